@@ -1,0 +1,2 @@
+//! Serve.
+fn main() {}
