@@ -1,1 +1,2 @@
-//! Tests through real doors.
+//! Tests through real doors: one binary, so that it links once.
+
