@@ -1,1 +1,3 @@
 //! The map of the house.
+pub mod generation;
+pub mod llm;
