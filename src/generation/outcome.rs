@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 
-/// The end of one call of `generator::generate`.
+/// The end of one call of [`generate`](crate::generation::generator::generate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits that `generator::generate` keeps.
+/// The limits that [`generate`](crate::generation::generator::generate) keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watches {
     /// From the request to the first sign of life; missed twice, the call has failed.

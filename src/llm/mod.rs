@@ -19,3 +19,6 @@ pub mod delta;
 pub mod error;
 pub mod provider;
 pub mod request;
+pub mod secret;
+pub mod sse;
+pub mod tokens;
