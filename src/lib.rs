@@ -20,5 +20,6 @@ pub mod spaces;
 pub mod conversations;
 // Floor 7: who speaks.
 pub mod rounds;
+pub mod speakers;
 // Floor 13: what all doors share.
 pub mod http;
