@@ -1,2 +1,1 @@
 //! Tests through real doors: one binary, so that it links once.
-
