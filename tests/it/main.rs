@@ -1,1 +1,4 @@
 //! Tests through real doors.
+
+mod architecture;
+mod support;
