@@ -187,7 +187,6 @@ pub(crate) use on_both;
 #[cfg(test)]
 mod tests {
     use super::fresh_database;
-    use super::on_both;
     use super::with_database;
     use crate::support::facts::Facts;
 
