@@ -112,7 +112,8 @@ impl Server {
         assert_eq!(address, self.url(), "it listens where it was told to");
     }
 
-    fn spawn(&mut self) {
+    /// Starts the process and waits for nothing.
+    pub fn spawn(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         fs::create_dir_all(self.folder.path()).expect("the folder of the server is ours");
         let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
