@@ -1,0 +1,4 @@
+//! Characters: cards and their pictures.
+
+pub mod asset;
+pub mod character;

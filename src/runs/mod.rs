@@ -1,0 +1,5 @@
+//! The engine room.
+
+pub mod command;
+pub mod queue;
+pub mod run;
