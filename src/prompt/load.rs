@@ -51,7 +51,9 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
         .find_also_related(space::Entity)
         .one(db)
         .await?;
-    let Some((conversation, Some(space))) = found else { return Ok(None) };
+    let Some((conversation, Some(space))) = found else {
+        return Ok(None);
+    };
     let seats = membership::in_space(db, space.id).await?;
     let cards = cards(db, &seats).await?;
     let history = timeline::for_prompt(db, conversation.id, turn.cutoff_seq, MOST_HISTORY).await?;
@@ -63,7 +65,9 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
         cast: seats.iter().map(|it| member(it, &cards)).collect(),
         scenario_override: text_of(&conversation.settings, "scenario_override")
             .or_else(|| text_of(&space.settings, "scenario_override")),
-        main_prompt: preset.text("main_prompt").unwrap_or_else(|| MAIN_PROMPT.to_owned()),
+        main_prompt: preset
+            .text("main_prompt")
+            .unwrap_or_else(|| MAIN_PROMPT.to_owned()),
         post_history: preset.text("post_history_instructions").unwrap_or_default(),
         group_nudge: space.settings["group_nudge_prompt"]
             .as_str()
@@ -86,7 +90,7 @@ async fn cards(
         .all(db)
         .await?;
     // A stored card was read before it was stored; one that is no card any more has no words.
-    let read = |it: character::Model| Some((it.id, Card::from_value(it.card).ok()?));
+    let read = |it: character::Model| Some((it.id, Card::from_document(it.card).ok()?));
     Ok(rows.into_iter().filter_map(read).collect())
 }
 
@@ -122,7 +126,10 @@ fn user(
             .find(|it| it.status == membership::Status::Active)
     };
     author.or_else(first).map_or_else(
-        || User { name: "User".to_owned(), persona: String::new() },
+        || User {
+            name: "User".to_owned(),
+            persona: String::new(),
+        },
         |it| User {
             name: it.cached_display_name.clone(),
             persona: it.persona.clone().unwrap_or_default(),
@@ -156,7 +163,10 @@ struct Preset<'a> {
 
 impl<'a> Preset<'a> {
     fn new(provider: &'a provider::Model, space: &'a space::Model) -> Self {
-        Self { space: &space.settings["preset"], provider: &provider.settings }
+        Self {
+            space: &space.settings["preset"],
+            provider: &provider.settings,
+        }
     }
 
     fn get(&self, key: &str) -> &Value {
@@ -184,12 +194,21 @@ impl<'a> Preset<'a> {
         Sampling {
             temperature: self.get("temperature").as_f64(),
             top_p: self.get("top_p").as_f64(),
-            max_tokens: self.get("max_tokens").as_u64().and_then(|it| it.try_into().ok()),
-            stop: stop.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect(),
+            max_tokens: self
+                .get("max_tokens")
+                .as_u64()
+                .and_then(|it| it.try_into().ok()),
+            stop: stop
+                .iter()
+                .filter_map(|it| it.as_str().map(str::to_owned))
+                .collect(),
         }
     }
 }
 
 fn text_of(settings: &Value, key: &str) -> Option<String> {
-    settings[key].as_str().filter(|it| !it.trim().is_empty()).map(str::to_owned)
+    settings[key]
+        .as_str()
+        .filter(|it| !it.trim().is_empty())
+        .map(str::to_owned)
 }

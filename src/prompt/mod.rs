@@ -9,5 +9,6 @@ pub mod builder;
 pub mod context;
 pub mod greeting;
 pub mod history;
+pub mod load;
 pub mod macros;
 pub mod sections;

@@ -3,6 +3,7 @@
 //! Messages and ends of runs first, then the end of their streams, what is queued, the queue as it
 //! is now, who stopped typing; who begins to type comes last.
 
+use crate::conversations::message;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
 use crate::realtime::topic::Topic;
@@ -22,11 +23,14 @@ use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Written;
-use crate::conversations::message;
 
 /// Announces what was written; `s` is the conversation as it is now.
 pub fn announce(context: &Context, s: &Situation, written: Written) {
-    let it = Announcer { context, s, topic: Topic::Conversation(s.conversation.id) };
+    let it = Announcer {
+        context,
+        s,
+        topic: Topic::Conversation(s.conversation.id),
+    };
     // First of all, silence: nothing of a stream may follow the word that it ended.
     for (run, _) in &written.ended {
         it.silence(run);
@@ -49,7 +53,12 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     if let Some(rev) = written.queue_rev {
         it.queue_updated(rev);
     }
-    for run in written.ended.iter().map(|(run, _)| run).chain(&written.handed_back) {
+    for run in written
+        .ended
+        .iter()
+        .map(|(run, _)| run)
+        .chain(&written.handed_back)
+    {
         it.typing_stop(run);
     }
     if let Some(run) = &written.claimed {
@@ -82,15 +91,30 @@ impl Announcer<'_> {
         let (row, is_new) = (&told.row, told.is_new);
         let conversation_id = row.conversation_id;
         if row.visibility == message::Visibility::Hidden {
-            let event = MessageHidden { conversation_id, rev: row.rev, message: row.gone() };
+            let event = MessageHidden {
+                conversation_id,
+                rev: row.rev,
+                message: row.gone(),
+            };
             return self.durable(&event, row.rev);
         }
         let author = self.s.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         let message = row.view(name, told.n_swipes, &self.context.markdown);
-        self.durable(&MessageEvent { is_new, conversation_id, rev: row.rev, message }, row.rev);
+        self.durable(
+            &MessageEvent {
+                is_new,
+                conversation_id,
+                rev: row.rev,
+                message,
+            },
+            row.rev,
+        );
         if is_new {
-            let activity = Activity { conversation_id, seq: row.seq };
+            let activity = Activity {
+                conversation_id,
+                seq: row.seq,
+            };
             let topic = Topic::Space(self.s.space.id);
             self.context.hub.publish(Envelope::plain(topic, &activity));
         }
@@ -112,7 +136,10 @@ impl Announcer<'_> {
     }
 
     fn reset(&self, run: &run::Model) {
-        let event = StreamReset { conversation_id: run.conversation_id, run_id: run.id };
+        let event = StreamReset {
+            conversation_id: run.conversation_id,
+            run_id: run.id,
+        };
         self.stream(&event, run, Mark::Reset);
     }
 
@@ -141,7 +168,9 @@ impl Announcer<'_> {
     fn typing_start(&self, run: &run::Model) {
         let speaker = run.speaker_space_membership_id;
         // Held before anybody hears of it: a cancel that follows must find it.
-        self.context.leases.hold(run, &self.context.shutdown.stopping);
+        self.context
+            .leases
+            .hold(run, &self.context.shutdown.stopping);
         self.context.live.open(run.conversation_id, run.id, speaker);
         let event = TypingStart {
             conversation_id: run.conversation_id,
@@ -166,18 +195,25 @@ impl Announcer<'_> {
     }
 
     fn durable(&self, event: &impl crate::realtime::event::Event, rev: i64) {
-        self.context.hub.publish(Envelope::durable(self.topic, event, rev));
+        self.context
+            .hub
+            .publish(Envelope::durable(self.topic, event, rev));
     }
 
     fn stream(&self, event: &impl crate::realtime::event::Event, run: &run::Model, mark: Mark) {
-        self.context.hub.publish(Envelope::stream(self.topic, event, run.id.0, mark));
+        self.context
+            .hub
+            .publish(Envelope::stream(self.topic, event, run.id.0, mark));
     }
 }
 
 /// One line for each run's end, with its cost and its reason.
 fn log_end(s: &Situation, run: &run::Model) {
     let began = run.started_at.unwrap_or(run.created_at);
-    let usage = run.usage.unwrap_or(run::Usage { prompt_tokens: 0, completion_tokens: 0 });
+    let usage = run.usage.unwrap_or(run::Usage {
+        prompt_tokens: 0,
+        completion_tokens: 0,
+    });
     tracing::info!(
         run.id = %run.id,
         run.kind = ?run.kind,

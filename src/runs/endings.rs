@@ -174,6 +174,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
         d.push(Change::Expire {
             run,
             end: queue::End::Canceled,
+            silent_for_ms,
         });
         return Ok(());
     }
@@ -185,6 +186,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
     d.push(Change::Expire {
         run: run.clone(),
         end: queue::End::Failed(error),
+        silent_for_ms,
     });
     if d.queued.is_some() {
         return Ok(());

@@ -18,13 +18,13 @@ use crate::runs::command::End;
 use crate::runs::command::Refusal;
 use crate::runs::command::Written;
 use crate::runs::context::Context;
+use crate::runs::error::EngineError;
 use crate::runs::lease::Lease;
 use crate::runs::lease::Why;
 use crate::runs::preparation;
 use crate::runs::preparation::Prepared;
 use crate::runs::run;
 use crate::runs::scheduler;
-use crate::runs::error::EngineError;
 use crate::runs::sink;
 use futures::FutureExt;
 use serde_json::json;
@@ -49,7 +49,13 @@ async fn take_turn(context: &Context, run: &run::Model, lease: &Lease) -> Option
         Ok(prepared) => prepared,
         Err(failure) => return Some(failed_by(failure, None, None)),
     };
-    let Prepared { provider, request, speaker, others, record } = prepared;
+    let Prepared {
+        provider,
+        request,
+        speaker,
+        others,
+        record,
+    } = prepared;
     let trim = trim(&speaker, &others);
     let outcome = stream(context, run, lease, provider.as_ref(), &request, trim).await;
     end_of(outcome, lease, record)
@@ -67,8 +73,7 @@ async fn stream(
     let (mut slices, flusher) =
         sink::slices(context.live.clone(), run.conversation_id, run.id, slice);
     let watches = &context.settings.watches;
-    let generate =
-        generator::generate(provider, request, trim, watches, &mut slices, &lease.token);
+    let generate = generator::generate(provider, request, trim, watches, &mut slices, &lease.token);
     let outcome = tokio::select! {
         outcome = generate => outcome,
         () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
@@ -86,7 +91,12 @@ fn trim(speaker: &Member, others: &[Member]) -> Trim {
 
 fn end_of(outcome: Outcome, lease: &Lease, record: run::PromptRecord) -> Option<End> {
     match outcome {
-        Outcome::Succeeded { text, usage, reason, truncated } => {
+        Outcome::Succeeded {
+            text,
+            usage,
+            reason,
+            truncated,
+        } => {
             let mut metadata = json!({});
             if truncated {
                 metadata["truncated"] = json!(true);
@@ -96,9 +106,7 @@ fn end_of(outcome: Outcome, lease: &Lease, record: run::PromptRecord) -> Option<
             }
             Some(End::Succeeded(written(text, usage, metadata, record)))
         }
-        Outcome::Failed { failure, usage, .. } => {
-            Some(failed_by(failure, usage, Some(record)))
-        }
+        Outcome::Failed { failure, usage, .. } => Some(failed_by(failure, usage, Some(record))),
         Outcome::Canceled { text, usage } => match lease.why() {
             Why::Lost | Why::Closing => None,
             Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled { partial: None }),
@@ -134,7 +142,13 @@ fn bill(usage: Usage) -> run::Usage {
 }
 
 fn failed_by(failure: Failure, usage: Option<Usage>, record: Option<run::PromptRecord>) -> End {
-    failed(failure.code, &failure.message, failure.retryable, usage, record)
+    failed(
+        failure.code,
+        &failure.message,
+        failure.retryable,
+        usage,
+        record,
+    )
 }
 
 fn failed(
@@ -144,8 +158,16 @@ fn failed(
     usage: Option<Usage>,
     prompt: Option<run::PromptRecord>,
 ) -> End {
-    let error = run::Error { code: code.to_string(), message: message.to_owned(), retryable };
-    End::Failed { error, usage: usage.map(bill), prompt }
+    let error = run::Error {
+        code: code.to_string(),
+        message: message.to_owned(),
+        retryable,
+    };
+    End::Failed {
+        error,
+        usage: usage.map(bill),
+        prompt,
+    }
 }
 
 /// How often a commit is tried while the database does not answer: with the waits between them,
@@ -154,8 +176,15 @@ const COMMIT_TRIES: u32 = 8;
 
 async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<End>) {
     let command = match (end, lease.why()) {
-        (Some(end), _) => Command::Ended { run: run.id, lease: lease.number, end },
-        (None, Why::Closing) => Command::HandedBack { run: run.id, lease: lease.number },
+        (Some(end), _) => Command::Ended {
+            run: run.id,
+            lease: lease.number,
+            end,
+        },
+        (None, Why::Closing) => Command::HandedBack {
+            run: run.id,
+            lease: lease.number,
+        },
         (None, _) => return,
     };
     for attempt in 1..=COMMIT_TRIES {

@@ -70,9 +70,11 @@ impl Lease {
             Why::Closing => 0,
         };
         // Losing a run wins over every other reason: it must not be written.
-        let _ = self.why.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
-            (old != 1).then_some(word)
-        });
+        let _ = self
+            .why
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
+                (old != 1).then_some(word)
+            });
         self.token.cancel();
     }
 }
@@ -137,7 +139,10 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
     let db = &context.db;
     let alive = queue::beat(db.pulse(), &context.node, context.clock.now(), db.dialect()).await?;
     for lease in held {
-        match alive.iter().find(|it| it.id == lease.run && it.lease == lease.number) {
+        match alive
+            .iter()
+            .find(|it| it.id == lease.run && it.lease == lease.number)
+        {
             None => lease.end(Why::Lost),
             Some(run) if run.cancel_requested_at.is_some() => lease.end(Why::KeepPartial),
             Some(_) => {}

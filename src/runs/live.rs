@@ -45,18 +45,28 @@ pub struct LiveText {
 impl Live {
     /// Nothing is being written.
     pub fn new(hub: Hub) -> Self {
-        Self { hub, streams: Arc::default() }
+        Self {
+            hub,
+            streams: Arc::default(),
+        }
     }
 
     /// A run begins, with an empty text.
     pub fn open(&self, conversation: ConversationId, run: RunId, membership: MembershipId) {
-        let stream = Stream { run, membership, text: String::new(), length: 0 };
+        let stream = Stream {
+            run,
+            membership,
+            text: String::new(),
+            length: 0,
+        };
         self.streams.insert(conversation, stream);
     }
 
     /// Adds to a run's text and tells everyone. `false`: the stream was closed, nobody is told.
     pub fn append(&self, conversation: ConversationId, run: RunId, delta: &str) -> bool {
-        let Some(mut stream) = self.streams.get_mut(&conversation) else { return false };
+        let Some(mut stream) = self.streams.get_mut(&conversation) else {
+            return false;
+        };
         if stream.run != run {
             return false;
         }
@@ -85,7 +95,8 @@ impl Live {
 
     /// The run writes no more.
     pub fn close(&self, conversation: ConversationId, run: RunId) {
-        self.streams.remove_if(&conversation, |_, stream| stream.run == run);
+        self.streams
+            .remove_if(&conversation, |_, stream| stream.run == run);
     }
 
     /// The text so far.

@@ -9,6 +9,7 @@ use crate::ids::MessageId;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
+use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::Built;
 use crate::prompt::context::Member;
@@ -38,7 +39,10 @@ pub struct Prepared {
 /// The failure with which the run ends.
 pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Failure> {
     let speaker = run.speaker_space_membership_id;
-    let row = provider_of(context, speaker).await.map_err(internal)?.ok_or_else(no_provider)?;
+    let row = provider_of(context, speaker)
+        .await
+        .map_err(internal)?
+        .ok_or_else(no_provider)?;
     let provider = context.models.provider(&row).map_err(|error| Failure {
         code: FailureCode::NoProvider,
         message: error.to_string(),
@@ -52,7 +56,9 @@ pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Fa
         provider: &row,
         now: context.clock.now(),
     };
-    let prompt = load::load(context.db.reader(), turn).await.map_err(internal)?;
+    let prompt = load::load(context.db.reader(), turn)
+        .await
+        .map_err(internal)?;
     let prompt = prompt.ok_or_else(|| internal("the conversation is gone"))?;
     let built = builder::build(&prompt, &tokens::count).map_err(|overflow| Failure {
         code: FailureCode::ContextOverflow,
@@ -61,11 +67,14 @@ pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Fa
     })?;
     let (own, others): (Vec<Member>, Vec<Member>) =
         prompt.cast.into_iter().partition(|it| it.id == speaker);
-    let own = own.into_iter().next().ok_or_else(|| internal("the speaker has no seat"))?;
+    let own = own
+        .into_iter()
+        .next()
+        .ok_or_else(|| internal("the speaker has no seat"))?;
     let seed = run.id.0.as_u64_pair().1;
     Ok(Prepared {
         record: record(&row, &built, seed),
-        request: request(&row, built, &prompt.sampling, &own.name, seed),
+        request: built.into_request(&row.model, seed),
         provider,
         speaker: own,
         others,
@@ -79,8 +88,10 @@ pub async fn preview(
     conversation: ConversationId,
     speaker: MembershipId,
     trigger: Option<MessageId>,
-) -> Result<Option<(provider::Model, Result<Built, builder::ContextOverflow>)>, DbErr> {
-    let Some(row) = provider_of(context, speaker).await? else { return Ok(None) };
+) -> Result<Option<(provider::Model, Result<Built, ContextOverflow>)>, DbErr> {
+    let Some(row) = provider_of(context, speaker).await? else {
+        return Ok(None);
+    };
     let turn = Turn {
         conversation,
         speaker,
@@ -89,7 +100,9 @@ pub async fn preview(
         provider: &row,
         now: context.clock.now(),
     };
-    let Some(prompt) = load::load(context.db.reader(), turn).await? else { return Ok(None) };
+    let Some(prompt) = load::load(context.db.reader(), turn).await? else {
+        return Ok(None);
+    };
     if prompt.speaking().is_none() {
         return Ok(None);
     }
@@ -104,25 +117,6 @@ async fn provider_of(
     let db = context.db.reader();
     let seat = membership::Entity::find_by_id(speaker).one(db).await?;
     provider::usable(db, seat.and_then(|it| it.llm_provider_id)).await
-}
-
-fn request(
-    row: &provider::Model,
-    built: Built,
-    sampling: &crate::prompt::context::Sampling,
-    speaker: &str,
-    seed: u64,
-) -> Request {
-    Request {
-        model: row.model.clone(),
-        messages: built.messages,
-        temperature: sampling.temperature,
-        top_p: sampling.top_p,
-        max_tokens: sampling.max_tokens,
-        stop: built.stop,
-        seed,
-        speaker: speaker.to_owned(),
-    }
 }
 
 fn record(row: &provider::Model, built: &Built, seed: u64) -> run::PromptRecord {

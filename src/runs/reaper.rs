@@ -9,11 +9,11 @@ use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::context::Context;
+use crate::runs::error::EngineError;
 use crate::runs::queue;
 use crate::runs::queue::Stale;
 use crate::runs::run;
 use crate::runs::scheduler;
-use crate::runs::error::EngineError;
 use sea_orm::ColumnTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
@@ -107,12 +107,18 @@ async fn heal(
     silent_for_ms: i64,
     report: &mut Report,
 ) -> Result<(), DbErr> {
-    let command = Command::Abandoned { run: run.id, lease: run.lease, silent_for_ms };
+    let command = Command::Abandoned {
+        run: run.id,
+        lease: run.lease,
+        silent_for_ms,
+    };
     match scheduler::step(context, run.conversation_id, command).await {
         Ok(done) => {
             report.failed += 1;
-            let recovered =
-                done.situation.queued.is_some_and(|it| it.reason == run::Reason::Recovered);
+            let recovered = done
+                .situation
+                .queued
+                .is_some_and(|it| it.reason == run::Reason::Recovered);
             report.requeued += u32::from(recovered);
             tracing::warn!(run.id = %run.id, node.id = run.worker_id, "run {} was abandoned by its node", run.id);
             Ok(())

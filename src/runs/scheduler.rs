@@ -20,8 +20,8 @@ use crate::runs::error::EngineError;
 use crate::runs::planner;
 use crate::runs::situation;
 use crate::runs::situation::Situation;
-use crate::runs::writer::Written;
 use crate::runs::writer::Writer;
+use crate::runs::writer::Written;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 
@@ -69,7 +69,11 @@ async fn decide_and_write(
     let now = context.clock.now();
     let node = context.node.clone();
     let dialect = context.db.dialect();
-    let fresh = Fresh { seed: rand::random(), round: RoundId::new(), run: RunId::new() };
+    let fresh = Fresh {
+        seed: rand::random(),
+        round: RoundId::new(),
+        run: RunId::new(),
+    };
     context
         .db
         .write(move |tx| {
@@ -78,12 +82,21 @@ async fn decide_and_write(
                     .await?
                     .ok_or(Refusal::NotFound)?;
                 if let Some(first) = repeated(tx, conversation, &command).await? {
-                    let done =
-                        Done { situation, message: Some(first), claimed: None, repeated: true };
+                    let done = Done {
+                        situation,
+                        message: Some(first),
+                        claimed: None,
+                        repeated: true,
+                    };
                     return Ok((done, Written::default()));
                 }
                 let plan = planner::plan(&situation, &command, fresh, now)?;
-                let writer = Writer { tx, now, node: &node, dialect };
+                let writer = Writer {
+                    tx,
+                    now,
+                    node: &node,
+                    dialect,
+                };
                 let (situation, written) = writer.write(situation, plan).await?;
                 let done = Done {
                     situation,
@@ -104,7 +117,13 @@ async fn repeated(
     conversation: ConversationId,
     command: &Command,
 ) -> Result<Option<message::Model>, EngineError> {
-    let Command::Posted(Post { author, content, client_id: Some(client_id), .. }) = command else {
+    let Command::Posted(Post {
+        author,
+        content,
+        client_id: Some(client_id),
+        ..
+    }) = command
+    else {
         return Ok(None);
     };
     match timeline::by_client_id(tx, conversation, *author, client_id).await? {

@@ -54,7 +54,9 @@ impl Sink for Slices {
     fn delta(&mut self, text: &str) {
         let mut waiting = self.0.waiting.lock();
         waiting.text.push_str(text);
-        let due = waiting.last_flush.is_none_or(|at| at.elapsed() >= self.0.slice);
+        let due = waiting
+            .last_flush
+            .is_none_or(|at| at.elapsed() >= self.0.slice);
         if due {
             self.0.flush(&mut waiting);
         } else {

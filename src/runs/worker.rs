@@ -5,11 +5,11 @@
 
 use crate::runs::command::Command;
 use crate::runs::context::Context;
+use crate::runs::error::EngineError;
 use crate::runs::executor;
 use crate::runs::queue;
 use crate::runs::queue::Due;
 use crate::runs::scheduler;
-use crate::runs::error::EngineError;
 use sea_orm::DbErr;
 use std::time::Duration;
 
@@ -68,8 +68,12 @@ async fn claim(context: &Context, due: Due) {
         Ok(done) => {
             if let Some(run) = done.claimed {
                 // The step holds the lease from before its events went out.
-                let Some(lease) = context.leases.of(run.id) else { return };
-                context.shutdown.spawn(executor::execute(context.clone(), run, lease));
+                let Some(lease) = context.leases.of(run.id) else {
+                    return;
+                };
+                context
+                    .shutdown
+                    .spawn(executor::execute(context.clone(), run, lease));
             }
         }
         Err(EngineError::Lost | EngineError::Refused(_)) => {} // somebody else was faster

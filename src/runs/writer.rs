@@ -13,6 +13,7 @@ use crate::ids::MessageId;
 use crate::ids::SlotId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::error::EngineError;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
@@ -21,7 +22,6 @@ use crate::runs::plan::Reference;
 use crate::runs::queue;
 use crate::runs::queue::Stale;
 use crate::runs::run;
-use crate::runs::error::EngineError;
 use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::spaces::space;
@@ -107,9 +107,14 @@ impl Writer<'_> {
         match change {
             Change::Append(new) => self.append(s, written, new).await?,
             Change::SetVisibility { visibility, .. } => {
-                self.change_subject(s, written, |it| it.visibility = visibility).await?;
+                self.change_subject(s, written, |it| it.visibility = visibility)
+                    .await?;
             }
-            Change::SetContent { content, token_count, .. } => {
+            Change::SetContent {
+                content,
+                token_count,
+                ..
+            } => {
                 let now = self.now;
                 let change = |it: &mut message::Model| {
                     it.content = content;
@@ -164,7 +169,11 @@ impl Writer<'_> {
         }
         s.tail = Some(row.clone());
         let n_swipes = swipe::append_all(self.tx, row.id, new.alternates).await?;
-        written.messages.push(Told { row, is_new: true, n_swipes });
+        written.messages.push(Told {
+            row,
+            is_new: true,
+            n_swipes,
+        });
         Ok(())
     }
 
@@ -174,7 +183,9 @@ impl Writer<'_> {
         written: &mut Written,
         change: impl FnOnce(&mut message::Model),
     ) -> Result<(), DbErr> {
-        let Some(mut row) = s.subject.clone() else { return Ok(()) };
+        let Some(mut row) = s.subject.clone() else {
+            return Ok(());
+        };
         let was_hidden = row.visibility == message::Visibility::Hidden;
         change(&mut row);
         row.rev = next_rev(s);
@@ -182,7 +193,11 @@ impl Writer<'_> {
         message::Entity::update(active).exec(self.tx).await?;
         s.subject = Some(row.clone());
         let n_swipes = s.subject_n_swipes;
-        written.messages.push(Told { row, is_new: was_hidden, n_swipes });
+        written.messages.push(Told {
+            row,
+            is_new: was_hidden,
+            n_swipes,
+        });
         Ok(())
     }
 
@@ -202,7 +217,12 @@ impl Writer<'_> {
 
     async fn change_round(&self, s: &mut Situation, change: Change) -> Result<(), DbErr> {
         match change {
-            Change::NewRound { id, trigger, seed, slots } => {
+            Change::NewRound {
+                id,
+                trigger,
+                seed,
+                slots,
+            } => {
                 let row = round::Model {
                     id,
                     conversation_id: s.conversation.id,
@@ -232,7 +252,9 @@ impl Writer<'_> {
                     row.id = NotSet;
                     row
                 });
-                slot::Entity::insert_many(rows).exec_without_returning(self.tx).await?;
+                slot::Entity::insert_many(rows)
+                    .exec_without_returning(self.tx)
+                    .await?;
                 s.round = Some(Round { row, slots });
             }
             Change::EndRound { id, status, reason } => {
@@ -246,7 +268,12 @@ impl Writer<'_> {
                     round.row.cursor = cursor;
                 }
             }
-            Change::MarkSlot { round, position, status, skip_reason } => {
+            Change::MarkSlot {
+                round,
+                position,
+                status,
+                skip_reason,
+            } => {
                 slot::mark(self.tx, round, position, status, skip_reason).await?;
                 let slots = s.round.iter_mut().flat_map(|it| it.slots.iter_mut());
                 for slot in slots.filter(|it| it.position == position) {
@@ -284,8 +311,15 @@ impl Writer<'_> {
                 won(queue::finish(tx, &run, run.lease, &end, now).await?)?;
                 self.stopped_running(s, written, run, end);
             }
-            Change::Expire { run, end, silent_for_ms } => {
-                let stale = Stale { after_ms: silent_for_ms, dialect: self.dialect };
+            Change::Expire {
+                run,
+                end,
+                silent_for_ms,
+            } => {
+                let stale = Stale {
+                    after_ms: silent_for_ms,
+                    dialect: self.dialect,
+                };
                 won(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
                 self.stopped_running(s, written, run, end);
             }
@@ -393,5 +427,9 @@ fn resolve(reference: Reference, s: &Situation) -> Option<MessageId> {
 }
 
 fn won(moved: bool) -> Result<(), EngineError> {
-    if moved { Ok(()) } else { Err(EngineError::Lost) }
+    if moved {
+        Ok(())
+    } else {
+        Err(EngineError::Lost)
+    }
 }
