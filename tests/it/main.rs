@@ -1,1 +1,5 @@
 //! Tests through real doors.
+
+mod generation;
+mod llm;
+mod support;

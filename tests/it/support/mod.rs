@@ -1,0 +1,4 @@
+//! What tests lean on.
+
+pub mod model;
+pub mod upstream;
