@@ -11,11 +11,11 @@ use troupe::llm::delta::Usage;
 use troupe::llm::error::LlmError;
 use troupe::llm::request::Request;
 
-use crate::support::model;
-use crate::support::model::KEY;
-use crate::support::model::provider;
-use crate::support::model::registry;
-use crate::support::model::request;
+use crate::support::model_call;
+use crate::support::model_call::KEY;
+use crate::support::model_call::provider;
+use crate::support::model_call::registry;
+use crate::support::model_call::request;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
 
@@ -98,7 +98,7 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
         assert!(!format!("{error} {error:?}").contains(KEY), "{error:?}");
     }
     let endpoint = registry()
-        .endpoint(&model::spec(&upstream.base_url()))
+        .endpoint(&model_call::spec(&upstream.base_url()))
         .unwrap();
     assert!(!format!("{endpoint:?}").contains(KEY));
 }
@@ -142,7 +142,7 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
 #[tokio::test]
 async fn a_key_that_cannot_be_sent_is_told_without_asking() {
     let upstream = Upstream::start().await;
-    let mut spec = model::spec(&upstream.base_url());
+    let mut spec = model_call::spec(&upstream.base_url());
     spec.api_key = Some(troupe::llm::secret::Secret::new("line\nbreak"));
 
     let sent = registry().provider(&spec).unwrap().stream(&request()).await;
@@ -156,7 +156,7 @@ async fn an_endpoint_lists_its_models() {
     let upstream = Upstream::start().await;
     upstream.models(&["small", "large"]);
     let endpoint = registry()
-        .endpoint(&model::spec(&upstream.base_url()))
+        .endpoint(&model_call::spec(&upstream.base_url()))
         .unwrap();
 
     assert_eq!(

@@ -9,8 +9,8 @@
 //! upstream.requested(1).await;                     // facts can be waited for, with a deadline
 //! ```
 //!
-//! Stands on its own: other test binaries may include the folder by its path.
-#![allow(dead_code, reason = "a box of tools of which no test binary uses all")]
+//! Stands on its own: other test binaries may include the folder by its path, under an
+//! `#[allow(dead_code)]`, as none of them uses all of it.
 
 pub mod connection;
 pub mod facts;

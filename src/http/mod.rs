@@ -1,0 +1,3 @@
+//! What all doors share: who calls, how an error looks, how lists are paged.
+
+pub mod error;

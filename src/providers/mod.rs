@@ -1,0 +1,3 @@
+//! Models that this server may ask, with their keys.
+
+pub mod provider;

@@ -1,0 +1,6 @@
+//! The loudspeaker: carries envelopes that it cannot read to whoever listens on this node.
+//!
+//! The database is the truth; whoever missed an envelope can always ask again.
+
+pub mod event;
+pub mod topic;
