@@ -87,6 +87,34 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
 }
 
 #[tokio::test]
+async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
+    let upstream = Upstream::start().await;
+    let provider = provider(&upstream);
+
+    for _ in 0..3 {
+        let (outcome, _) = model_call::speak_aloud(&*provider, model_call::patient()).await;
+        assert_eq!(model_call::text(&outcome), "Hello.");
+    }
+
+    assert_eq!(upstream.seen(2).connection, upstream.seen(0).connection);
+}
+
+#[tokio::test]
+async fn who_does_not_speak_tls_is_not_spoken_to_in_the_clear() {
+    let upstream = Upstream::start().await;
+    let spec = model_call::spec(&upstream.base_url().replace("http:", "https:"));
+
+    let sent = registry().provider(&spec).unwrap().stream(&request()).await;
+
+    let message = sent.err().map(|it| it.to_string()).unwrap_or_default();
+    assert_eq!(
+        message,
+        "The provider could not be reached: no secure connection could be made."
+    );
+    assert_eq!(upstream.n_requests(), 0);
+}
+
+#[tokio::test]
 async fn the_key_appears_in_no_message_and_in_no_debug_output() {
     let upstream = Upstream::start().await;
     let echo = json!({ "error": { "message": format!("The key {KEY} is wrong.") } });

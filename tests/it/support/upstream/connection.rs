@@ -59,6 +59,13 @@ impl Connection {
             if self.buffer.len() > MAX_HEAD_BYTES || !self.fill().await {
                 return None;
             }
+            if !self.buffer[0].is_ascii_uppercase() {
+                let _ = self
+                    .socket
+                    .write_all(b"HTTP/1.1 400 Not HTTP\r\n\r\n")
+                    .await;
+                return None;
+            }
         };
         let head = String::from_utf8_lossy(&self.buffer[..head_len]).into_owned();
         let mut lines = head.lines();

@@ -8,6 +8,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio::time::timeout;
 
+use super::connection::Received;
+
 /// A fact that has not come by then will not come.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -17,6 +19,8 @@ const MAX_KEPT: usize = 2_000;
 /// One request for an answer, as it came and as it went.
 #[derive(Debug, Clone)]
 pub struct Seen {
+    /// Requests with the same number came over the same connection.
+    pub connection: usize,
     pub body: Value,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -64,9 +68,11 @@ impl Facts {
     }
 
     /// Enters a request and gives its number, from 0.
-    pub fn came(&self, body: Value, headers: Vec<(String, String)>) -> usize {
+    pub fn came(&self, connection: usize, received: Received) -> usize {
         let came_at = Instant::now();
+        let Received { body, headers, .. } = received;
         let seen = Seen {
+            connection,
             body,
             headers,
             came_at,

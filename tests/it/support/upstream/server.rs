@@ -183,18 +183,18 @@ impl Drop for Upstream {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
-    loop {
+    for number in 0.. {
         while connections.try_join_next().is_some() {}
         if connections.len() >= MAX_CONNECTIONS {
             connections.join_next().await;
         }
         if let Ok((socket, _)) = listener.accept().await {
-            connections.spawn(serve(socket, Arc::clone(&shared)));
+            connections.spawn(serve(socket, number, Arc::clone(&shared)));
         }
     }
 }
 
-async fn serve(socket: TcpStream, shared: Arc<Shared>) {
+async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
     let _ = socket.set_nodelay(true);
     let mut connection = Connection::new(socket);
     while let Some(received) = connection.receive().await {
@@ -202,7 +202,7 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
         let played = match (received.method.as_str(), path) {
             ("POST", "/v1/chat/completions") => {
                 let script = shared.script(&received.body);
-                let i = shared.facts.came(received.body, received.headers);
+                let i = shared.facts.came(number, received);
                 let on_text = || shared.facts.note(i, |seen| seen.n_texts += 1);
                 let played = connection.play(&script, on_text).await;
                 shared.note_end(i, played);
