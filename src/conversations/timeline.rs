@@ -24,6 +24,7 @@ use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
+use sea_orm::sea_query::ExprTrait;
 use std::collections::HashSet;
 
 /// The newest message that is not hidden.

@@ -100,7 +100,7 @@ async fn decide_and_write(
                 let (situation, written) = writer.write(situation, plan).await?;
                 let done = Done {
                     situation,
-                    message: written.message(),
+                    message: written.messages.last().map(|it| it.row.clone()),
                     claimed: written.claimed.clone(),
                     repeated: false,
                 };

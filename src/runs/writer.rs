@@ -25,6 +25,7 @@ use crate::runs::run;
 use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::spaces::space;
+use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ColumnTrait;
 use sea_orm::DatabaseTransaction;
