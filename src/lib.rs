@@ -8,6 +8,7 @@ pub mod ids;
 pub mod shutdown;
 // Floor 2: the database, the loudspeaker, the models.
 pub mod db;
+pub mod llm;
 pub mod realtime;
 // Floor 3: people with accounts.
 pub mod accounts;
@@ -20,5 +21,11 @@ pub mod spaces;
 pub mod conversations;
 // Floor 7: who speaks.
 pub mod rounds;
+pub mod speakers;
+// Floor 8: what a model is told.
+// Floor 9: one turn of one speaker; knows no table.
+pub mod generation;
+// Floor 10: the engine room.
+pub mod runs;
 // Floor 13: what all doors share.
 pub mod http;
