@@ -26,9 +26,14 @@ impl Username {
     pub fn parse(text: &str) -> Result<Self, NameError> {
         // A wide or a styled letter is the same letter.
         let name: String = text.nfkc().take(33).collect();
-        let fits = name.chars().all(|it| it.is_alphanumeric() || "_-.".contains(it));
+        let fits = name
+            .chars()
+            .all(|it| it.is_alphanumeric() || "_-.".contains(it));
         // Folding may lengthen a letter; the column has room for twice as many.
-        if !fits || !(2..=32).contains(&name.chars().count()) || user::fold(&name).chars().count() > 64 {
+        if !fits
+            || !(2..=32).contains(&name.chars().count())
+            || user::fold(&name).chars().count() > 64
+        {
             return Err(NameError::Username);
         }
         Ok(Self(name))
@@ -72,7 +77,9 @@ pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
     }
     let name: String = text.chars().filter(|it| !turns_direction(*it)).collect();
     let name = name.trim();
-    let can_be_seen = name.chars().any(|it| !it.is_whitespace() && !is_invisible(it));
+    let can_be_seen = name
+        .chars()
+        .any(|it| !it.is_whitespace() && !is_invisible(it));
     if !can_be_seen || name.chars().count() > most {
         return Err(NameError::Length { most });
     }
@@ -105,7 +112,18 @@ mod tests {
         for good in ["ab", "Ann.B-c_9", "Žofie", &"x".repeat(32)] {
             assert_eq!(Username::parse(good).unwrap().as_str(), good);
         }
-        for bad in ["", "a", &"x".repeat(33), "a b", "a@b", "a/b", "a\u{200b}b", " ab", "ab\n", &"\u{fdfa}".repeat(30)] {
+        for bad in [
+            "",
+            "a",
+            &"x".repeat(33),
+            "a b",
+            "a@b",
+            "a/b",
+            "a\u{200b}b",
+            " ab",
+            "ab\n",
+            &"\u{fdfa}".repeat(30),
+        ] {
             assert_eq!(Username::parse(bad), Err(NameError::Username), "{bad:?}");
         }
     }
@@ -133,8 +151,19 @@ mod tests {
 
     #[test]
     fn a_shown_name_can_be_seen() {
-        for bad in ["", "   ", "\u{200b}\u{200d}", "\u{202e}", "\u{3164}", &"x".repeat(101)] {
-            assert_eq!(shown(bad, 100), Err(NameError::Length { most: 100 }), "{bad:?}");
+        for bad in [
+            "",
+            "   ",
+            "\u{200b}\u{200d}",
+            "\u{202e}",
+            "\u{3164}",
+            &"x".repeat(101),
+        ] {
+            assert_eq!(
+                shown(bad, 100),
+                Err(NameError::Length { most: 100 }),
+                "{bad:?}"
+            );
         }
         assert_eq!(shown("a\nb", 100), Err(NameError::Control));
         assert_eq!(shown("a\u{1b}[31mb", 100), Err(NameError::Control));

@@ -104,8 +104,18 @@ mod tests {
             .unwrap();
 
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(passwords.check("correct horse".into(), Some(hash.clone())).await.unwrap());
-        assert!(!passwords.check("correct horsf".into(), Some(hash)).await.unwrap());
+        assert!(
+            passwords
+                .check("correct horse".into(), Some(hash.clone()))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !passwords
+                .check("correct horsf".into(), Some(hash))
+                .await
+                .unwrap()
+        );
         assert!(!passwords.check("correct horse".into(), None).await.unwrap());
     }
 
@@ -121,6 +131,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_hash_is_an_error_and_not_a_wrong_password() {
-        assert!(Passwords::new().check("x".into(), Some("$argon2id$x".into())).await.is_err());
+        assert!(
+            Passwords::new()
+                .check("x".into(), Some("$argon2id$x".into()))
+                .await
+                .is_err()
+        );
     }
 }

@@ -73,7 +73,10 @@ impl<T: DeserializeOwned> Body<T> {
     }
 
     async fn bytes(&mut self) -> ApiResult<Vec<u8>> {
-        let announced = self.content_length.as_deref().and_then(|it| it.parse().ok());
+        let announced = self
+            .content_length
+            .as_deref()
+            .and_then(|it| it.parse().ok());
         if announced.is_some_and(|it: u64| it > MAX_BODY_BYTES as u64) {
             return Err(too_large());
         }

@@ -6,5 +6,4 @@ pub mod frame;
 pub mod json;
 pub mod origin;
 pub mod page;
-pub mod seat;
 pub mod typed;

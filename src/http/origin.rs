@@ -46,7 +46,8 @@ fn must_be_ours(headers: &HeaderMap, public_url: Option<&str>) -> ApiResult<()> 
     let Some(origin) = only(headers, &ORIGIN) else {
         return Err(cross_origin());
     };
-    let is_host = only(headers, &HOST).is_some_and(|host| origin.strip_prefix("http://") == Some(host));
+    let is_host =
+        only(headers, &HOST).is_some_and(|host| origin.strip_prefix("http://") == Some(host));
     let is_public = public_url.and_then(origin_of) == Some(origin);
     match is_host || is_public {
         true => Ok(()),
@@ -64,7 +65,9 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 /// Scheme, host and port of an address, without its path.
 fn origin_of(url: &str) -> Option<&str> {
     let host_from = url.find("://")? + 3;
-    let path_from = url[host_from..].find('/').map_or(url.len(), |at| host_from + at);
+    let path_from = url[host_from..]
+        .find('/')
+        .map_or(url.len(), |at| host_from + at);
     Some(&url[..path_from])
 }
 
@@ -142,7 +145,9 @@ mod tests {
         let ours = ("origin", "http://room.example:8080");
 
         assert!(check_request(&headers(&[ours, ours]), None).is_err());
-        assert!(check_upgrade(&headers(&[ours, ("origin", "https://evil.example")]), None).is_err());
+        assert!(
+            check_upgrade(&headers(&[ours, ("origin", "https://evil.example")]), None).is_err()
+        );
     }
 
     #[test]

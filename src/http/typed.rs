@@ -372,11 +372,7 @@ mod tests {
                 Wrong::Value,
                 Some("color"),
             ),
-            (
-                json!({"name": "n", "color": 3}),
-                Wrong::Type,
-                Some("color"),
-            ),
+            (json!({"name": "n", "color": 3}), Wrong::Type, Some("color")),
             (
                 json!({"name": "n", "parts": [{"size": 1}, {"size": 300}]}),
                 Wrong::Value,

@@ -1,3 +1,5 @@
 //! Models that this server may ask, with their keys.
 
 pub mod provider;
+pub mod seal;
+pub mod stock;
