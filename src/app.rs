@@ -11,12 +11,15 @@ use crate::db::lock::FileLock;
 use crate::llm::egress;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
+use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
 use crate::realtime::hub::Hub;
+use crate::runs::context::Context;
+use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
 use crate::shutdown::Shutdown;
-use anyhow::Context;
+use anyhow::Context as _;
 use std::sync::Arc;
 
 /// Everything that a door may need. Cloning gives other handles on the same parts.
@@ -30,9 +33,8 @@ pub struct App {
     pub engine: Engine,
     pub limits: Arc<Limits>,
     pub passwords: Passwords,
-    pub sealer: Sealer,
-    /// From the settings of a provider to somebody who answers.
-    pub models: Registry,
+    /// From a row of a provider to somebody who answers; seals its key.
+    pub models: Models,
     /// Held as long as any part lives: nobody else opens our SQLite file.
     _ours: Option<Arc<FileLock>>,
 }
@@ -57,16 +59,24 @@ impl App {
         db.migrate()
             .await
             .context("the database cannot be brought up to date")?;
-        let models = Registry::new(
+        stock_shelf(&config, &db, &sealer, &clock).await?;
+
+        let registry = Registry::new(
             egress::client()?,
             config.allow_private_providers,
             HUMAN_PACE,
         );
-        stock_shelf(&config, &db, &sealer, &clock).await?;
-
+        let models = Models { registry, sealer };
         let hub = Hub::new();
         let shutdown = Shutdown::new();
-        let engine = Engine::new(db.clone(), hub.clone(), clock.clone());
+        let engine = Engine::new(Context::new(
+            db.clone(),
+            hub.clone(),
+            clock.clone(),
+            shutdown.clone(),
+            models.clone(),
+            Settings::new(&config),
+        ));
         Ok(Self {
             limits: Arc::new(Limits::new(&config.limits, &clock)),
             passwords: Passwords::new(),
@@ -76,7 +86,6 @@ impl App {
             db,
             hub,
             engine,
-            sealer,
             models,
             _ours: ours,
         })

@@ -20,7 +20,7 @@ use std::io::Write;
 /// What keeps the server from starting, or made it fail.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
     let app = App::build(config, Clock::System).await?;
-    let listening = serve::listen(app)?;
+    let listening = serve::listen(app).await?;
     tracing::info!("listening on http://{}", listening.address);
     listening.until(serve::asked_to_end()).await
 }

@@ -29,11 +29,11 @@ pub struct Listening {
     app: App,
 }
 
-/// Binds and mounts the doors.
+/// Binds, mounts the doors, and sets the engine to work.
 ///
 /// # Errors
-/// When the address cannot be had.
-pub fn listen(app: App) -> anyhow::Result<Listening> {
+/// When the address cannot be had, or the engine cannot heal what the last process left.
+pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
     let server = HttpServer::new(move || {
@@ -74,6 +74,7 @@ pub fn listen(app: App) -> anyhow::Result<Listening> {
         })
         .bind(bind)
         .with_context(|| format!("TROUPE_BIND {bind} cannot be listened on"))?;
+    app.engine.start().await?;
     let address = server.addrs().first().copied().unwrap_or(bind);
     Ok(Listening {
         address,
@@ -103,7 +104,7 @@ impl Listening {
 async fn close(app: &App, server: &ServerHandle) {
     tracing::info!("closing: no new work is begun");
     app.shutdown.draining.cancel();
-    app.engine.drain().await;
+    app.engine.drain(app.config.shutdown_grace).await;
     app.shutdown.stopping.cancel();
     server.stop(true).await;
     app.shutdown.wait().await;
