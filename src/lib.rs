@@ -10,6 +10,7 @@ pub mod shutdown;
 pub mod db;
 pub mod llm;
 pub mod realtime;
+pub mod telemetry;
 // Floor 3: people with accounts.
 pub mod accounts;
 // Floor 4: what rooms are furnished with.
@@ -28,5 +29,11 @@ pub mod prompt;
 pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
+// Floor 12: the parts, built once.
+pub mod app;
 // Floor 13: what all doors share.
 pub mod http;
+// Floor 14: the doors.
+pub mod api;
+// Floor 15: mounts the doors.
+pub mod server;
