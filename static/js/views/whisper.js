@@ -1,4 +1,4 @@
-// One line above the field: which people are typing, which character is writing.
+// One line below the timeline: which people are typing. Who of the characters writes, says the queue bar.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 
@@ -40,12 +40,9 @@ export default class Whisper {
     const { room, openRoster: roster, mySeat } = this.#parts.store
     if (!room) return ""
     const people = room.typing.active.filter((id) => id !== mySeat?.id).map((id) => roster.nameOf(id)).filter(Boolean)
-    const writer = room.stream ? roster.nameOf(room.stream.membershipId) : null
-    const said = []
-    if (writer) said.push(t("whisper.writing", { name: writer }))
-    if (people.length === 1) said.push(t("whisper.typing", { name: people[0] }))
-    if (people.length === 2 || people.length === 3) said.push(t("whisper.typing_some", { names: people.slice(0, -1).join(", "), last: people.at(-1) }))
-    if (people.length > 3) said.push(t("whisper.typing_several"))
-    return said.join(" ")
+    if (people.length === 0) return ""
+    if (people.length === 1) return t("whisper.typing", { name: people[0] })
+    if (people.length > 3) return t("whisper.typing_several")
+    return t("whisper.typing_some", { names: people.slice(0, -1).join(", "), last: people.at(-1) })
   }
 }
