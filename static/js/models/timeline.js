@@ -4,7 +4,7 @@
 export default class Timeline {
   #messages = []
   #keys = new Map()
-  #mayHaveOlder = true
+  #mayHaveOlder = false
 
   // What stands before the oldest message is asked from the server page by page.
   get mayHaveOlder() { return this.#mayHaveOlder }

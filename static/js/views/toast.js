@@ -27,6 +27,7 @@ export default class Toasts {
     toast.append(el("button", { class: "icon-button icon-button--small", type: "button", "aria-label": t("close"), on: { click: close } }, icon("close")))
     const timer = setTimeout(close, staysMs)
     this.#root.append(toast)
+    this.#rise()
     return close
   }
 
@@ -34,6 +35,12 @@ export default class Toasts {
     const text = explain(error)
     this.#alarm.textContent = text
     return this.show(text)
+  }
+
+  // The layer that was shown last is on top: above a dialog that is open.
+  #rise() {
+    if (this.#root.matches(":popover-open")) this.#root.hidePopover()
+    this.#root.showPopover()
   }
 
   #actionButton({ label, run }, close) {
