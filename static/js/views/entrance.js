@@ -34,7 +34,7 @@ export function showSignIn(root, session) {
 // A wrong password leaves the name as it is and asks for the password again.
 export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
   const username = field({ label: t("setup.username"), control: input({ name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", value: known }) })
-  const password = field({ label: t("password"), control: input({ name: "password", type: "password", autocomplete: "current-password" }) })
+  const password = field({ label: t("password"), control: input({ name: "password", type: "password", autocomplete: "current-password", autofocus: known !== "" }) })
   const retype = () => {
     password.control.value = ""
     password.control.focus()

@@ -66,6 +66,7 @@ export default class TimelineView {
 
   toEnd() {
     this.#unseen = 0
+    this.#unreadAfter = null
     this.#window.toEnd()
     this.#render()
     this.scroll.toEnd()
