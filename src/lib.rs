@@ -1,1 +1,39 @@
-//! The map of the house.
+//! The map of the house, from the ground up. A room may name what stands above it in this list
+//! and nothing below; `tests/it/architecture.rs` holds it so.
+
+// Floor 1, the ground: ids, time, settings, closing down.
+pub mod clock;
+pub mod config;
+pub mod ids;
+pub mod shutdown;
+// Floor 2: the database, the loudspeaker, the models.
+pub mod db;
+pub mod llm;
+pub mod realtime;
+pub mod telemetry;
+// Floor 3: people with accounts.
+pub mod accounts;
+// Floor 4: what rooms are furnished with.
+pub mod characters;
+pub mod providers;
+// Floor 5: rooms and the seats in them.
+pub mod spaces;
+// Floor 6: timelines.
+pub mod conversations;
+// Floor 7: who speaks.
+pub mod rounds;
+pub mod speakers;
+// Floor 8: what a model is told.
+pub mod prompt;
+// Floor 9: one turn of one speaker; knows no table.
+pub mod generation;
+// Floor 10: the engine room.
+pub mod runs;
+// Floor 12: the parts, built once.
+pub mod app;
+// Floor 13: what all doors share.
+pub mod http;
+// Floor 14: the doors.
+pub mod api;
+// Floor 15: mounts the doors.
+pub mod server;

@@ -1,1 +1,32 @@
 //! The tables of Troupe, one step a file, forward and back on SQLite and PostgreSQL.
+//!
+//! A step never changes once it has landed: add a new one.
+
+pub use sea_orm_migration::prelude::MigratorTrait;
+
+use sea_orm_migration::prelude::*;
+
+mod columns;
+mod m20261121_000001_create_accounts;
+mod m20261121_000002_create_library;
+mod m20261121_000003_create_spaces;
+mod m20261121_000004_create_conversations;
+mod m20261121_000005_create_runs;
+mod m20261121_000006_create_messages;
+
+/// The steps, in order.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![
+            Box::new(m20261121_000001_create_accounts::Migration),
+            Box::new(m20261121_000002_create_library::Migration),
+            Box::new(m20261121_000003_create_spaces::Migration),
+            Box::new(m20261121_000004_create_conversations::Migration),
+            Box::new(m20261121_000005_create_runs::Migration),
+            Box::new(m20261121_000006_create_messages::Migration),
+        ]
+    }
+}

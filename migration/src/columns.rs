@@ -1,0 +1,88 @@
+//! Columns that many tables have, spelt once.
+
+use sea_orm_migration::prelude::*;
+use sea_orm_migration::schema;
+
+/// `id`: 64 bits, given by the database.
+pub fn id() -> ColumnDef {
+    schema::big_pk_auto("id")
+}
+
+/// An instant: milliseconds since 1970, UTC, given by the program.
+pub fn instant(name: &'static str) -> ColumnDef {
+    schema::big_integer(name)
+}
+
+/// An instant that may be missing.
+pub fn instant_null(name: &'static str) -> ColumnDef {
+    schema::big_integer_null(name)
+}
+
+/// A word out of a list; the database holds the list. `CHECK` carries the constraint.
+pub fn word(name: &'static str, default: &'static str, words: &[&'static str]) -> ColumnDef {
+    schema::string_len(name, 32)
+        .default(default)
+        .check(Expr::col(name).is_in(words.iter().copied()))
+        .take()
+}
+
+/// A JSON document, `{}` unless told.
+pub fn document(name: &'static str) -> ColumnDef {
+    schema::json_binary(name).default("{}").take()
+}
+
+/// A whole number between two limits.
+pub fn between(name: &'static str, default: i64, least: i64, most: i64) -> ColumnDef {
+    schema::big_integer(name)
+        .default(default)
+        .check(Expr::col(name).between(least, most))
+        .take()
+}
+
+/// `column` refers to `table.id`.
+pub fn refers(
+    from: &'static str,
+    column: &'static str,
+    table: &'static str,
+    on_delete: ForeignKeyAction,
+) -> ForeignKeyCreateStatement {
+    ForeignKey::create()
+        .name(format!("{from}_{column}_refers_to_{table}"))
+        .from(from, column)
+        .to(table, "id")
+        .on_delete(on_delete)
+        .take()
+}
+
+/// A plain index, named after what it finds.
+pub fn index(
+    name: &'static str,
+    table: &'static str,
+    columns: &[&'static str],
+) -> IndexCreateStatement {
+    let mut index = Index::create();
+    index.name(name).table(table);
+    for column in columns {
+        index.col(*column);
+    }
+    index
+}
+
+/// A unique index, named after the rule it holds.
+pub fn unique(
+    name: &'static str,
+    table: &'static str,
+    columns: &[&'static str],
+) -> IndexCreateStatement {
+    index(name, table, columns).unique().take()
+}
+
+/// Drops tables, children first.
+pub async fn drop_all(manager: &SchemaManager<'_>, tables: &[&'static str]) -> Result<(), DbErr> {
+    for table in tables {
+        manager
+            .drop_table(Table::drop().table(*table).take())
+            .await?;
+    }
+    Ok(())
+}

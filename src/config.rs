@@ -1,0 +1,320 @@
+//! Every setting, read once from the environment; refuses to start on nonsense.
+//!
+//! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The settings of one process. Durations come from variables that end in `_MS`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub bind: SocketAddr,
+    /// How the world reaches us, without a trailing slash, when that is not the bound address.
+    pub public_url: Option<String>,
+    pub data_dir: PathBuf,
+    pub database_url: String,
+    pub redis_url: Option<String>,
+    /// Encrypts provider keys; made and kept in the data directory when absent.
+    pub secret_key: Option<Hidden>,
+    pub open_registration: bool,
+    pub workers: usize,
+    pub max_running_runs: usize,
+    pub run_heartbeat: Duration,
+    pub run_stale_after: Duration,
+    pub reaper_interval: Duration,
+    pub shutdown_grace: Duration,
+    pub stream_slice: Duration,
+    pub sqlite_synchronous_full: bool,
+    pub llm_first_chunk_timeout: Duration,
+    pub llm_idle_timeout: Duration,
+    pub run_timeout: Duration,
+    pub allow_private_providers: bool,
+    pub llm: Option<LlmFromEnvironment>,
+    pub limits: Limits,
+    pub log_format: LogFormat,
+}
+
+/// A provider that the environment describes: it becomes the default one at start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LlmFromEnvironment {
+    /// With its `/v1`.
+    pub base_url: String,
+    pub api_key: Option<Hidden>,
+    pub model: String,
+}
+
+/// How much is too much; 0 is no limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// In 3 minutes, per name and per address.
+    pub login_failures: u32,
+    /// Per user.
+    pub posts_per_minute: u32,
+    /// Per address.
+    pub registrations_per_hour: u32,
+    pub sockets_per_user: u32,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Pretty,
+    Json,
+}
+
+/// A text that must not be shown: its `Debug` form says nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// A setting that cannot be: which one, what it got, what it takes.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error("{name} is {got:?}, but takes {takes}")]
+pub struct ConfigError {
+    pub name: &'static str,
+    pub got: String,
+    pub takes: String,
+}
+
+impl Config {
+    /// Reads the settings of this process.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        Self::read(|name| std::env::var(name).ok())
+    }
+
+    /// Reads the settings from `get`; an empty value counts as absent.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense.
+    pub fn read(get: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
+        let it = Reader { get: &get };
+        let bind = it.address("TROUPE_BIND", "127.0.0.1:8080")?;
+        let data_dir = PathBuf::from(it.text("TROUPE_DATA_DIR").unwrap_or("./data".into()));
+        let run_heartbeat = it.ms("RUN_HEARTBEAT_MS", 5_000, 50)?;
+        let config = Self {
+            bind,
+            public_url: it.public_url("TROUPE_PUBLIC_URL")?,
+            database_url: it.database_url("DATABASE_URL", &data_dir)?,
+            data_dir,
+            redis_url: it.text("REDIS_URL"),
+            secret_key: it.secret("TROUPE_SECRET_KEY")?,
+            open_registration: it.flag("TROUPE_OPEN_REGISTRATION", false)?,
+            workers: it.number("TROUPE_WORKERS", 1, 0, 1)?,
+            max_running_runs: it.number("TROUPE_MAX_RUNNING_RUNS", 64, 1, 10_000)?,
+            run_heartbeat,
+            run_stale_after: it.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
+            reaper_interval: it.ms("REAPER_INTERVAL_MS", 5_000, 50)?,
+            shutdown_grace: it.ms("SHUTDOWN_GRACE_MS", 25_000, 0)?,
+            stream_slice: it.ms("STREAM_SLICE_MS", 50, 0)?,
+            sqlite_synchronous_full: it.word("SQLITE_SYNCHRONOUS", &["full", "normal"])? == "full",
+            llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 60_000, 1)?,
+            llm_idle_timeout: it.ms("LLM_IDLE_TIMEOUT_MS", 30_000, 1)?,
+            run_timeout: it.ms("RUN_TIMEOUT_MS", 600_000, 1)?,
+            allow_private_providers: it
+                .flag("TROUPE_ALLOW_PRIVATE_PROVIDERS", bind.ip().is_loopback())?,
+            llm: it.llm()?,
+            limits: it.limits()?,
+            log_format: match it.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
+                "json" => LogFormat::Json,
+                _ => LogFormat::Pretty,
+            },
+        };
+        config.holds_together()?;
+        Ok(config)
+    }
+
+    /// Every setting that [`Config::read`] asks for, and `RUST_LOG`, which the log reads.
+    pub fn names() -> Vec<&'static str> {
+        let asked = std::cell::RefCell::new(vec!["RUST_LOG"]);
+        // What the defaults make of it does not matter here.
+        let _ = Self::read(|name| {
+            asked.borrow_mut().push(name);
+            None
+        });
+        asked.into_inner()
+    }
+
+    fn holds_together(&self) -> Result<(), ConfigError> {
+        if self.run_stale_after < self.run_heartbeat * 2 {
+            return Err(ConfigError {
+                name: "RUN_STALE_AFTER_MS",
+                got: self.run_stale_after.as_millis().to_string(),
+                takes: "at least twice RUN_HEARTBEAT_MS, or living runs would look dead".into(),
+            });
+        }
+        if self.database_url.starts_with("postgres") && self.secret_key.is_none() {
+            return Err(ConfigError {
+                name: "TROUPE_SECRET_KEY",
+                got: String::new(),
+                takes: "a secret of at least 16 characters, the same on every node, when DATABASE_URL is PostgreSQL".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    get: &'a dyn Fn(&'static str) -> Option<String>,
+}
+
+impl Reader<'_> {
+    fn text(&self, name: &'static str) -> Option<String> {
+        (self.get)(name)
+            .map(|it| it.trim().to_owned())
+            .filter(|it| !it.is_empty())
+    }
+
+    fn number<T>(&self, name: &'static str, default: T, least: T, most: T) -> Result<T, ConfigError>
+    where
+        T: FromStr + PartialOrd + fmt::Display + Copy,
+    {
+        let Some(got) = self.text(name) else {
+            return Ok(default);
+        };
+        match got.parse() {
+            Ok(value) if least <= value && value <= most => Ok(value),
+            _ => Err(wrong(
+                name,
+                got,
+                &format!("a whole number from {least} to {most}"),
+            )),
+        }
+    }
+
+    fn ms(&self, name: &'static str, default: u64, least: u64) -> Result<Duration, ConfigError> {
+        let ms = self.number(name, default, least, 86_400_000)?;
+        Ok(Duration::from_millis(ms))
+    }
+
+    fn flag(&self, name: &'static str, default: bool) -> Result<bool, ConfigError> {
+        match self.text(name).as_deref() {
+            None => Ok(default),
+            Some("true" | "1" | "yes") => Ok(true),
+            Some("false" | "0" | "no") => Ok(false),
+            Some(got) => Err(wrong(name, got.to_owned(), "true or false")),
+        }
+    }
+
+    /// One of `words`; the first is the default.
+    fn word(&self, name: &'static str, words: &[&str]) -> Result<String, ConfigError> {
+        let got = self.text(name).unwrap_or(words[0].to_owned());
+        if words.contains(&got.as_str()) {
+            return Ok(got);
+        }
+        Err(wrong(name, got, &words.join(" or ")))
+    }
+
+    fn address(&self, name: &'static str, default: &str) -> Result<SocketAddr, ConfigError> {
+        let got = self.text(name).unwrap_or(default.to_owned());
+        // Names are looked up too: `localhost:8080` is what people write.
+        let found = got.to_socket_addrs().ok().and_then(|mut all| all.next());
+        found.ok_or_else(|| wrong(name, got, "an address and a port, such as 127.0.0.1:8080"))
+    }
+
+    fn public_url(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
+        let Some(got) = self.text(name) else {
+            return Ok(None);
+        };
+        let fits = ["http://", "https://"].iter().any(|it| got.starts_with(it));
+        if !fits || got.contains(['?', '#', '@', ' ']) {
+            return Err(wrong(
+                name,
+                got,
+                "an address such as https://troupe.example",
+            ));
+        }
+        Ok(Some(got.trim_end_matches('/').to_owned()))
+    }
+
+    fn database_url(
+        &self,
+        name: &'static str,
+        data_dir: &std::path::Path,
+    ) -> Result<String, ConfigError> {
+        let Some(got) = self.text(name) else {
+            return Ok(format!(
+                "sqlite://{}?mode=rwc",
+                data_dir.join("troupe.db").display()
+            ));
+        };
+        let known = ["sqlite://", "postgres://", "postgresql://"];
+        // The text may hold a password: only its beginning is shown.
+        match known.iter().any(|it| got.starts_with(it)) {
+            true => Ok(got),
+            false => Err(wrong(
+                name,
+                got.split(':').next().unwrap_or_default().to_owned(),
+                "sqlite://path?mode=rwc or postgres://user:password@host/database",
+            )),
+        }
+    }
+
+    fn secret(&self, name: &'static str) -> Result<Option<Hidden>, ConfigError> {
+        match self.text(name) {
+            Some(got) if got.len() < 16 => Err(ConfigError {
+                name,
+                got: format!("{} characters", got.len()),
+                takes: "at least 16 characters".into(),
+            }),
+            other => Ok(other.map(Hidden)),
+        }
+    }
+
+    fn llm(&self) -> Result<Option<LlmFromEnvironment>, ConfigError> {
+        let base_url = self.text("TROUPE_LLM_BASE_URL");
+        let api_key = self.text("TROUPE_LLM_API_KEY").map(Hidden);
+        let model = self.text("TROUPE_LLM_MODEL");
+        match (base_url, model) {
+            (Some(base_url), Some(model)) => Ok(Some(LlmFromEnvironment {
+                base_url,
+                api_key,
+                model,
+            })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(wrong(
+                "TROUPE_LLM_MODEL",
+                String::new(),
+                "the model's name, as TROUPE_LLM_BASE_URL is set",
+            )),
+            (None, Some(_)) => Err(wrong(
+                "TROUPE_LLM_BASE_URL",
+                String::new(),
+                "the endpoint with its /v1, as TROUPE_LLM_MODEL is set",
+            )),
+        }
+    }
+
+    fn limits(&self) -> Result<Limits, ConfigError> {
+        Ok(Limits {
+            login_failures: self.number("LIMIT_LOGIN_FAILURES", 10, 0, 1_000_000)?,
+            posts_per_minute: self.number("LIMIT_POSTS_PER_MINUTE", 120, 0, 1_000_000)?,
+            registrations_per_hour: self.number(
+                "LIMIT_REGISTRATIONS_PER_HOUR",
+                30,
+                0,
+                1_000_000,
+            )?,
+            sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
+        })
+    }
+}
+
+fn wrong(name: &'static str, got: String, takes: &str) -> ConfigError {
+    ConfigError {
+        name,
+        got,
+        takes: takes.to_owned(),
+    }
+}

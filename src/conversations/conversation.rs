@@ -1,0 +1,75 @@
+//! Table `conversations`: timelines.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::ids::SpaceId;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::LockType;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversations")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: ConversationId,
+    pub space_id: SpaceId,
+    pub kind: Kind,
+    pub title: String,
+    pub parent_conversation_id: Option<ConversationId>,
+    /// Only a branch: a message of the parent.
+    pub forked_from_message_id: Option<MessageId>,
+    /// The number of the newest durable event.
+    pub rev: i64,
+    /// The number of the newest message.
+    pub last_seq: i64,
+    /// Author's note, scenario of this timeline.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub settings: Json,
+    /// Macro variables, timed lore.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub variables: Json,
+    pub created_at: Timestamp,
+    pub archived_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::spaces::space::Entity",
+        from = "Column::SpaceId",
+        to = "crate::spaces::space::Column::Id"
+    )]
+    Space,
+}
+
+impl Related<crate::spaces::space::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Space.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// How a timeline came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Root,
+    Branch,
+    Thread,
+}
+
+/// Locks a conversation for this transaction: whoever decides about it waits here.
+///
+/// On SQLite the transaction itself is the lock, and the words `FOR UPDATE` are left out.
+pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}

@@ -1,0 +1,173 @@
+//! Table `messages`: finished entries of a timeline. Never a placeholder.
+
+use crate::clock::Timestamp;
+use crate::conversations::markdown::Markdown;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use sea_orm::entity::prelude::*;
+use serde::Deserialize;
+use serde::Serialize;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "messages")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: MessageId,
+    pub conversation_id: ConversationId,
+    pub seq: i64,
+    pub space_membership_id: MembershipId,
+    pub role: Role,
+    pub content: String,
+    pub visibility: Visibility,
+    pub conversation_run_id: Option<RunId>,
+    pub active_swipe: i64,
+    pub client_id: Option<String>,
+    pub origin_message_id: Option<MessageId>,
+    pub created_at: Timestamp,
+    pub edited_at: Option<Timestamp>,
+    /// The conversation's `rev` of the newest event about this message.
+    pub rev: i64,
+    pub token_count: i64,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub metadata: Json,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::conversations::conversation::Entity",
+        from = "Column::ConversationId",
+        to = "crate::conversations::conversation::Column::Id"
+    )]
+    Conversation,
+    #[sea_orm(
+        belongs_to = "crate::spaces::membership::Entity",
+        from = "Column::SpaceMembershipId",
+        to = "crate::spaces::membership::Column::Id"
+    )]
+    Author,
+}
+
+impl Related<crate::conversations::conversation::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Conversation.def()
+    }
+}
+
+impl Related<crate::spaces::membership::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Author.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// For whom a model takes the author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    User,
+    Assistant,
+    System,
+}
+
+/// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    Normal,
+    Excluded,
+    Hidden,
+}
+
+/// The document `message` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: MessageId,
+    pub conversation_id: ConversationId,
+    pub seq: i64,
+    pub space_membership_id: MembershipId,
+    pub author_name: String,
+    pub role: Role,
+    pub content: String,
+    /// `content` as safe HTML: the only HTML a client ever shows.
+    pub html: Arc<str>,
+    pub visibility: Visibility,
+    pub conversation_run_id: Option<RunId>,
+    pub client_id: Option<String>,
+    pub swipes: Swipes,
+    pub origin_message_id: Option<MessageId>,
+    pub edited_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub rev: i64,
+    pub metadata: Json,
+}
+
+/// How many texts a message has, and which one is shown, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Swipes {
+    pub count: i64,
+    pub active: i64,
+}
+
+impl Model {
+    /// What people may read of this message; `n_swipes` counts the alternatives that are stored.
+    pub fn view(&self, author_name: &str, n_swipes: i64, markdown: &Markdown) -> View {
+        View {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            seq: self.seq,
+            space_membership_id: self.space_membership_id,
+            author_name: author_name.to_owned(),
+            role: self.role,
+            content: self.content.clone(),
+            html: markdown.render(&self.content),
+            visibility: self.visibility,
+            conversation_run_id: self.conversation_run_id,
+            client_id: self.client_id.clone(),
+            swipes: Swipes {
+                count: n_swipes.max(1),
+                active: self.active_swipe,
+            },
+            origin_message_id: self.origin_message_id,
+            edited_at: self.edited_at,
+            created_at: self.created_at,
+            rev: self.rev,
+            metadata: self.metadata.clone(),
+        }
+    }
+}
+
+/// What is left to say of a hidden message.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gone {
+    pub id: MessageId,
+    pub seq: i64,
+    pub visibility: Visibility,
+    pub rev: i64,
+}
+
+impl Model {
+    /// That it is gone.
+    pub fn gone(&self) -> Gone {
+        Gone {
+            id: self.id,
+            seq: self.seq,
+            visibility: Visibility::Hidden,
+            rev: self.rev,
+        }
+    }
+}

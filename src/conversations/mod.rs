@@ -1,0 +1,7 @@
+//! Conversations: timelines and the messages on them.
+
+pub mod conversation;
+pub mod message;
+pub mod read_mark;
+pub mod swipe;
+pub mod timeline;

@@ -1,0 +1,162 @@
+//! Opens the database and hands out its connections.
+//!
+//! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
+//! opened read-only, so a write on them fails instead of waiting for a lock.
+
+use anyhow::Context;
+use sea_orm::ConnectOptions;
+use sea_orm::Database;
+use sea_orm::DatabaseConnection;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::SqliteJournalMode;
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::sqlite::SqliteSynchronous;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How the database is to be opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `sqlite://path?mode=rwc` or `postgres://…`.
+    pub url: String,
+    /// SQLite only: an acknowledged write survives loss of power (`full`) or a crash (`normal`).
+    pub synchronous_full: bool,
+}
+
+/// Which database this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// One file, one process.
+    Sqlite,
+    /// A server, any number of processes.
+    Postgres,
+}
+
+/// The connections. Cloning gives other handles on the same pools.
+#[derive(Clone)]
+pub struct Db {
+    pub(super) reader: DatabaseConnection,
+    pub(super) writer: DatabaseConnection,
+    pulse: DatabaseConnection,
+    dialect: Dialect,
+    pub(super) main: Handle,
+}
+
+impl Db {
+    /// Opens the pools on the runtime that calls; that must be the main one.
+    ///
+    /// # Errors
+    /// When the server does not answer, or the file cannot be opened.
+    pub async fn connect(options: &Options) -> anyhow::Result<Self> {
+        if options.url.starts_with("sqlite:") {
+            Self::connect_sqlite(options).await
+        } else {
+            Self::connect_postgres(options).await
+        }
+    }
+
+    /// Reads. On PostgreSQL the same pool as the writer's.
+    pub fn reader(&self) -> &DatabaseConnection {
+        &self.reader
+    }
+
+    /// The heartbeat's own connection: a pool that is used up must not make runs look dead.
+    pub fn pulse(&self) -> &DatabaseConnection {
+        &self.pulse
+    }
+
+    /// Which database this is.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Closes every connection.
+    pub async fn close(self) {
+        for pool in [self.reader, self.writer, self.pulse] {
+            // Closing twice, or a pool that is already gone, is no news.
+            let _ = pool.close().await;
+        }
+    }
+
+    async fn connect_sqlite(options: &Options) -> anyhow::Result<Self> {
+        let base = SqliteConnectOptions::from_str(&options.url)
+            .context("DATABASE_URL is not an SQLite address")?
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(if options.synchronous_full {
+                SqliteSynchronous::Full
+            } else {
+                SqliteSynchronous::Normal
+            })
+            .busy_timeout(Duration::from_secs(10))
+            .foreign_keys(true)
+            .pragma("cache_size", "-16000")
+            .pragma("temp_store", "MEMORY")
+            .statement_cache_capacity(256);
+        let pool = |size| {
+            SqlitePoolOptions::new()
+                .max_connections(size)
+                .min_connections(1)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .test_before_acquire(false)
+                .acquire_timeout(Duration::from_secs(30))
+        };
+        let writer: DatabaseConnection = pool(1).connect_with(base.clone()).await?.into();
+        let reader = pool(4).connect_with(base.read_only(true)).await?.into();
+        Ok(Self {
+            reader,
+            pulse: writer.clone(),
+            writer,
+            dialect: Dialect::Sqlite,
+            main: Handle::current(),
+        })
+    }
+
+    async fn connect_postgres(options: &Options) -> anyhow::Result<Self> {
+        let pool = Database::connect(postgres_options(&options.url, 20)).await?;
+        let pulse = Database::connect(postgres_options(&options.url, 1)).await?;
+        Ok(Self {
+            reader: pool.clone(),
+            writer: pool,
+            pulse,
+            dialect: Dialect::Postgres,
+            main: Handle::current(),
+        })
+    }
+}
+
+fn postgres_options(url: &str, size: u32) -> ConnectOptions {
+    let mut options = ConnectOptions::new(url);
+    options
+        .max_connections(size)
+        .min_connections(1)
+        .connect_timeout(Duration::from_secs(5))
+        .acquire_timeout(Duration::from_secs(5))
+        .sqlx_logging(false)
+        .map_sqlx_postgres_opts(|it| {
+            it.options([
+                ("idle_in_transaction_session_timeout", "30s"),
+                ("lock_timeout", "10s"),
+                ("statement_timeout", "30s"),
+                // A plan made while the run table is small must not be kept as it grows.
+                ("plan_cache_mode", "force_custom_plan"),
+            ])
+        })
+        // A `BEGIN` whose future was dropped leaves its connection inside an open transaction
+        // (sqlx 0.9.0); such a connection would swallow the next writes. In a simple query the two
+        // clocks agree only outside a transaction. Goes when a later sqlx is out.
+        .map_sqlx_postgres_pool_opts(|it| {
+            it.after_release(|connection, _| {
+                Box::pin(async move {
+                    use sqlx::Executor;
+                    use sqlx::Row;
+                    let row = connection
+                        .fetch_one("select now() = statement_timestamp()")
+                        .await?;
+                    row.try_get::<bool, _>(0)
+                })
+            })
+        });
+    options
+}

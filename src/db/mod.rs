@@ -1,0 +1,7 @@
+//! The database: SQLite in a file, or PostgreSQL. The truth of the house.
+
+pub mod connect;
+pub mod dialect;
+pub mod lock;
+pub mod migrate;
+pub mod write;

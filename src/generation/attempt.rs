@@ -1,0 +1,119 @@
+//! One attempt at an answer: sends the request and reads until the end, or until trouble.
+
+use futures::StreamExt;
+use tokio::time::Duration;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+use crate::generation::sink::Sink;
+use crate::generation::trim::Trim;
+use crate::generation::trouble::Trouble;
+use crate::generation::watches::Watches;
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::provider::DeltaStream;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+
+/// After the end only the bill can follow; nobody waits long for it.
+const MAX_WAIT_FOR_USAGE: Duration = Duration::from_secs(2);
+
+/// What became of the answer so far. Outlives a canceled attempt: it is all that is left of it.
+pub struct Answer<'a> {
+    sink: &'a mut dyn Sink,
+    /// Exactly what the sink was given.
+    pub text: String,
+    pub usage: Option<Usage>,
+    /// Set once the answer is complete; what comes later is no part of it.
+    pub ended: Option<FinishReason>,
+    /// The length limit of ours ended it.
+    pub is_capped: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer without a word yet.
+    pub fn new(sink: &'a mut dyn Sink) -> Self {
+        Self {
+            sink,
+            text: String::new(),
+            usage: None,
+            ended: None,
+            is_capped: false,
+        }
+    }
+
+    fn forward(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            self.sink.delta(text);
+        }
+    }
+
+    fn end(&mut self, mut trim: Trim, reason: FinishReason) {
+        self.forward(&trim.finish());
+        self.ended = Some(reason);
+    }
+}
+
+/// Reads one answer into `answer`. `Ok`: it has ended.
+pub async fn attempt(
+    provider: &dyn Provider,
+    request: &Request,
+    mut trim: Trim,
+    watches: &Watches,
+    answer: &mut Answer<'_>,
+) -> Result<(), Trouble> {
+    let mut limit = Instant::now() + watches.first_chunk;
+    let mut stream = timeout_at(limit, provider.stream(request))
+        .await
+        .map_err(|_| Trouble::NoChunk)?
+        .map_err(Trouble::Call)?;
+    let mut room = watches.max_text_bytes;
+    let mut late = Trouble::NoChunk;
+    loop {
+        // A stream that always has more must not keep the cancel waiting.
+        tokio::task::consume_budget().await;
+        let delta = timeout_at(limit, stream.next()).await.map_err(|_| late)?;
+        let delta = delta.ok_or(Trouble::CutShort)?.map_err(Trouble::Call)?;
+        limit = Instant::now() + watches.idle;
+        late = Trouble::Silence;
+        match delta {
+            Delta::Life => {}
+            Delta::Usage(usage) => answer.usage = Some(usage),
+            Delta::Text(text) => {
+                let taken = &text[..text.floor_char_boundary(room)];
+                room -= taken.len();
+                answer.forward(&trim.push(taken));
+                answer.is_capped = taken.len() < text.len();
+                if answer.is_capped {
+                    answer.end(trim, FinishReason::Length);
+                    return Ok(());
+                }
+                if trim.is_cut() {
+                    answer.end(trim, FinishReason::Stop);
+                    return Ok(());
+                }
+            }
+            Delta::End(reason) => {
+                answer.end(trim, reason);
+                read_usage(stream, watches, answer).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads what follows the end; whatever goes wrong here does not matter any more.
+async fn read_usage(mut stream: DeltaStream, watches: &Watches, answer: &mut Answer<'_>) {
+    let limit = Instant::now() + watches.idle.min(MAX_WAIT_FOR_USAGE);
+    while let Ok(Some(Ok(delta))) = timeout_at(limit, stream.next()).await {
+        tokio::task::consume_budget().await;
+        if let Delta::Usage(usage) = delta {
+            answer.usage = Some(usage);
+        }
+        if Instant::now() >= limit {
+            return;
+        }
+    }
+}

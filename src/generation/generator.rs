@@ -1,0 +1,161 @@
+//! Lets a model speak once: attempts, limits and the cancel, until there is an outcome.
+//!
+//! **Invariant:** whatever ends the call, its request is dropped at once, and the outcome's text
+//! is what the sink was given. Nothing is tried again once the sink was given anything.
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::generation::attempt::Answer;
+use crate::generation::attempt::attempt;
+use crate::generation::outcome::Failure;
+use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::Outcome;
+use crate::generation::sink::Sink;
+use crate::generation::trim::Trim;
+use crate::generation::trouble::Tries;
+use crate::generation::trouble::Trouble;
+use crate::generation::trouble::seconds;
+use crate::generation::watches::Watches;
+use crate::llm::delta::FinishReason;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+
+/// Asks the model and reads its answer into the sink.
+pub async fn generate(
+    provider: &dyn Provider,
+    request: &Request,
+    trim: Trim,
+    watches: &Watches,
+    sink: &mut dyn Sink,
+    cancel: &CancellationToken,
+) -> Outcome {
+    let mut answer = Answer::new(sink);
+    let end = tokio::select! {
+        biased;
+        () = cancel.cancelled() => End::Canceled,
+        () = sleep(watches.total) => End::OutOfTime,
+        res = attempts(provider, request, &trim, watches, &mut answer) => match res {
+            Ok(()) => End::Answered,
+            Err(trouble) => End::Failed(trouble.failure(watches)),
+        },
+    };
+    conclude(end, answer, watches)
+}
+
+enum End {
+    Answered,
+    Failed(Failure),
+    OutOfTime,
+    Canceled,
+}
+
+async fn attempts(
+    provider: &dyn Provider,
+    request: &Request,
+    trim: &Trim,
+    watches: &Watches,
+    answer: &mut Answer<'_>,
+) -> Result<(), Trouble> {
+    let mut tries = Tries::default();
+    loop {
+        let res = attempt(provider, request, trim.clone(), watches, answer).await;
+        let Err(trouble) = res else { return Ok(()) };
+        tries.n_attempts += 1;
+        tries.n_without_chunk += u32::from(trouble == Trouble::NoChunk);
+        if !answer.text.is_empty() {
+            return Err(trouble);
+        }
+        match trouble.wait_before_retry(tries, watches, rand::random()) {
+            Some(wait) => sleep(wait).await,
+            None => return Err(trouble),
+        }
+    }
+}
+
+fn conclude(end: End, answer: Answer<'_>, watches: &Watches) -> Outcome {
+    let Answer {
+        text,
+        usage,
+        ended,
+        is_capped,
+        ..
+    } = answer;
+    let failure = match (end, ended) {
+        (End::Canceled, _) => return Outcome::Canceled { text, usage },
+        (_, Some(reason)) if !is_blank(&text) => {
+            let truncated = is_capped || reason == FinishReason::Length;
+            return Outcome::Succeeded {
+                text,
+                usage,
+                reason,
+                truncated,
+            };
+        }
+        (_, Some(reason)) => nothing_visible(&reason),
+        (End::Failed(failure), None) => failure,
+        (End::OutOfTime | End::Answered, None) => out_of_time(watches),
+    };
+    Outcome::Failed {
+        failure,
+        text,
+        usage,
+    }
+}
+
+fn nothing_visible(reason: &FinishReason) -> Failure {
+    let (code, message) = match reason {
+        FinishReason::ContentFilter => (
+            FailureCode::ContentFilter,
+            "The provider's content filter withheld the answer.",
+        ),
+        FinishReason::Length => (
+            FailureCode::EmptyResponse,
+            "The model reached its length limit before it wrote anything visible.",
+        ),
+        _ => (
+            FailureCode::EmptyResponse,
+            "The model answered with nothing.",
+        ),
+    };
+    Failure {
+        code,
+        message: message.to_owned(),
+        retryable: true,
+    }
+}
+
+fn out_of_time(watches: &Watches) -> Failure {
+    let message = format!(
+        "The answer was not complete within {} seconds.",
+        seconds(watches.total)
+    );
+    Failure {
+        code: FailureCode::RunTimeout,
+        message,
+        retryable: true,
+    }
+}
+
+/// White space and characters without width are nothing to read.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|it| {
+        it.is_whitespace()
+            || matches!(
+                it,
+                '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
+            )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_blank;
+
+    #[test]
+    fn characters_without_width_are_nothing_to_read() {
+        assert!(is_blank(""));
+        assert!(is_blank(" \u{200b}\u{feff}\n"));
+        assert!(!is_blank("\u{200b}."));
+    }
+}

@@ -1,0 +1,13 @@
+//! One turn of one speaker: asks a model, watches it, cleans what it says, hands it on.
+//!
+//! Knows models; has never heard of a table. Whoever has a prompt and a place for the text
+//! ([`sink`]) may call [`generator::generate`], with or without a run behind it.
+
+pub mod attempt;
+pub mod generator;
+pub mod names;
+pub mod outcome;
+pub mod sink;
+pub mod trim;
+pub mod trouble;
+pub mod watches;

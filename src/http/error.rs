@@ -1,0 +1,167 @@
+//! The one shape of every error, and where errors of the house become answers.
+
+use actix_web::HttpResponse;
+use actix_web::ResponseError;
+use actix_web::http::StatusCode;
+use sea_orm::DbErr;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+
+/// An answer that is an error: status, a stable code, a sentence for a person.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub code: &'static str,
+    pub message: String,
+    /// Which field or parameter is to blame.
+    pub param: Option<String>,
+    /// Seconds, on 429 and 503.
+    pub retry_after: Option<u64>,
+    /// The present document, on a conflict of versions.
+    pub current: Option<Value>,
+}
+
+/// What every door answers with.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+/// The error object of the envelope, as sockets and doors send it.
+#[derive(Serialize)]
+pub struct Body<'a> {
+    r#type: &'static str,
+    code: &'a str,
+    message: &'a str,
+    param: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+impl ApiError {
+    /// An error with any status.
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            code,
+            message: message.into(),
+            param: None,
+            retry_after: None,
+            current: None,
+        }
+    }
+
+    /// The same error, with the field that is to blame.
+    pub fn about(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// 404: not there, or not for the caller to see.
+    pub fn not_found() -> Self {
+        Self::new(
+            404,
+            "not_found",
+            "There is nothing here, or it is not yours to see.",
+        )
+    }
+
+    /// 401: nobody is signed in.
+    pub fn not_authenticated() -> Self {
+        Self::new(401, "not_authenticated", "Sign in first.")
+    }
+
+    /// 403: to be seen, but not to be done.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "forbidden", message)
+    }
+
+    /// 422: the value of a field is outside of what it may be.
+    pub fn invalid_value(param: &str, message: impl Into<String>) -> Self {
+        Self::new(422, "invalid_value", message).about(param)
+    }
+
+    /// 409.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(409, code, message)
+    }
+
+    /// 429 with the seconds to wait.
+    pub fn rate_limited(retry_after: u64, message: impl Into<String>) -> Self {
+        let mut error = Self::new(429, "rate_limited", message);
+        error.retry_after = Some(retry_after);
+        error
+    }
+
+    /// 500; the cause goes to the log, once, here.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        tracing::error!(error = %cause, "request failed: {cause}");
+        Self::new(
+            500,
+            "internal",
+            "Something went wrong on the server. It has been logged.",
+        )
+    }
+
+    /// The object inside the envelope.
+    pub fn body<'a>(&'a self, request_id: Option<&'a str>) -> Body<'a> {
+        Body {
+            r#type: self.kind(),
+            code: self.code,
+            message: &self.message,
+            param: self.param.as_deref(),
+            current: self.current.as_ref(),
+            request_id: request_id.filter(|_| self.status.is_server_error()),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status);
+        if let Some(seconds) = self.retry_after {
+            answer.insert_header(("retry-after", seconds.to_string()));
+        }
+        answer.json(serde_json::json!({ "error": self.body(None) }))
+    }
+}
+
+impl From<DbErr> for ApiError {
+    fn from(error: DbErr) -> Self {
+        match error {
+            DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => {
+                tracing::error!(%error, "the database does not answer: {error}");
+                let mut busy = Self::new(
+                    503,
+                    "internal",
+                    "The server is busy. Try again in a moment.",
+                );
+                busy.retry_after = Some(1);
+                busy
+            }
+            other => Self::internal(other),
+        }
+    }
+}

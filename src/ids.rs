@@ -1,0 +1,113 @@
+//! One type for each kind of id, so that a message is never taken for a membership.
+//!
+//! Rows have 64-bit integers; runs and rounds have UUIDv7, which sort by time on both databases.
+
+use sea_orm::DeriveValueType;
+use serde::Deserialize;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+macro_rules! row_id {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+            Serialize, Deserialize, DeriveValueType,
+        )]
+        #[serde(transparent)]
+        #[sea_orm(try_from_u64)]
+        pub struct $name(pub i64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = std::num::ParseIntError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    )*};
+}
+
+row_id! {
+    /// A person with an account.
+    UserId;
+    /// One signed-in browser.
+    SessionId;
+    /// A program's key.
+    ApiKeyId;
+    /// A link that lets people in.
+    InviteId;
+    /// Bytes by their hash.
+    AssetId;
+    /// A character card.
+    CharacterId;
+    /// A model's endpoint with its key.
+    ProviderId;
+    /// Generation settings and prompt order.
+    PresetId;
+    /// A room's configuration.
+    SpaceId;
+    /// A seat in a space; the author of messages.
+    MembershipId;
+    /// One timeline.
+    ConversationId;
+    /// One finished entry of a timeline.
+    MessageId;
+    /// An alternative text of a message.
+    SwipeId;
+    /// One position of a round.
+    SlotId;
+}
+
+macro_rules! time_id {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+            Serialize, Deserialize, DeriveValueType,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id, greater than every one this process made before.
+            #[allow(clippy::new_without_default)] // a default that differs each time would surprise
+            pub fn new() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl sea_orm::TryFromU64 for $name {
+            fn try_from_u64(_: u64) -> Result<Self, sea_orm::DbErr> {
+                Err(sea_orm::DbErr::ConvertFromU64(stringify!($name)))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    )*};
+}
+
+time_id! {
+    /// One attempt to produce one text.
+    RunId;
+    /// The speakers that one trigger activates, in order.
+    RoundId;
+}

@@ -1,0 +1,63 @@
+//! What a model streams back: text, signs of life, what it cost, and why it ended.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+/// One step of an answer.
+///
+/// **Invariant:** a stream that ends without [`Delta::End`] was cut off; it is never a success.
+/// A usage report may still follow the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// The next piece of visible text; never empty.
+    Text(String),
+    /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.
+    Life,
+    /// What the call cost so far; the last report counts.
+    Usage(Usage),
+    /// The model said that it is done, and why.
+    End(FinishReason),
+}
+
+/// Tokens of one call, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinishReason {
+    Stop,
+    Length,
+    ContentFilter,
+    ToolCalls,
+    /// A word that we do not know; kept, as it may help whoever looks.
+    Other(String),
+}
+
+impl FinishReason {
+    /// Reads the word that chat APIs use.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "stop" | "end_turn" | "eos" | "stop_sequence" => Self::Stop,
+            "length" | "max_tokens" => Self::Length,
+            "content_filter" => Self::ContentFilter,
+            "tool_calls" | "function_call" => Self::ToolCalls,
+            // A stranger's word ends up in metadata, so it stays short.
+            other => Self::Other(other.chars().take(64).collect()),
+        }
+    }
+
+    /// The word stored in `metadata.finish_reason`.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::ToolCalls => "tool_calls",
+            Self::Other(word) => word,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The one thing that every model can do: stream an answer.
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::llm::delta::Delta;
+use crate::llm::error::LlmError;
+use crate::llm::request::Request;
+
+/// What [`Provider::stream`] gives: the answer, piece by piece. Dropping it ends the call.
+pub type DeltaStream = BoxStream<'static, Result<Delta, LlmError>>;
+
+/// Somebody who answers prompts.
+///
+/// Implementations neither retry nor limit the time: `generation/` does both, the same for all.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Sends the request and resolves when the answer begins (the response headers came).
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError>;
+
+    /// The word for logs and metrics, the same as in the provider's settings.
+    fn kind(&self) -> &'static str;
+}

@@ -1,0 +1,38 @@
+//! A key on its way to a provider, in a wrapper that no log line can look into.
+
+use std::fmt;
+
+/// An API key. Has no `Display` and no `Serialize`; `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a key; blanks around it come from copying and are dropped.
+    pub fn new(key: &str) -> Self {
+        Self(key.trim().to_owned())
+    }
+
+    /// The key itself, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn a_secret_does_not_show_itself() {
+        let secret = Secret::new(" sk-planted\n");
+
+        assert_eq!(secret.expose(), "sk-planted");
+        assert!(!format!("{secret:?}").contains("planted"));
+    }
+}

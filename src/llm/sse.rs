@@ -1,0 +1,272 @@
+//! Reads an event stream (`text/event-stream`), fed in chunks cut anywhere.
+//!
+//! **Invariant:** the frames do not depend on where the chunks were cut, and no stream, however
+//! long its lines, makes the decoder keep more than [`MAX_EVENT_BYTES`] and one chunk.
+
+use std::mem;
+
+/// The longest event, in bytes. A real one has a few hundred; who sends more is broken or hostile.
+pub const MAX_EVENT_BYTES: usize = 1024 * 1024;
+
+/// One thing that the stream said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A line that begins with a colon: servers send them to keep the connection alive.
+    Comment,
+    /// An event: its name (empty when the stream gave none) and its data.
+    Event { name: String, data: String },
+    /// An event grew past the limit. Nothing is read after it.
+    Oversized,
+}
+
+/// The state between two chunks.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    line: Vec<u8>,
+    name: String,
+    data: String,
+    has_data: bool,
+    /// A `\r` ended the last line: a `\n` right after it belongs to it.
+    after_cr: bool,
+    /// A byte order mark may stand before the first line only.
+    past_first_line: bool,
+    is_closed: bool,
+}
+
+impl Decoder {
+    /// Takes the next chunk, gives the frames that it completes.
+    pub fn feed(&mut self, chunk: &[u8]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let mut rest = chunk;
+        while !self.is_closed && !rest.is_empty() {
+            if mem::take(&mut self.after_cr) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            match rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(end) => {
+                    self.extend_line(&rest[..end], &mut frames);
+                    self.after_cr = rest[end] == b'\r';
+                    rest = &rest[end + 1..];
+                    self.end_line(&mut frames);
+                }
+                None => {
+                    self.extend_line(rest, &mut frames);
+                    rest = &[];
+                }
+            }
+        }
+        frames
+    }
+
+    /// Ends the stream. The standard drops an event that no blank line ended; here it is given
+    /// all the same, for servers that close right after their last line. It may be cut short.
+    pub fn finish(&mut self) -> Option<Frame> {
+        let mut frames = Vec::new();
+        if !self.is_closed && !self.line.is_empty() {
+            self.end_line(&mut frames);
+        }
+        if !self.is_closed {
+            self.dispatch(&mut frames);
+        }
+        self.is_closed = true;
+        frames
+            .pop()
+            .filter(|frame| matches!(frame, Frame::Event { .. }))
+    }
+
+    fn extend_line(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) {
+        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
+            *self = Self {
+                is_closed: true,
+                ..Self::default()
+            };
+            frames.push(Frame::Oversized);
+            return;
+        }
+        self.line.extend_from_slice(bytes);
+    }
+
+    fn end_line(&mut self, frames: &mut Vec<Frame>) {
+        if self.is_closed {
+            return;
+        }
+        let bytes = mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&bytes);
+        let mut line = line.as_ref();
+        if !mem::replace(&mut self.past_first_line, true) {
+            line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.dispatch(frames);
+        } else if line.starts_with(':') {
+            frames.push(Frame::Comment);
+        } else {
+            self.take_field(line);
+        }
+    }
+
+    fn take_field(&mut self, line: &str) {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if mem::replace(&mut self.has_data, true) {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.name),
+            // `id` and `retry` serve reconnecting, which makes no sense for the answer to a POST.
+            _ => {}
+        }
+    }
+
+    fn dispatch(&mut self, frames: &mut Vec<Frame>) {
+        let name = mem::take(&mut self.name);
+        let data = mem::take(&mut self.data);
+        if mem::take(&mut self.has_data) {
+            frames.push(Frame::Event { name, data });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::any;
+    use proptest::prelude::prop_assert_eq;
+    use proptest::proptest;
+
+    use super::Decoder;
+    use super::Frame;
+    use super::MAX_EVENT_BYTES;
+
+    fn decode(bytes: &[u8]) -> Vec<Frame> {
+        Decoder::default().feed(bytes)
+    }
+
+    fn event(data: &str) -> Frame {
+        Frame::Event {
+            name: String::new(),
+            data: data.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_line_ending_ends_a_line() {
+        for ending in ["\n", "\r\n", "\r"] {
+            let stream = format!("data: a{ending}{ending}data: b{ending}{ending}");
+
+            assert_eq!(
+                decode(stream.as_bytes()),
+                [event("a"), event("b")],
+                "{ending:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_blank_after_the_colon_is_optional_and_only_one_is_dropped() {
+        assert_eq!(
+            decode(b"data:a\n\ndata:  b\n\ndata\n\n"),
+            [event("a"), event(" b"), event("")]
+        );
+    }
+
+    #[test]
+    fn data_lines_of_one_event_are_joined_by_newlines() {
+        assert_eq!(
+            decode(b"data: a\ndata: b\nid: 7\nretry: 1\n\n"),
+            [event("a\nb")]
+        );
+    }
+
+    #[test]
+    fn a_comment_is_reported_even_inside_an_event() {
+        assert_eq!(
+            decode(b": ping\n\ndata: a\n:\n\n"),
+            [Frame::Comment, Frame::Comment, event("a")]
+        );
+    }
+
+    #[test]
+    fn an_event_carries_its_name_and_no_later_one_does() {
+        let named = Frame::Event {
+            name: "error".to_owned(),
+            data: "x".to_owned(),
+        };
+
+        assert_eq!(
+            decode(b"event: error\ndata: x\n\ndata: y\n\n"),
+            [named, event("y")]
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_at_the_start_only() {
+        let frames = decode("\u{feff}data: a\n\n\u{feff}data: b\n\n".as_bytes());
+
+        assert_eq!(frames, [event("a")]);
+    }
+
+    #[test]
+    fn an_event_past_the_limit_closes_the_decoder() {
+        let mut decoder = Decoder::default();
+        let quarter = vec![b'x'; MAX_EVENT_BYTES / 4];
+
+        decoder.feed(b"data: ");
+        let within: Vec<_> = (0..3).flat_map(|_| decoder.feed(&quarter)).collect();
+        let beyond: Vec<_> = (0..3).flat_map(|_| decoder.feed(&quarter)).collect();
+
+        assert_eq!(within, []);
+        assert_eq!(beyond, [Frame::Oversized]);
+        assert_eq!(decoder.feed(b"\n\ndata: a\n\n"), []);
+        assert_eq!(decoder.finish(), None);
+    }
+
+    #[test]
+    fn many_short_lines_do_not_get_around_the_limit() {
+        let stream = "data: 0123456789\n".repeat(MAX_EVENT_BYTES / 10);
+
+        assert_eq!(decode(stream.as_bytes()), [Frame::Oversized]);
+    }
+
+    #[test]
+    fn an_event_that_the_end_of_the_stream_cut_off_is_given_at_the_end() {
+        let mut decoder = Decoder::default();
+
+        assert_eq!(decoder.feed(b"data: [DONE]"), []);
+        assert_eq!(decoder.finish(), Some(event("[DONE]")));
+        assert_eq!(decoder.finish(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn frames_do_not_depend_on_where_chunks_are_cut(
+            lines in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "data: a", "data:é 漢字 🦀", "data", ": ping", "event: x", "", "", "id: 1", "\u{feff}", "nonsense",
+                ]),
+                0..24,
+            ),
+            endings in proptest::collection::vec(proptest::sample::select(vec!["\n", "\r\n", "\r"]), 24),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+        ) {
+            let mut stream = Vec::new();
+            for (line, ending) in lines.iter().zip(&endings) {
+                stream.extend_from_slice(line.as_bytes());
+                stream.extend_from_slice(ending.as_bytes());
+            }
+            let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(stream.len() + 1)).collect();
+            cuts.extend([0, stream.len()]);
+            cuts.sort_unstable();
+            let mut whole = Decoder::default();
+            let mut pieces = Decoder::default();
+
+            let expected = (whole.feed(&stream), whole.finish());
+            let frames: Vec<_> = cuts.windows(2).flat_map(|it| pieces.feed(&stream[it[0]..it[1]])).collect();
+
+            prop_assert_eq!((frames, pieces.finish()), expected);
+        }
+    }
+}

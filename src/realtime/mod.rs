@@ -1,0 +1,8 @@
+//! The loudspeaker: carries envelopes that it cannot read to whoever listens on this node.
+//!
+//! The database is the truth; whoever missed an envelope can always ask again.
+
+pub mod event;
+pub mod hub;
+pub mod outbox;
+pub mod topic;

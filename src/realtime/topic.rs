@@ -1,0 +1,16 @@
+//! What one can listen to.
+
+use crate::ids::ConversationId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+
+/// A channel of the loudspeaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// What happens on one timeline.
+    Conversation(ConversationId),
+    /// What happens in a space at large: seats, settings, activity of its conversations.
+    Space(SpaceId),
+    /// What is for one person's own sockets alone, and what those must obey.
+    User(UserId),
+}

@@ -1,0 +1,107 @@
+//! Table `conversation_rounds`: the ordered speakers that one trigger activated.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversation_rounds")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: RoundId,
+    pub conversation_id: ConversationId,
+    pub status: Status,
+    /// Means something only while the round is active.
+    pub state: State,
+    /// The position of the slot whose turn it is, from 0.
+    pub cursor: i64,
+    pub trigger_message_id: Option<MessageId>,
+    /// Of its dice: the same seed draws the same speakers.
+    pub seed: i64,
+    pub ended_reason: Option<String>,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Whether a round goes on, and how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Active,
+    Finished,
+    Superseded,
+    Canceled,
+}
+
+/// What an active round waits for: a run, a person, or a person after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Generating,
+    Paused,
+    Failed,
+}
+
+/// The round a conversation is in, if any.
+pub async fn active_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        // The literal, so that the partial index is seen to fit.
+        .filter(Expr::cust("status = 'active'"))
+        .one(db)
+        .await
+}
+
+/// Ends an active round.
+pub async fn end(
+    tx: &impl ConnectionTrait,
+    id: RoundId,
+    status: Status,
+    reason: &str,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::EndedReason, Expr::value(reason))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
+/// Puts an active round into a state, and its cursor on a slot.
+pub async fn set(
+    tx: &impl ConnectionTrait,
+    id: RoundId,
+    state: State,
+    cursor: i64,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::State, Expr::value(state))
+        .col_expr(Column::Cursor, Expr::value(cursor))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Table `round_slots`: one position of a round.
+
+use crate::ids::MembershipId;
+use crate::ids::RoundId;
+use crate::ids::SlotId;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "round_slots")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: SlotId,
+    pub round_id: RoundId,
+    /// From 0.
+    pub position: i64,
+    pub space_membership_id: MembershipId,
+    pub status: Status,
+    pub skip_reason: Option<String>,
+    pub chosen_because: String,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Before the cursor a slot is spoken or skipped, from it on pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Pending,
+    Spoken,
+    Skipped,
+}
+
+/// A slot had its turn, or lost it.
+pub async fn mark(
+    tx: &impl ConnectionTrait,
+    round: RoundId,
+    position: i64,
+    status: Status,
+    skip_reason: Option<&str>,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::SkipReason, Expr::value(skip_reason))
+        .filter(Column::RoundId.eq(round))
+        .filter(Column::Position.eq(position))
+        .exec(tx)
+        .await?;
+    Ok(())
+}

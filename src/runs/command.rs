@@ -1,0 +1,154 @@
+//! All that can happen to the schedule of a conversation, and the reasons to refuse it.
+
+use crate::conversations::message;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::runs::run;
+
+/// Something happened, or somebody asks for something.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// A human says something.
+    Posted(Post),
+    /// A queued run's time has come, as far as the dispatcher could see.
+    Due {
+        run: RunId,
+    },
+    /// The executor is done with a run.
+    Ended {
+        run: RunId,
+        lease: i64,
+        end: End,
+    },
+    /// The reaper found a run whose heartbeat stopped.
+    Abandoned {
+        run: RunId,
+        lease: i64,
+        /// How long its heartbeat must have been silent.
+        silent_for_ms: i64,
+    },
+    /// Characters took their seats.
+    Greet(Vec<Greeting>),
+    /// A closing node gives a run back.
+    HandedBack {
+        run: RunId,
+        lease: i64,
+    },
+    /// The reaper found a round that nothing moves.
+    Adrift,
+    Stop {
+        keep_partial: bool,
+    },
+    Pause,
+    Resume,
+    Skip,
+    Retry,
+    Cancel {
+        run: RunId,
+    },
+    /// `speaker` is made to speak; without one, somebody is. `by` is shown as the reason.
+    ForceTalk {
+        speaker: Option<MembershipId>,
+        by: String,
+    },
+    /// A message is shown again, dimmed, or deleted for everyone.
+    VisibilityChanged {
+        message: MessageId,
+        visibility: message::Visibility,
+    },
+    /// The text of the tail is replaced by a person.
+    Edited {
+        message: MessageId,
+        content: String,
+        token_count: i64,
+    },
+    /// A seat was muted, removed or brought back.
+    MemberChanged {
+        seat: MembershipId,
+    },
+    /// The space's rules changed.
+    SettingsChanged,
+    /// The space is archived, or about to be deleted.
+    Closed,
+}
+
+/// What a human says.
+#[derive(Clone, Debug)]
+pub struct Post {
+    pub author: MembershipId,
+    pub content: String,
+    pub client_id: Option<String>,
+    /// Seats named by id beside the text.
+    pub mentions: Vec<MembershipId>,
+    pub token_count: i64,
+}
+
+/// What a character says when it enters.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    pub seat: MembershipId,
+    /// The greeting, then its alternates; macros expanded.
+    pub texts: Vec<String>,
+    /// Of the first one.
+    pub token_count: i64,
+}
+
+/// How the executor's work on a run ended.
+#[derive(Clone, Debug)]
+pub enum End {
+    Succeeded(Written),
+    Failed {
+        error: run::Error,
+        usage: Option<run::Usage>,
+        prompt: Option<run::PromptRecord>,
+    },
+    /// A cancel was asked for; `partial` is what is to be kept, if anything.
+    Canceled {
+        partial: Option<Written>,
+    },
+}
+
+/// A text that is to become a message.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub content: String,
+    pub token_count: i64,
+    pub usage: Option<run::Usage>,
+    /// `truncated`, `finish_reason`, `stopped`: what a reader should know about the text.
+    pub metadata: serde_json::Value,
+    pub prompt: Option<run::PromptRecord>,
+}
+
+/// Why a command changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the conversation, message, run or seat is not there")]
+    NotFound,
+    #[error("a reply is being written")]
+    GenerationLocked,
+    #[error("the copilot speaks for this person")]
+    CopilotActive,
+    #[error("this seat may not do that")]
+    Forbidden,
+    #[error("the space is archived")]
+    SpaceArchived,
+    #[error("nobody can speak")]
+    NoSpeaker,
+    #[error("a mention names somebody who is not here")]
+    UnknownMention,
+    #[error("the client id was used for another text")]
+    ClientIdReused,
+    #[error("only the last message can be changed")]
+    NotTail,
+    #[error("a branch hangs on this message")]
+    ForkPoint,
+    #[error("there is no round")]
+    NoRound,
+    #[error("nothing is paused")]
+    NothingPaused,
+    #[error("nothing can be tried again")]
+    NothingToRetry,
+    #[error("the run has ended")]
+    AlreadyFinished,
+}

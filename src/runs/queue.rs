@@ -1,0 +1,373 @@
+//! Moves a run from one state to the next: the only file that writes `conversation_runs.status`.
+//!
+//! **Invariant:** every move names the state it expects to find and returns whether it found it.
+//! Who is told `false` has lost the run: stop, and publish nothing.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::runs::run;
+use crate::runs::run::Column;
+use crate::runs::run::Status;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::UpdateMany;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::OnConflict;
+use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SimpleExpr;
+
+/// How a run that ran comes to its end.
+#[derive(Clone, Debug)]
+pub enum End {
+    Succeeded,
+    Failed(run::Error),
+    Canceled,
+}
+
+impl End {
+    /// The state it leads to.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Succeeded => Status::Succeeded,
+            Self::Failed(_) => Status::Failed,
+            Self::Canceled => Status::Canceled,
+        }
+    }
+}
+
+/// Puts a run into the conversation's one queued place. A newer plan overwrites the one that is
+/// there; the row keeps its id. Returns the row as it is now.
+pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run::Model, DbErr> {
+    let mut conflict = OnConflict::column(Column::ConversationId);
+    conflict
+        // Must be the literal: a bound parameter does not match the partial index, at once on
+        // SQLite and from the sixth execution on PostgreSQL.
+        .target_and_where(Expr::cust("status = 'queued'"))
+        .update_columns([
+            Column::RoundId,
+            Column::SlotPosition,
+            Column::Kind,
+            Column::Reason,
+            Column::SpeakerSpaceMembershipId,
+            Column::RunAfter,
+            Column::BurstStartedAt,
+            Column::Attempt,
+            Column::Debug,
+        ]);
+    run::Entity::insert(plan.into_active_model())
+        .on_conflict(conflict)
+        .exec_with_returning(tx)
+        .await
+}
+
+/// Takes a due run: from here on it is `worker`'s, under a new lease. `None`: somebody else was
+/// faster, which is no error.
+pub async fn claim(
+    tx: &impl ConnectionTrait,
+    id: RunId,
+    worker: &str,
+    now: Timestamp,
+    dialect: Dialect,
+) -> Result<Option<run::Model>, DbErr> {
+    let claimed = run::Entity::update_many()
+        .col_expr(Column::Status, Expr::value(Status::Running))
+        .col_expr(Column::WorkerId, Expr::value(worker))
+        .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
+        .col_expr(Column::StartedAt, Expr::value(now))
+        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Queued))
+        .exec_with_returning(tx)
+        .await;
+    match claimed {
+        Ok(mut rows) => Ok(rows.pop()),
+        // Another run of the conversation runs. On PostgreSQL this transaction is lost with it;
+        // the conversation's lock keeps it from ever getting here.
+        Err(error) if dialect::is_unique_violation(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes down what a claimed run will have seen: the newest message there is.
+///
+/// **Invariant:** comes after [`claim`], in the same transaction. In the other order a message
+/// that is posted in between is planned into this run and never seen by it.
+pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbErr> {
+    use crate::conversations::conversation;
+    let newest = Query::select()
+        .column(conversation::Column::LastSeq)
+        .from(conversation::Entity)
+        .and_where(
+            Expr::col((conversation::Entity, conversation::Column::Id))
+                .equals((run::Entity, Column::ConversationId)),
+        )
+        .to_owned();
+    let rows = run::Entity::update_many()
+        .col_expr(
+            Column::CutoffSeq,
+            SimpleExpr::SubQuery(None, Box::new(newest.into())),
+        )
+        .filter(Column::Id.eq(id))
+        .exec_with_returning(tx)
+        .await?;
+    Ok(rows
+        .first()
+        .and_then(|it| it.cutoff_seq)
+        .unwrap_or_default())
+}
+
+/// Renews the heartbeats of a node's running runs, and tells what became of them. A run that is
+/// not in the answer is no longer ours.
+pub async fn beat(
+    db: &impl ConnectionTrait,
+    worker: &str,
+    now: Timestamp,
+    dialect: Dialect,
+) -> Result<Vec<run::Model>, DbErr> {
+    run::Entity::update_many()
+        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .filter(Column::WorkerId.eq(worker))
+        .filter(Column::Status.eq(Status::Running))
+        .exec_with_returning(db)
+        .await
+}
+
+/// Asks the node that runs it to end a run and keep its text.
+pub async fn request_cancel(
+    tx: &impl ConnectionTrait,
+    id: RunId,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let res = moving(id, Status::Running)
+        .col_expr(Column::CancelRequestedAt, Expr::value(now))
+        .col_expr(Column::KeepPartial, Expr::value(true))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Ends a run that is still ours. `false`: a cancel, the reaper or a newer claim was faster.
+pub async fn finish(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    lease: i64,
+    end: &End,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let mut update = ending(run, end.status(), now)
+        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Lease.eq(lease)); // the fence: a revived worker holds an older one
+    if let End::Failed(error) = end {
+        update = update.col_expr(Column::Error, Expr::value(json(error)));
+    }
+    if matches!(end, End::Canceled) {
+        update = update.col_expr(
+            Column::CancelRequestedAt,
+            Expr::value(run.cancel_requested_at.unwrap_or(now)),
+        );
+    }
+    Ok(update.exec(tx).await?.rows_affected == 1)
+}
+
+/// Ends a run whose heartbeat is older than `stale_ms`, as long as the lease is the one that was
+/// seen: a node that came back to life in between keeps it.
+pub async fn expire(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    lease: i64,
+    end: &End,
+    now: Timestamp,
+    stale: &Stale,
+) -> Result<bool, DbErr> {
+    let mut update = ending(run, end.status(), now)
+        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Lease.eq(lease))
+        .filter(stale.condition(now));
+    if let End::Failed(error) = end {
+        update = update.col_expr(Column::Error, Expr::value(json(error)));
+    }
+    Ok(update.exec(tx).await?.rows_affected == 1)
+}
+
+/// Gives a running run back, for another node or the next start to claim.
+pub async fn hand_back(tx: &impl ConnectionTrait, id: RunId, lease: i64) -> Result<bool, DbErr> {
+    let nothing: Option<i64> = None;
+    let res = moving(id, Status::Running)
+        .filter(Column::Lease.eq(lease))
+        .col_expr(Column::Status, Expr::value(Status::Queued))
+        .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
+        .col_expr(Column::StartedAt, Expr::value(nothing))
+        .col_expr(Column::HeartbeatAt, Expr::value(nothing))
+        .col_expr(Column::CutoffSeq, Expr::value(nothing))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Takes a queued run out of the queue for good.
+pub async fn cancel_queued(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    end_queued(tx, run, Status::Canceled, now, None).await
+}
+
+/// Passes over a queued run whose turn makes no sense any more; its `debug` says why.
+pub async fn skip(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    end_queued(tx, run, Status::Skipped, now, None).await
+}
+
+/// Fails a queued run before any model was asked.
+pub async fn fail_queued(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    error: &run::Error,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    end_queued(tx, run, Status::Failed, now, Some(error)).await
+}
+
+async fn end_queued(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    to: Status,
+    now: Timestamp,
+    error: Option<&run::Error>,
+) -> Result<bool, DbErr> {
+    let mut update = ending(run, to, now).filter(Column::Status.eq(Status::Queued));
+    if let Some(error) = error {
+        update = update.col_expr(Column::Error, Expr::value(json(error)));
+    }
+    Ok(update.exec(tx).await?.rows_affected == 1)
+}
+
+fn moving(id: RunId, from: Status) -> UpdateMany<run::Entity> {
+    run::Entity::update_many()
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(from))
+}
+
+/// What every end writes: the state, the hour, the bill, the story.
+fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entity> {
+    run::Entity::update_many()
+        .col_expr(Column::Status, Expr::value(to))
+        .col_expr(Column::FinishedAt, Expr::value(now))
+        .col_expr(Column::CutoffSeq, Expr::value(run.cutoff_seq))
+        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
+        .col_expr(Column::Debug, Expr::value(json(&run.debug)))
+        .filter(Column::Id.eq(run.id))
+}
+
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
+}
+
+/// Which running runs count as abandoned.
+#[derive(Clone, Copy, Debug)]
+pub struct Stale {
+    /// How old the last heartbeat must be.
+    pub after_ms: i64,
+    pub dialect: Dialect,
+}
+
+impl Stale {
+    fn condition(&self, now: Timestamp) -> SimpleExpr {
+        let clock = dialect::lease_clock(self.dialect, now);
+        Expr::col(Column::HeartbeatAt).lte(clock.sub(self.after_ms))
+    }
+}
+
+/// The running runs whose heartbeat stopped, oldest first.
+pub async fn expired(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    stale: &Stale,
+) -> Result<Vec<run::Model>, DbErr> {
+    run::Entity::find()
+        .filter(Expr::cust("status = 'running'"))
+        .filter(stale.condition(now))
+        .order_by_asc(Column::HeartbeatAt)
+        .limit(500)
+        .all(db)
+        .await
+}
+
+/// A queued run as the dispatcher sees it.
+#[derive(Clone, Debug, sea_orm::FromQueryResult)]
+pub struct Due {
+    pub id: RunId,
+    pub conversation_id: ConversationId,
+    pub run_after: Option<Timestamp>,
+}
+
+/// Queued runs whose conversation is free, the soonest first, also those that are not due yet: the
+/// first of them tells how long there is to sleep.
+pub async fn next_due(db: &impl ConnectionTrait, limit: u64) -> Result<Vec<Due>, DbErr> {
+    let busy = Query::select()
+        .column(Column::ConversationId)
+        .from(run::Entity)
+        .and_where(Expr::cust("status = 'running'"))
+        .to_owned();
+    run::Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::ConversationId, Column::RunAfter])
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::ConversationId.not_in_subquery(busy))
+        .order_by_asc(Column::RunAfter)
+        .limit(limit)
+        .into_model::<Due>()
+        .all(db)
+        .await
+}
+
+/// A new row for [`enqueue`], due at once, with nothing that only a claim or an end can know.
+pub fn blank(
+    id: RunId,
+    conversation: ConversationId,
+    speaker: MembershipId,
+    kind: run::Kind,
+    reason: run::Reason,
+    now: Timestamp,
+) -> run::Model {
+    run::Model {
+        id,
+        conversation_id: conversation,
+        round_id: None,
+        slot_position: None,
+        kind,
+        status: Status::Queued,
+        reason,
+        speaker_space_membership_id: speaker,
+        run_after: Some(now),
+        burst_started_at: None,
+        created_at: now,
+        cancel_requested_at: None,
+        keep_partial: false,
+        started_at: None,
+        finished_at: None,
+        heartbeat_at: None,
+        worker_id: None,
+        attempt: 1,
+        lease: 0,
+        cutoff_seq: None,
+        error: None,
+        usage: None,
+        debug: run::Debug::default(),
+    }
+}

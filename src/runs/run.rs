@@ -1,0 +1,265 @@
+//! Table `conversation_runs`: one attempt to produce one text. Words, finders and the document;
+//! the moves are in `queue.rs`, and only there.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use sea_orm::FromJsonQueryResult;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversation_runs")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: RunId,
+    pub conversation_id: ConversationId,
+    pub round_id: Option<RoundId>,
+    pub slot_position: Option<i64>,
+    pub kind: Kind,
+    pub status: Status,
+    pub reason: Reason,
+    pub speaker_space_membership_id: MembershipId,
+    /// Not due before.
+    pub run_after: Option<Timestamp>,
+    /// The first message of the burst that this run will answer: bounds the debounce.
+    pub burst_started_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub cancel_requested_at: Option<Timestamp>,
+    /// A cancel was asked for that stores what was streamed.
+    pub keep_partial: bool,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// On PostgreSQL by the database's clock.
+    pub heartbeat_at: Option<Timestamp>,
+    /// The node that runs it.
+    pub worker_id: Option<String>,
+    /// From 1; 2 when it repeats a run whose node died.
+    pub attempt: i64,
+    /// The fence: rises with each claim, and who ends the run must name it.
+    pub lease: i64,
+    /// The newest message its prompt may contain.
+    pub cutoff_seq: Option<i64>,
+    pub error: Option<Error>,
+    pub usage: Option<Usage>,
+    pub debug: Debug,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::conversations::conversation::Entity",
+        from = "Column::ConversationId",
+        to = "crate::conversations::conversation::Column::Id"
+    )]
+    Conversation,
+}
+
+impl Related<crate::conversations::conversation::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Conversation.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
+        )]
+        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(64))", rename_all = "snake_case")]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($variant),* }
+    )*};
+}
+
+words! {
+    /// What a run is; decides what follows it.
+    Kind { UserTurn, AutoMode, Regenerate, ForceTalk }
+    /// Where a run stands. The last four are final.
+    Status { Queued, Running, Succeeded, Failed, Canceled, Skipped }
+    /// What caused a run.
+    Reason {
+        UserMessage, NextSlot, AutoMode, CopilotStart, CopilotFollowup, CopilotContinue,
+        Generate, ForceTalk, Regenerate, LastTurn, Retry, Resume, Recovered,
+    }
+}
+
+impl Status {
+    /// Whether nothing can follow.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+impl Kind {
+    /// Whether the scheduler chose the speaker, so that muting takes the turn away.
+    pub fn is_scheduled(self) -> bool {
+        matches!(self, Self::UserTurn | Self::AutoMode)
+    }
+}
+
+/// Why a run failed: a code for programs, a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Error {
+    pub code: String,
+    pub message: String,
+    /// Whether trying again may help.
+    pub retryable: bool,
+}
+
+/// What a run cost, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Usage {
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+}
+
+/// What led to a run and what went into it: for people who ask why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
+#[serde(default)]
+pub struct Debug {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen_because: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger_message_id: Option<MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_message_id: Option<MessageId>,
+    /// The tail this run was planned after; another one at the claim makes it pointless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_last_message_id: Option<MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped_because: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptRecord>,
+}
+
+/// What went into a prompt, in figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromptRecord {
+    pub provider: String,
+    pub model: String,
+    pub total_tokens: i64,
+    pub limit_tokens: i64,
+    pub dropped_messages: i64,
+    pub n_messages: i64,
+    pub seed: i64,
+}
+
+/// The document `run` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: RunId,
+    pub conversation_id: ConversationId,
+    pub round_id: Option<RoundId>,
+    pub slot_position: Option<i64>,
+    pub kind: Kind,
+    pub status: Status,
+    pub reason: Reason,
+    pub speaker_space_membership_id: MembershipId,
+    pub chosen_because: Option<String>,
+    pub run_after: Option<Timestamp>,
+    pub cancel_requested_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub heartbeat_at: Option<Timestamp>,
+    pub attempt: i64,
+    pub error: Option<Error>,
+    pub usage: Option<Usage>,
+    pub target_message_id: Option<MessageId>,
+    pub trigger_message_id: Option<MessageId>,
+    pub skipped_because: Option<String>,
+    pub prompt: Option<PromptRecord>,
+    pub created_at: Timestamp,
+}
+
+impl Model {
+    /// What people may read of this run.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            round_id: self.round_id,
+            slot_position: self.slot_position,
+            kind: self.kind,
+            status: self.status,
+            reason: self.reason,
+            speaker_space_membership_id: self.speaker_space_membership_id,
+            chosen_because: self.debug.chosen_because.clone(),
+            run_after: self.run_after,
+            cancel_requested_at: self.cancel_requested_at,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+            heartbeat_at: self.heartbeat_at,
+            attempt: self.attempt,
+            error: self.error.clone(),
+            usage: self.usage,
+            target_message_id: self.debug.target_message_id,
+            trigger_message_id: self.debug.trigger_message_id,
+            skipped_because: self.debug.skipped_because.clone(),
+            prompt: self.debug.prompt.clone(),
+            created_at: self.created_at,
+        }
+    }
+
+    /// The document for the log of a timeline: `None` when there is no run.
+    pub fn view_of(run: &Option<Model>) -> Option<View> {
+        run.as_ref().map(Model::view)
+    }
+}
+
+/// The queued and the running run of a conversation, in one look.
+pub async fn active_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<(Option<Model>, Option<Model>), DbErr> {
+    let found = Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        // Literals, so that the partial indexes are seen to fit.
+        .filter(Expr::cust("(status = 'queued' OR status = 'running')"))
+        .all(db)
+        .await?;
+    let (queued, running): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|it| it.status == Status::Queued);
+    Ok((queued.into_iter().next(), running.into_iter().next()))
+}
+
+/// The newest run of a conversation, whatever became of it.
+pub async fn newest_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .order_by_desc(Column::Id)
+        .one(db)
+        .await
+}
+
+/// A page of a conversation's runs, newest first, from `before` on.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    status: Option<Status>,
+    before: Option<RunId>,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let mut query = Entity::find().filter(Column::ConversationId.eq(conversation));
+    if let Some(status) = status {
+        query = query.filter(Column::Status.eq(status));
+    }
+    if let Some(before) = before {
+        query = query.filter(Column::Id.lt(before));
+    }
+    query.order_by_desc(Column::Id).limit(limit).all(db).await
+}

@@ -1,0 +1,59 @@
+//! Who tells that the house closes, and who waits for whom.
+//!
+//! Two tokens, because closing has two steps: `draining` (take no new work, finish what runs) and
+//! `stopping` (put everything down now). Every background task is in the tracker.
+
+use std::future::Future;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Cloning gives another handle on the same shutdown.
+#[derive(Clone)]
+pub struct Shutdown {
+    /// Fires first: nothing new is begun.
+    pub draining: CancellationToken,
+    /// Fires after the grace time: what still runs lets go.
+    pub stopping: CancellationToken,
+    tracker: TaskTracker,
+    main: Handle,
+}
+
+impl Shutdown {
+    /// Must be made on the main runtime: connections belong to the reactor that opened them, so
+    /// every task that touches database or network is spawned there and not on an HTTP worker.
+    pub fn new() -> Self {
+        Self {
+            draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            main: Handle::current(),
+        }
+    }
+
+    /// Runs a task on the main runtime; [`Shutdown::wait`] waits for its end.
+    pub fn spawn<F>(&self, task: F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tracker.spawn_on(task, &self.main)
+    }
+
+    /// The main runtime.
+    pub fn main(&self) -> &Handle {
+        &self.main
+    }
+
+    /// Returns when every spawned task has ended.
+    pub async fn wait(&self) {
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self::new()
+    }
+}

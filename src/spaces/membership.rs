@@ -1,0 +1,161 @@
+//! Table `space_memberships`: an identity in a space, human or character. Never destroyed.
+
+use crate::clock::Timestamp;
+use crate::ids::CharacterId;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::PresetId;
+use crate::ids::ProviderId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use sea_orm::QueryOrder;
+use sea_orm::entity::prelude::*;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "space_memberships")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: MembershipId,
+    pub space_id: SpaceId,
+    pub kind: Kind,
+    pub user_id: Option<UserId>,
+    pub character_id: Option<CharacterId>,
+    pub role: Role,
+    /// Order of the roster, and of the reply order `list`.
+    pub position: i64,
+    pub status: Status,
+    pub participation: Participation,
+    /// Written when the seat is taken, so that history stays readable.
+    pub cached_display_name: String,
+    /// A JSON list of other names by which this one is addressed.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub aliases: Json,
+    /// Who this person plays.
+    pub persona: Option<String>,
+    /// 0.0–1.0; `None`: what the card says, else 0.5.
+    pub talkativeness: Option<f64>,
+    pub copilot_mode: CopilotMode,
+    pub copilot_remaining_steps: Option<i64>,
+    pub copilot_conversation_id: Option<ConversationId>,
+    pub llm_provider_id: Option<ProviderId>,
+    pub preset_id: Option<PresetId>,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub settings: Json,
+    pub settings_version: i64,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::spaces::space::Entity",
+        from = "Column::SpaceId",
+        to = "crate::spaces::space::Column::Id"
+    )]
+    Space,
+    #[sea_orm(
+        belongs_to = "crate::characters::character::Entity",
+        from = "Column::CharacterId",
+        to = "crate::characters::character::Column::Id"
+    )]
+    Character,
+}
+
+impl Related<crate::spaces::space::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Space.def()
+    }
+}
+
+impl Related<crate::characters::character::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Character.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
+        )]
+        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(32))", rename_all = "snake_case")]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($variant),* }
+    )*};
+}
+
+words! {
+    /// A person's seat, or a character's.
+    Kind { Human, Character }
+    /// What the seat may do; see `permissions.rs`.
+    Role { Owner, Moderator, Member, Guest }
+    /// A removed seat cannot enter; history keeps its name.
+    Status { Active, Removed }
+    /// Muted: never chosen by itself, but may be made to speak. Observer: never speaks.
+    Participation { Active, Muted, Observer }
+    /// Full: the AI speaks as this human.
+    CopilotMode { None, Full }
+}
+
+impl Model {
+    /// May this seat speak in `conversation` at all, by choice or by force?
+    pub fn can_speak(&self, conversation: ConversationId) -> bool {
+        self.status == Status::Active
+            && self.participation != Participation::Observer
+            && match self.kind {
+                Kind::Character => true,
+                Kind::Human => {
+                    self.copilot_mode == CopilotMode::Full
+                        && self.copilot_remaining_steps.is_some_and(|steps| steps > 0)
+                        && self.copilot_conversation_id == Some(conversation)
+                }
+            }
+    }
+
+    /// May the scheduler choose this seat by itself?
+    pub fn can_be_scheduled(&self) -> bool {
+        self.status == Status::Active
+            && self.kind == Kind::Character
+            && self.participation == Participation::Active
+    }
+
+    /// Other names by which this one is addressed.
+    pub fn alias_list(&self) -> Vec<String> {
+        self.aliases
+            .as_array()
+            .map(|list| {
+                list.iter()
+                    .filter_map(|it| it.as_str().map(str::to_owned))
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// Every seat of a space, removed ones too, in the order of the roster.
+pub async fn in_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .order_by_asc(Column::Position)
+        .order_by_asc(Column::Id)
+        .all(db)
+        .await
+}
+
+/// The seat of a user in a space, removed or not.
+pub async fn of_user(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    user: UserId,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .filter(Column::UserId.eq(user))
+        .one(db)
+        .await
+}

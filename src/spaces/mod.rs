@@ -1,0 +1,4 @@
+//! Spaces: who sits where, and by which rules they play.
+
+pub mod membership;
+pub mod space;

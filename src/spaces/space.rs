@@ -1,0 +1,70 @@
+//! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
+
+use crate::clock::Timestamp;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use sea_orm::entity::prelude::*;
+use serde::Deserialize;
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "spaces")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: SpaceId,
+    pub name: String,
+    pub description: String,
+    pub owner_id: Option<UserId>,
+    pub status: Status,
+    pub reply_order: ReplyOrder,
+    pub replies_per_turn: RepliesPerTurn,
+    pub card_handling_mode: CardHandlingMode,
+    pub allow_self_responses: bool,
+    pub auto_mode_enabled: bool,
+    pub auto_mode_delay_ms: i64,
+    pub auto_mode_max_turns: i64,
+    pub during_generation_user_input_policy: InputPolicy,
+    pub user_turn_debounce_ms: i64,
+    pub group_regenerate_mode: GroupRegenerateMode,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub settings: Json,
+    /// Rises when `settings` changes.
+    pub settings_version: i64,
+    /// Counted with each run's commit.
+    pub tokens_used: i64,
+    /// 0: none.
+    pub token_limit: i64,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
+        )]
+        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(32))", rename_all = "snake_case")]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+    )*};
+}
+
+words! {
+    /// An archived space refuses every write; reads go on.
+    Status { Active, Archived }
+    /// Who speaks next; see `speakers/`.
+    ReplyOrder { Manual, Natural, List, Pooled }
+    /// Whether a trigger wakes one speaker or an ordered list.
+    RepliesPerTurn { One, Activated }
+    /// Whose cards enter the prompt.
+    CardHandlingMode { Swap, Append, AppendDisabled }
+    /// What a human message does while a reply is queued or being written.
+    InputPolicy { Reject, Queue, Restart }
+    /// What regenerating means in a group.
+    GroupRegenerateMode { SingleMessage, LastTurn }
+}

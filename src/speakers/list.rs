@@ -1,0 +1,12 @@
+//! `list`: one after the other, strictly by position.
+
+use crate::speakers::candidates::Candidate;
+use crate::speakers::candidates::Choice;
+use crate::speakers::candidates::Scene;
+use crate::speakers::candidates::next_in_circle;
+
+/// The next after the last speaker, wrapping.
+pub fn choose(scene: &Scene, eligible: &[&Candidate]) -> Option<Choice> {
+    let next = next_in_circle(scene, eligible)?;
+    Some(Choice::new(next.id, "next by position"))
+}

@@ -1,0 +1,203 @@
+//! The shape test: the house keeps its floors, and a few habits that are worth a rule.
+//!
+//! Each rule is seen failing on a small bad input as well as holding on the real tree.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::house_rules::check;
+
+/// Every file of these folders that a person reads, with its path from the root.
+fn files(folders: &[&str]) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut waiting: Vec<_> = folders
+        .iter()
+        .map(|folder| root.join(folder))
+        .filter(|folder| folder.exists())
+        .collect();
+    let mut files = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the repository can be listed") {
+            let path = entry.expect("an entry of a folder can be read").path();
+            let name = path
+                .strip_prefix(root)
+                .expect("we began at the root")
+                .to_string_lossy()
+                .replace('\\', "/");
+            if path.is_dir() {
+                waiting.push(path);
+            } else if [".rs", ".js", ".mjs", ".css", ".html"]
+                .iter()
+                .any(|end| name.ends_with(end))
+            {
+                files.push((
+                    name,
+                    fs::read_to_string(&path).expect("a source file is UTF-8"),
+                ));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn the_house_keeps_its_shape() {
+    let files = files(&["src", "migration", "static", "tests", "benches"]);
+
+    let found: Vec<String> = files
+        .iter()
+        .flat_map(|(path, text)| check(path, text))
+        .map(|violation| violation.to_string())
+        .collect();
+
+    assert!(
+        files.iter().any(|(path, _)| path == "src/lib.rs"),
+        "the walk found no source at all"
+    );
+    assert!(
+        found.is_empty(),
+        "{} broken rules:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+/// The rules that a small input breaks, as `line: rule`.
+fn broken(path: &str, text: &str) -> Vec<String> {
+    check(path, text)
+        .iter()
+        .map(|found| format!("{}: {}", found.line, found.rule))
+        .collect()
+}
+
+#[test]
+fn a_room_may_name_what_stands_below_it() {
+    let text = "//! Doc.\nuse crate::conversations::message;\nuse crate::runs::queue;\nfn f() { crate::clock::now(); super::run::g(); }\n";
+
+    assert_eq!(broken("src/runs/engine.rs", text), Vec::<String>::new());
+}
+
+#[test]
+fn a_room_may_not_name_what_stands_above_it() {
+    let found = broken(
+        "src/conversations/message.rs",
+        "//! Doc.\nuse crate::ids::RunId;\nuse crate::runs::run;\n",
+    );
+
+    assert_eq!(
+        found,
+        ["3: `conversations` (floor 6) names `runs` (floor 10): imports point down only"]
+    );
+}
+
+#[test]
+fn a_full_path_counts_like_an_import() {
+    let found = broken(
+        "src/llm/sse.rs",
+        "//! Doc.\nfn f() {\n    let x = crate::generation::outcome::new();\n}\n",
+    );
+
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("3: `llm` (floor 2) names `generation`"));
+}
+
+#[test]
+fn neighbors_do_not_know_each_other() {
+    let found = broken(
+        "src/lore/engine.rs",
+        "//! Doc.\nuse crate::memory::recall;\n",
+    );
+
+    assert_eq!(
+        found,
+        ["2: `lore` names its neighbor `memory`: rooms of floor 7 do not know each other"]
+    );
+}
+
+#[test]
+fn climbing_out_with_super_counts_too() {
+    let found = broken(
+        "src/prompt/builder.rs",
+        "//! Doc.\nuse super::super::runs::run;\nuse super::sections;\n",
+    );
+
+    assert_eq!(
+        found,
+        ["2: `prompt` (floor 8) names `runs` (floor 10): imports point down only"]
+    );
+}
+
+#[test]
+fn comments_strings_and_tests_do_not_count() {
+    let text = "//! See crate::runs.\n// crate::api\nconst A: &str = \"crate::server\";\n#[cfg(test)]\nmod tests {\n    use crate::runs::queue;\n}\n";
+
+    assert_eq!(broken("src/clock.rs", text), Vec::<String>::new());
+}
+
+#[test]
+fn a_grouped_import_and_an_unknown_room_are_refused() {
+    assert!(
+        broken("src/runs/engine.rs", "//! Doc.\nuse crate::{ids, clock};\n")[0]
+            .contains("one `use` a line")
+    );
+    assert!(broken("src/utils/text.rs", "//! Doc.\n")[0].contains("has no floor yet"));
+}
+
+#[test]
+fn a_door_holds_no_code() {
+    let found = broken(
+        "src/runs/mod.rs",
+        "//! Doc.\n\npub mod queue;\npub use queue::claim;\nmod hidden;\n",
+    );
+
+    assert_eq!(
+        found.iter().map(|rule| &rule[..2]).collect::<Vec<_>>(),
+        ["4:", "5:"]
+    );
+}
+
+#[test]
+fn a_file_says_what_it_is_for_and_ends_in_time() {
+    assert!(broken("src/clock.rs", "use std::fmt;\n")[0].contains("opens with `//!`"));
+    assert!(broken("static/js/store.js", &"x()\n".repeat(401))[0].contains("at most 400 lines"));
+    assert_eq!(
+        broken("static/js/store.js", &"x()\n".repeat(400)),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn transactions_time_and_tasks_have_one_place() {
+    let text = "//! Doc.\nasync fn f() {\n    db.begin().await;\n    Utc::now();\n    tokio::spawn(g());\n}\n";
+
+    assert_eq!(broken("src/socket/session.rs", text).len(), 3);
+    assert_eq!(
+        broken("src/db/write.rs", "//! Doc.\nfn f() { db.begin(); }\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        broken("src/clock.rs", "//! Doc.\nfn f() { Utc::now(); }\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        broken(
+            "src/runs/worker.rs",
+            "//! Doc.\nfn f() { tokio::spawn(g()); }\n"
+        ),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_run_moves_in_one_file() {
+    let update =
+        "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";
+    let sql = "//! Doc.\nconst A: &str = \"UPDATE \\\n    conversation_runs SET status = 'failed'\";\nconst B: &str = \"SELECT 1 FROM conversation_runs\";\n";
+
+    assert_eq!(broken("src/runs/reaper.rs", update).len(), 2);
+    assert_eq!(broken("src/runs/queue.rs", update), Vec::<String>::new());
+    assert_eq!(
+        broken("src/api/admin.rs", sql),
+        ["3: a run moves in runs/queue.rs only, by a statement that names the state it expects"]
+    );
+}

@@ -1,0 +1,268 @@
+//! A long evening: one person in two tabs and two characters talk, the model fails now and then,
+//! and the server is killed in their midst, each time at another moment.
+//!
+//! At its end nothing acknowledged is lost, nothing is doubled, nothing is stuck, and both tabs
+//! show what the database holds, without a reload. TROUPE_SLOW_TESTS=1 makes it the full length.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::fold::Fold;
+use crate::support::hearing;
+use crate::support::invariants;
+use crate::support::room::Room;
+use crate::support::timeline::Timeline;
+use crate::support::wait;
+
+/// Stale time and one sweep of the room's short leases, and what a busy machine may add.
+const UNSTUCK: Duration = Duration::from_millis(1500 + 300 + 5_000);
+
+/// When the server is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// Somebody posts, and has no answer yet.
+    BeforeTheAnswer,
+    /// The post is acknowledged.
+    AfterTheAnswer,
+    /// The reply is being written.
+    InTheReply,
+    /// The reply was just shown.
+    AfterTheReply,
+    /// Nothing happens.
+    InTheSilence,
+}
+
+/// Which post the server is killed around, and when.
+fn kills() -> Vec<(usize, Moment)> {
+    vec![
+        (2, Moment::InTheReply),
+        (4, Moment::BeforeTheAnswer),
+        (8, Moment::AfterTheAnswer),
+        (12, Moment::AfterTheReply),
+        (16, Moment::InTheSilence),
+    ]
+}
+
+/// Twenty posts and their replies are the conversation of forty; every run has its first quarter.
+fn n_posts() -> usize {
+    if env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1") {
+        20
+    } else {
+        6
+    }
+}
+
+on_both! {
+    async fn an_evening_with_five_kills_loses_nothing_and_doubles_nothing(backend) {
+        let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
+        let mut room = Room::open(backend, settings, &["Ada", "Bob"]).await;
+        room.model.be_unreliable();
+        let tabs = [Fold::open(&room.person, room.conversation).await, Fold::open(&room.person, room.conversation).await];
+        let over = CancellationToken::new();
+        let watch = tokio::spawn(watch_the_laws(room.facts().await, over.clone()));
+
+        for n in 1..=n_posts() {
+            let moment = kills().into_iter().find(|(post, _)| *post == n).map(|(_, moment)| moment);
+            one_exchange(&mut room, &tabs, n, moment).await;
+        }
+
+        let mut facts = room.settle().await;
+        over.cancel();
+        let (broken, n_looks) = watch.await.expect("the watch ends by itself");
+        assert!(broken.is_empty() && n_looks > 0, "broken on the way, in {n_looks} looks: {broken:?}");
+        nothing_is_lost_or_doubled(&facts.timeline(room.conversation).await);
+        for tab in &tabs {
+            shows_the_truth(&room, &mut facts, tab).await;
+        }
+        let n_kills = kills().iter().filter(|(post, _)| *post <= n_posts()).count();
+        assert!(tabs.iter().all(|tab| tab.n_connections() > n_kills), "every kill was felt in both tabs");
+    }
+}
+
+/// What the person says; each line only once in the evening.
+fn line(n: usize) -> String {
+    format!("Line {n} of the evening.")
+}
+
+/// One post and its reply, with a kill and a restart at the given moment.
+async fn one_exchange(room: &mut Room, tabs: &[Fold; 2], n: usize, moment: Option<Moment>) {
+    let n_shown = tabs[0].timeline().lines().len();
+    if matches!(moment, Some(Moment::InTheReply)) {
+        room.model.hold();
+    }
+    if matches!(moment, Some(Moment::BeforeTheAnswer)) {
+        post_into_a_kill(room, n).await;
+    }
+    post(room, n).await;
+    match moment {
+        Some(Moment::AfterTheAnswer) => kill_and_restart(room).await,
+        Some(Moment::InTheReply) => {
+            tabs[1]
+                .wait_until("the first words", |shown| {
+                    shown.stream().is_some_and(|stream| !stream.text.is_empty())
+                })
+                .await;
+            room.server.kill9();
+            room.model.release();
+            restart_unstuck(room).await;
+        }
+        Some(Moment::AfterTheReply) => {
+            tabs[1]
+                .wait_until("the reply", |shown| shown.lines().len() >= n_shown + 2)
+                .await;
+            kill_and_restart(room).await;
+        }
+        Some(Moment::BeforeTheAnswer | Moment::InTheSilence) | None => {}
+    }
+    wait_for_the_reply(room, &tabs[0], n_shown).await;
+    if matches!(moment, Some(Moment::InTheSilence)) {
+        kill_and_restart(room).await;
+    }
+}
+
+/// Says a line under its key until it is acknowledged, as the client does.
+async fn post(room: &Room, n: usize) {
+    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let body = json!({"content": line(n), "client_id": format!("line-{n}")});
+    wait::until("the line is acknowledged", async || {
+        let (status, answer) = room
+            .person
+            .attempt(Method::POST, &path, Some(&body))
+            .await
+            .ok()?;
+        assert!(status == 201 || status == 200, "{status} {answer}");
+        Some(())
+    })
+    .await;
+}
+
+/// Begins to post and kills the server under it: stored or not, nobody knows.
+async fn post_into_a_kill(room: &mut Room, n: usize) {
+    let person = room.person.clone();
+    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let body = json!({"content": line(n), "client_id": format!("line-{n}")});
+    let posting =
+        tokio::spawn(async move { person.attempt(Method::POST, &path, Some(&body)).await });
+    tokio::task::yield_now().await;
+    room.server.kill9();
+    // Its outcome, an answer or a broken line, is exactly what the person cannot rely on.
+    let _ = posting.await;
+    restart_unstuck(room).await;
+}
+
+async fn kill_and_restart(room: &mut Room) {
+    room.server.kill9();
+    restart_unstuck(room).await;
+}
+
+/// Starts the server again; what the dead one left running must end within its stale time.
+async fn restart_unstuck(room: &mut Room) {
+    let mut facts = room.facts().await;
+    let running = facts.hex("id");
+    let left: Vec<Option<String>> = facts
+        .rows(&format!(
+            "SELECT {running} FROM conversation_runs WHERE status = 'running'"
+        ))
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    room.server.restart().await;
+    for run in left.into_iter().flatten() {
+        let still = format!(
+            "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE {running} = '{run}' AND status = 'running'"
+        );
+        wait::until_within(UNSTUCK, "the run of the dead server ends", async || {
+            (facts.number(&still).await == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Waits for one more reply; where a reply failed, the person presses Retry.
+async fn wait_for_the_reply(room: &Room, tab: &Fold, n_shown: usize) {
+    let is_answered = |shown: &Timeline| {
+        let lines = shown.lines();
+        lines.len() >= n_shown + 2 && lines.last().is_some_and(|(_, role, _)| role == "assistant")
+    };
+    wait::until("the line is answered", async || {
+        let shown = tab
+            .wait_until("a reply or a failure", |shown| {
+                is_answered(shown) || shown.state() == "failed"
+            })
+            .await;
+        if is_answered(&shown) {
+            return Some(());
+        }
+        let (status, answer) = room.person.retry(room.conversation).await;
+        // 409: what failed has been taken up in the meantime.
+        assert!(status == 202 || status == 409, "{status} {answer}");
+        None
+    })
+    .await;
+}
+
+/// Asks the database for the laws that hold at every instant until it is told that the evening is
+/// over; answers what was broken on the way, and how often it looked.
+async fn watch_the_laws(mut facts: Facts, over: CancellationToken) -> (BTreeSet<String>, usize) {
+    let mut broken = BTreeSet::new();
+    let mut n_looks = 0;
+    while !over.is_cancelled() {
+        broken.extend(invariants::at_any_instant(&mut facts).await);
+        n_looks += 1;
+        let _ = timeout(Duration::from_millis(25), over.cancelled()).await;
+    }
+    (broken, n_looks)
+}
+
+fn nothing_is_lost_or_doubled(timeline: &[(i64, String, String)]) {
+    let said: Vec<&str> = timeline
+        .iter()
+        .filter(|(_, role, _)| role == "user")
+        .map(|(_, _, content)| content.as_str())
+        .collect();
+    let expected: Vec<String> = (1..=n_posts()).map(line).collect();
+    assert_eq!(
+        said, expected,
+        "every acknowledged line is there once, in order"
+    );
+    let roles: Vec<&str> = timeline.iter().map(|(_, role, _)| role.as_str()).collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant"].repeat(n_posts()),
+        "every line has exactly one reply"
+    );
+    let replies: BTreeSet<&str> = timeline
+        .iter()
+        .filter(|(_, role, _)| role == "assistant")
+        .map(|(_, _, content)| content.as_str())
+        .collect();
+    assert_eq!(replies.len(), n_posts(), "no reply is stored twice");
+}
+
+/// The tab was never reloaded, and shows what the database and the list of messages hold.
+async fn shows_the_truth(room: &Room, facts: &mut Facts, tab: &Fold) {
+    let truth = facts.timeline(room.conversation).await;
+    let shown = tab
+        .wait_until("the truth", |shown| {
+            shown.lines() == truth && shown.state() == "idle" && shown.stream().is_none()
+        })
+        .await;
+    let listed: Vec<Value> = room.person.messages(room.conversation).await;
+    assert_eq!(
+        shown.messages(),
+        listed,
+        "events, snapshots and the list carry the same documents"
+    );
+    assert_eq!(shown.complaints(), Vec::<String>::new());
+    assert_eq!(hearing::breaches(&tab.log()), Vec::<String>::new());
+}

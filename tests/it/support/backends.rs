@@ -1,0 +1,215 @@
+//! The two drawers that every rule of the store is tested on: SQLite always, PostgreSQL when given.
+
+use std::env;
+use std::path::Path;
+use std::thread;
+
+use sqlx::AssertSqlSafe;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Which database a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+impl Backend {
+    /// Every backend that this machine offers. `bin/test` requires both.
+    pub fn all() -> Vec<Backend> {
+        [Backend::Sqlite, Backend::Postgres]
+            .into_iter()
+            .filter(|backend| backend.is_given())
+            .collect()
+    }
+
+    /// Whether tests can run on it here. A missing PostgreSQL that is required is a failure.
+    pub fn is_given(self) -> bool {
+        let is_given = self == Backend::Sqlite || postgres_url().is_some();
+        let is_required = env::var("TROUPE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+        assert!(
+            is_given || !is_required,
+            "TROUPE_REQUIRE_POSTGRES=1, but TROUPE_TEST_POSTGRES_URL is not set"
+        );
+        is_given
+    }
+}
+
+fn postgres_url() -> Option<String> {
+    env::var("TROUPE_TEST_POSTGRES_URL")
+        .ok()
+        .filter(|url| !url.is_empty())
+}
+
+/// An empty database of one test; it goes when this value goes.
+pub struct TestDatabase {
+    backend: Backend,
+    url: String,
+    /// The folder of the SQLite file, removed with it.
+    folder: Option<TempDir>,
+    /// The name of the PostgreSQL database, to drop.
+    name: Option<String>,
+}
+
+/// Makes an empty database that no other test sees.
+pub async fn fresh_database(backend: &Backend) -> TestDatabase {
+    match backend {
+        Backend::Sqlite => fresh_sqlite(),
+        Backend::Postgres => fresh_postgres().await,
+    }
+}
+
+fn fresh_sqlite() -> TestDatabase {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let url = sqlite_url(&folder.path().join("troupe.db"));
+    TestDatabase {
+        backend: Backend::Sqlite,
+        url,
+        folder: Some(folder),
+        name: None,
+    }
+}
+
+fn sqlite_url(file: &Path) -> String {
+    format!("sqlite://{}?mode=rwc", file.display())
+}
+
+async fn fresh_postgres() -> TestDatabase {
+    let admin = postgres_url().expect("a test on PostgreSQL runs only where one is given");
+    let name = format!("troupe_{}", Uuid::new_v4().simple());
+    run_on_postgres(&admin, &format!("CREATE DATABASE {name}"))
+        .await
+        .expect("the test account may create databases");
+    let url = with_database(&admin, &name);
+    TestDatabase {
+        backend: Backend::Postgres,
+        url,
+        folder: None,
+        name: Some(name),
+    }
+}
+
+/// The same server, another database: what follows the host is replaced, parameters stay.
+fn with_database(url: &str, name: &str) -> String {
+    let (address, parameters) = url
+        .split_once('?')
+        .map_or((url, None), |(address, rest)| (address, Some(rest)));
+    let host_from = address.find("://").map_or(0, |at| at + 3);
+    let host_to = address[host_from..]
+        .find('/')
+        .map_or(address.len(), |at| host_from + at);
+    let parameters = parameters
+        .map(|rest| format!("?{rest}"))
+        .unwrap_or_default();
+    format!("{}/{name}{parameters}", &address[..host_to])
+}
+
+async fn run_on_postgres(url: &str, sql: &str) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(&mut connection)
+        .await?;
+    connection.close().await
+}
+
+impl TestDatabase {
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// What `DATABASE_URL` takes.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The folder of the SQLite file; a server's data directory may stand beside it.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TempDir::path)
+    }
+}
+
+impl Drop for TestDatabase {
+    /// Best effort: what stays behind goes with the private server of `bin/test`.
+    fn drop(&mut self) {
+        let (Some(name), Some(admin)) = (self.name.take(), postgres_url()) else {
+            return;
+        };
+        let drop_it = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .ok()?;
+            runtime
+                .block_on(run_on_postgres(
+                    &admin,
+                    &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+                ))
+                .ok()
+        };
+        // A runtime cannot be entered twice on one thread, and a test drops this inside one.
+        let _ = thread::spawn(drop_it).join();
+    }
+}
+
+/// Makes one test for each backend out of a rule: `name::sqlite` and `name::postgres`.
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)+) => {$(
+        $(#[$meta])*
+        mod $name {
+            // The imports of the file around it: a rule is written as if it stood there.
+            #[allow(unused_imports)]
+            use super::*;
+
+            async fn rule($backend: $crate::support::backends::Backend) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                rule($crate::support::backends::Backend::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                if !$crate::support::backends::Backend::Postgres.is_given() {
+                    eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+                    return;
+                }
+                rule($crate::support::backends::Backend::Postgres).await;
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_both;
+
+#[cfg(test)]
+mod tests {
+    use super::fresh_database;
+    use super::with_database;
+    use crate::support::facts::Facts;
+
+    #[test]
+    fn a_database_url_keeps_its_host_and_its_parameters() {
+        assert_eq!(
+            with_database("postgres://me@host:5/one?sslmode=disable", "two"),
+            "postgres://me@host:5/two?sslmode=disable"
+        );
+        assert_eq!(
+            with_database("postgres://me@host", "two"),
+            "postgres://me@host/two"
+        );
+    }
+
+    on_both! {
+        async fn two_tests_never_share_a_database(backend) {
+            let one = fresh_database(&backend).await;
+            let two = fresh_database(&backend).await;
+            assert_ne!(one.url(), two.url());
+
+            let rows = Facts::open(&one).await.rows("SELECT '1', NULL").await;
+            assert_eq!(rows, [[Some("1".to_owned()), None]]);
+        }
+    }
+}

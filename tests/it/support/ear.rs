@@ -1,0 +1,241 @@
+//! An ear at the socket: hears every frame in order, and waits for the one that matters.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_tungstenite::MaybeTlsStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+
+use crate::support::person::Person;
+use crate::support::wait::DEADLINE;
+
+/// A socket to a server of a test.
+pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Opens a socket as the browser of this person would.
+pub async fn connect(person: &Person) -> Result<Socket, Error> {
+    let mut request = person
+        .base()
+        .replacen("http", "ws", 1)
+        .into_client_request()?;
+    *request.uri_mut() = format!("{}/ws", person.base().replacen("http", "ws", 1))
+        .parse()
+        .expect("our own address is well formed");
+    let headers = request.headers_mut();
+    headers.insert(
+        "cookie",
+        HeaderValue::from_str(person.cookie()).expect("a cookie is plain text"),
+    );
+    headers.insert(
+        "origin",
+        HeaderValue::from_str(person.base()).expect("an address is plain text"),
+    );
+    Ok(connect_async(request).await?.0)
+}
+
+/// One open socket and everything it heard.
+pub struct Ear {
+    log: Arc<Mutex<Vec<Value>>>,
+    /// Follows the length of the log; closed when the socket is.
+    heard: watch::Receiver<usize>,
+    outbox: mpsc::Sender<String>,
+    next_id: AtomicI64,
+    task: JoinHandle<()>,
+}
+
+impl Ear {
+    /// Opens a socket and begins to listen.
+    pub async fn open(person: &Person) -> Ear {
+        let socket = connect(person)
+            .await
+            .expect("the server upgrades a signed-in browser");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (told, heard) = watch::channel(0);
+        let (outbox, letters) = mpsc::channel(64);
+        let task = tokio::spawn(listen(socket, letters, Arc::clone(&log), told));
+        Ear {
+            log,
+            heard,
+            outbox,
+            next_id: AtomicI64::new(1),
+            task,
+        }
+    }
+
+    /// Opens a socket and subscribes a conversation.
+    pub async fn on(person: &Person, conversation: i64) -> Ear {
+        let ear = Ear::open(person).await;
+        let answer = ear.subscribe(conversation, None).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        ear
+    }
+
+    /// Subscribes; answers the frame with the snapshot.
+    pub async fn subscribe(&self, conversation: i64, after_rev: Option<i64>) -> Value {
+        let mut frame = json!({"op": "subscribe", "conversation_id": conversation});
+        if let Some(rev) = after_rev {
+            frame["after_rev"] = json!(rev);
+        }
+        self.call(frame).await
+    }
+
+    /// Sends a frame with an `id` of its own, and waits for the answer to it.
+    pub async fn call(&self, mut frame: Value) -> Value {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        frame["id"] = json!(id);
+        self.say(&frame.to_string()).await;
+        self.wait_for("an answer to our frame", |heard| heard["re"] == id)
+            .await
+    }
+
+    /// Sends any text.
+    pub async fn say(&self, text: &str) {
+        self.outbox
+            .send(text.to_owned())
+            .await
+            .expect("the socket is open");
+    }
+
+    /// The first frame, heard already or still to come, that fits; panics with the tail of the log.
+    pub async fn wait_for(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        self.wait_after(0, what, fits).await.1
+    }
+
+    /// The same among the frames from a place in the log on; answers the place behind it too.
+    pub async fn wait_after(
+        &self,
+        from: usize,
+        what: &str,
+        fits: impl Fn(&Value) -> bool,
+    ) -> (usize, Value) {
+        let mut heard = self.heard.clone();
+        let mut at = from;
+        let search = async {
+            loop {
+                let n_heard = *heard.borrow_and_update();
+                while at < n_heard {
+                    let frame = self.log.lock()[at].clone();
+                    at += 1;
+                    if fits(&frame) {
+                        return Some((at, frame));
+                    }
+                }
+                heard.changed().await.ok()?;
+            }
+        };
+        match timeout(DEADLINE, search).await {
+            Ok(Some(found)) => found,
+            Ok(None) => panic!("the socket was closed before: {what}\n{}", self.tail()),
+            Err(_) => panic!("waited {DEADLINE:?} in vain for: {what}\n{}", self.tail()),
+        }
+    }
+
+    /// Waits for the next event of a type about a run.
+    pub async fn wait_for_event(&self, event: &str, run_id: &str) -> Value {
+        self.wait_for(&format!("{event} of run {run_id}"), |frame| {
+            frame["type"] == event && is_of_run(frame, run_id)
+        })
+        .await
+    }
+
+    /// Waits until the server has closed this socket.
+    pub async fn wait_closed(&self) {
+        let mut heard = self.heard.clone();
+        let closed = async { while heard.changed().await.is_ok() {} };
+        timeout(DEADLINE, closed)
+            .await
+            .unwrap_or_else(|_| panic!("the socket stayed open\n{}", self.tail()));
+    }
+
+    /// Everything heard so far.
+    pub fn log(&self) -> Vec<Value> {
+        self.log.lock().clone()
+    }
+
+    /// How many frames were heard so far: a place for `wait_after`.
+    pub fn here(&self) -> usize {
+        self.log.lock().len()
+    }
+
+    /// The types of the events about one run, in order; deltas in a row count once.
+    pub fn order_of(&self, run_id: &str) -> Vec<String> {
+        let log = self.log.lock();
+        let mut order: Vec<String> = log
+            .iter()
+            .filter(|frame| is_of_run(frame, run_id))
+            .filter_map(type_of)
+            .collect();
+        order.dedup_by(|later, earlier| later == earlier && later == "stream_chunk");
+        order
+    }
+
+    fn tail(&self) -> String {
+        let log = self.log.lock();
+        let from = log.len().saturating_sub(15);
+        let lines: Vec<String> = log[from..].iter().map(Value::to_string).collect();
+        format!(
+            "heard {} frames, the last:\n{}",
+            log.len(),
+            lines.join("\n")
+        )
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The type of an event; answers have none.
+pub fn type_of(frame: &Value) -> Option<String> {
+    frame["type"].as_str().map(str::to_owned)
+}
+
+/// Whether an event is about a run: it names it, carries it, or carries its message.
+pub fn is_of_run(frame: &Value, run_id: &str) -> bool {
+    frame["run_id"] == run_id
+        || frame["run"]["id"] == run_id
+        || (frame["type"] != "message_hidden" && frame["message"]["conversation_run_id"] == run_id)
+}
+
+async fn listen(
+    mut socket: Socket,
+    mut letters: mpsc::Receiver<String>,
+    log: Arc<Mutex<Vec<Value>>>,
+    told: watch::Sender<usize>,
+) {
+    loop {
+        tokio::select! {
+            letter = letters.recv() => {
+                let Some(letter) = letter else { return };
+                if socket.send(Message::text(letter)).await.is_err() {
+                    return;
+                }
+            }
+            frame = socket.next() => {
+                let Some(Ok(frame)) = frame else { return };
+                let Message::Text(text) = frame else { continue };
+                let frame = serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+                log.lock().push(frame);
+                told.send_modify(|n| *n += 1);
+            }
+        }
+    }
+}

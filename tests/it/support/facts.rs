@@ -1,0 +1,152 @@
+//! What the database says, read past the server: the truth that answers and events are held to.
+//!
+//! One dialect for both databases: every column is cast to text, identifiers of runs and rounds
+//! are 32 hexadecimal digits.
+
+use std::time::Duration;
+
+use sqlx::AssertSqlSafe;
+use sqlx::Connection;
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::SqliteConnection;
+use std::str::FromStr;
+
+use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
+
+/// One row, every column as text.
+pub type TextRow = Vec<Option<String>>;
+
+/// A connection of its own to the database of a server, for reading.
+pub enum Facts {
+    Sqlite(Box<SqliteConnection>),
+    Postgres(Box<PgConnection>),
+}
+
+impl Facts {
+    /// Opens it; the file or the database must exist.
+    pub async fn open(database: &TestDatabase) -> Facts {
+        match database.backend() {
+            Backend::Sqlite => {
+                let options = SqliteConnectOptions::from_str(database.url())
+                    .expect("our own URL is well formed");
+                let options = options.busy_timeout(Duration::from_secs(10));
+                let connection = SqliteConnection::connect_with(&options)
+                    .await
+                    .expect("the SQLite file can be opened");
+                Facts::Sqlite(Box::new(connection))
+            }
+            Backend::Postgres => {
+                let connection = PgConnection::connect(database.url())
+                    .await
+                    .expect("the test database answers");
+                Facts::Postgres(Box::new(connection))
+            }
+        }
+    }
+
+    /// The rows of one SELECT whose columns are all text.
+    pub async fn rows(&mut self, sql: &str) -> Vec<TextRow> {
+        let query = AssertSqlSafe(sql.to_owned());
+        let outcome = match self {
+            Facts::Sqlite(connection) => sqlx::query(query)
+                .fetch_all(connection.as_mut())
+                .await
+                .map(|rows| rows.iter().map(columns).collect()),
+            Facts::Postgres(connection) => sqlx::query(query)
+                .fetch_all(connection.as_mut())
+                .await
+                .map(|rows| rows.iter().map(columns).collect()),
+        };
+        outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
+    }
+
+    /// The one number that a SELECT of one text column gives; none is 0.
+    pub async fn number(&mut self, sql: &str) -> i64 {
+        let rows = self.rows(sql).await;
+        let first = rows
+            .first()
+            .and_then(|row| row.first())
+            .and_then(|column| column.as_deref());
+        first.map_or(0, |text| {
+            text.parse()
+                .unwrap_or_else(|_| panic!("no number: {text}\nin: {sql}"))
+        })
+    }
+
+    /// How an identifier of a run or a round is read.
+    pub fn hex(&self, column: &str) -> String {
+        match self {
+            Facts::Sqlite(_) => format!("lower(hex({column}))"),
+            Facts::Postgres(_) => format!("replace(CAST({column} AS TEXT), '-', '')"),
+        }
+    }
+
+    /// How any other column is read.
+    pub fn text(&self, column: &str) -> String {
+        format!("CAST({column} AS TEXT)")
+    }
+
+    /// The timeline as the database holds it: `(seq, role, content)` of what is not hidden.
+    pub async fn timeline(&mut self, conversation: i64) -> Vec<(i64, String, String)> {
+        let sql = format!(
+            "SELECT CAST(seq AS TEXT), role, content FROM messages \
+             WHERE conversation_id = {conversation} AND visibility <> 'hidden' ORDER BY messages.seq"
+        );
+        let rows = self.rows(&sql).await;
+        rows.into_iter()
+            .map(|row| (number(&row[0]), word(&row[1]), word(&row[2])))
+            .collect()
+    }
+
+    /// `(id, kind, status, attempt)` of every run of a conversation, oldest first.
+    pub async fn runs(&mut self, conversation: i64) -> Vec<RunFact> {
+        let sql = format!(
+            "SELECT {}, kind, status, CAST(attempt AS TEXT) FROM conversation_runs \
+             WHERE conversation_id = {conversation} ORDER BY created_at, id",
+            self.hex("id")
+        );
+        let rows = self.rows(&sql).await;
+        let run = |row: TextRow| RunFact {
+            id: word(&row[0]),
+            kind: word(&row[1]),
+            status: word(&row[2]),
+            attempt: number(&row[3]),
+        };
+        rows.into_iter().map(run).collect()
+    }
+}
+
+/// What the database says of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFact {
+    pub id: String,
+    pub kind: String,
+    pub status: String,
+    pub attempt: i64,
+}
+
+fn columns<R: Row>(row: &R) -> TextRow
+where
+    usize: sqlx::ColumnIndex<R>,
+    Option<String>: for<'r> sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    (0..row.len())
+        .map(|at| {
+            row.try_get(at)
+                .unwrap_or_else(|error| panic!("column {at} is no text: {error}"))
+        })
+        .collect()
+}
+
+/// A column that must be there.
+pub fn word(column: &Option<String>) -> String {
+    column.clone().expect("a column that is never null")
+}
+
+/// A number that must be there.
+pub fn number(column: &Option<String>) -> i64 {
+    word(column).parse().expect("a column that holds a number")
+}

@@ -1,0 +1,201 @@
+//! The laws of scheduling as questions to the database: each answer is a broken law.
+//!
+//! `at_any_instant` may be asked in the middle of everything, since each law is one statement and
+//! so one snapshot. `at_rest` holds when nothing is queued or running any more. What a client
+//! heard is judged in `hearing.rs`.
+
+use crate::support::facts::Facts;
+use crate::support::facts::word;
+
+/// A law, and the statement that finds who breaks it: one text column, a row for each breach.
+#[derive(Clone)]
+struct Law {
+    name: &'static str,
+    breaches: String,
+}
+
+/// Laws that hold at every instant; empty when all do.
+pub async fn at_any_instant(facts: &mut Facts) -> Vec<String> {
+    let laws = [
+        one_of_each(facts),
+        runs_are_whole(facts),
+        rounds_move_on(facts),
+        cursors(facts),
+        texts(facts),
+        numbers(facts),
+    ]
+    .concat();
+    broken(facts, laws).await
+}
+
+/// Laws that hold when the scheduler has nothing left to do; empty when all do.
+pub async fn at_rest(facts: &mut Facts) -> Vec<String> {
+    let mut found = at_any_instant(facts).await;
+    let unfinished = Law {
+        name: "I8: at rest no run is queued or running",
+        breaches: format!(
+            "SELECT {} || ' ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
+            facts.hex("id")
+        ),
+    };
+    found.extend(broken(facts, vec![unfinished]).await);
+    found
+}
+
+async fn broken(facts: &mut Facts, laws: Vec<Law>) -> Vec<String> {
+    let mut found = Vec::new();
+    for law in laws {
+        let rows = facts.rows(&law.breaches).await;
+        found.extend(
+            rows.iter()
+                .map(|row| format!("{}, but: {}", law.name, word(&row[0]))),
+        );
+    }
+    found
+}
+
+/// I1, S1, S2: one running and one queued run, one active round of each conversation.
+fn one_of_each(facts: &Facts) -> Vec<Law> {
+    let conversation = facts.text("conversation_id");
+    let runs = |status: &str| {
+        format!(
+            "SELECT 'conversation ' || {conversation} FROM conversation_runs WHERE status = '{status}' GROUP BY conversation_id HAVING count(*) > 1"
+        )
+    };
+    vec![
+        Law {
+            name: "I1: a conversation has at most one running run",
+            breaches: runs("running"),
+        },
+        Law {
+            name: "I1: a conversation has at most one queued run",
+            breaches: runs("queued"),
+        },
+        Law {
+            name: "I1: a conversation has at most one active round",
+            breaches: format!(
+                "SELECT 'conversation ' || {conversation} FROM conversation_rounds WHERE status = 'active' GROUP BY conversation_id HAVING count(*) > 1"
+            ),
+        },
+    ]
+}
+
+/// S13, and that an ended run says when it ended.
+fn runs_are_whole(facts: &Facts) -> Vec<Law> {
+    let run = facts.hex("id");
+    vec![
+        Law {
+            name: "S13: a running run has an owner, a lease, a heartbeat and a cutoff",
+            breaches: format!(
+                "SELECT {run} FROM conversation_runs WHERE status = 'running' AND (worker_id IS NULL OR lease < 1 OR heartbeat_at IS NULL OR started_at IS NULL OR cutoff_seq IS NULL)"
+            ),
+        },
+        Law {
+            name: "S3: an ended run has an end, a failed one a reason",
+            breaches: format!(
+                "SELECT {run} || ' ' || status FROM conversation_runs WHERE (status IN ('succeeded', 'failed', 'canceled', 'skipped') AND finished_at IS NULL) OR (status = 'failed' AND error IS NULL)"
+            ),
+        },
+    ]
+}
+
+/// I2 and I3: a round that generates has a run to wait for, a resting one has none queued.
+fn rounds_move_on(facts: &Facts) -> Vec<Law> {
+    let round = facts.hex("r.id");
+    vec![
+        Law {
+            name: "I2: an active, generating round has a queued or running run",
+            breaches: format!(
+                "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state = 'generating' AND NOT EXISTS (SELECT 1 FROM conversation_runs x WHERE x.conversation_id = r.conversation_id AND x.status IN ('queued', 'running'))"
+            ),
+        },
+        Law {
+            name: "I3: a paused or failed round has no queued run",
+            breaches: format!(
+                "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state IN ('paused', 'failed') AND EXISTS (SELECT 1 FROM conversation_runs x WHERE x.round_id = r.id AND x.status = 'queued')"
+            ),
+        },
+    ]
+}
+
+/// I4: before the cursor all is settled, behind it nothing is.
+fn cursors(facts: &Facts) -> Vec<Law> {
+    let slot = format!(
+        "{} || ' slot ' || {} || ' ' || s.status",
+        facts.hex("r.id"),
+        facts.text("s.position")
+    );
+    vec![Law {
+        name: "I4: slots before the cursor are spoken or skipped, slots after it are pending",
+        breaches: format!(
+            "SELECT {slot} FROM round_slots s JOIN conversation_rounds r ON r.id = s.round_id \
+             WHERE (s.position < r.cursor AND s.status NOT IN ('spoken', 'skipped')) OR (s.position > r.cursor AND s.status <> 'pending')"
+        ),
+    }]
+}
+
+/// I5, C1, C2: a run and its one text live and die together. A branch's clones are not counted.
+fn texts(facts: &Facts) -> Vec<Law> {
+    let run = facts.hex("r.id");
+    let by_run = facts.hex("m.conversation_run_id");
+    let message = "SELECT 1 FROM messages m WHERE m.conversation_run_id = r.id AND m.origin_message_id IS NULL";
+    let swipe = "SELECT 1 FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id = r.id AND m.origin_message_id IS NULL";
+    vec![
+        Law {
+            name: "C1: a run gives at most one message",
+            breaches: format!(
+                "SELECT {by_run} FROM messages m WHERE m.conversation_run_id IS NOT NULL AND m.origin_message_id IS NULL GROUP BY m.conversation_run_id HAVING count(*) > 1"
+            ),
+        },
+        Law {
+            name: "C1: a run gives at most one swipe",
+            breaches: format!(
+                "SELECT {} FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id IS NOT NULL AND m.origin_message_id IS NULL GROUP BY w.conversation_run_id HAVING count(*) > 1",
+                facts.hex("w.conversation_run_id")
+            ),
+        },
+        Law {
+            name: "C2: a run that succeeded has its text",
+            breaches: format!(
+                "SELECT {run} || ' ' || r.kind FROM conversation_runs r WHERE r.status = 'succeeded' AND NOT EXISTS ({message}) AND NOT EXISTS ({swipe})"
+            ),
+        },
+        Law {
+            name: "C2: a run that did not succeed has no text, unless a stop kept it",
+            breaches: format!(
+                "SELECT {run} || ' ' || r.status FROM conversation_runs r WHERE r.status NOT IN ('succeeded', 'canceled') AND (EXISTS ({message}) OR EXISTS ({swipe}))"
+            ),
+        },
+        Law {
+            name: "I11: the text of a canceled run is kept only by a stop that asked for it",
+            breaches: format!(
+                "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%'"
+            ),
+        },
+    ]
+}
+
+/// I6, T1: the numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.
+fn numbers(facts: &Facts) -> Vec<Law> {
+    let name = format!(
+        "'conversation ' || {} || ': ' || {} || ' messages up to ' || {}",
+        facts.text("c.id"),
+        facts.text("count(*)"),
+        facts.text("max(m.seq)")
+    );
+    vec![
+        Law {
+            name: "T1: seq is 1..n without gaps",
+            breaches: format!(
+                "SELECT {name} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE c.kind <> 'branch' GROUP BY c.id HAVING count(*) <> max(m.seq) OR min(m.seq) <> 1 OR count(DISTINCT m.seq) <> count(*)"
+            ),
+        },
+        Law {
+            name: "I7: no message is newer than its conversation",
+            breaches: format!(
+                "SELECT 'message ' || {} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.rev > c.rev",
+                facts.text("m.id")
+            ),
+        },
+    ]
+}

@@ -1,0 +1,282 @@
+//! A person at the door: signs in, keeps the cookie, and says what they want over HTTP.
+
+use reqwest::Certificate;
+use reqwest::Client;
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+
+/// What every person of a test signs in with.
+const PASSWORD: &str = "correct horse battery";
+
+/// Someone with an account. Sends no `Origin`, as a program would.
+#[derive(Clone)]
+pub struct Person {
+    base: String,
+    client: Client,
+    cookie: Option<String>,
+}
+
+/// A client that needs no certificates of the system and no proxy.
+pub fn http_client() -> Client {
+    // A second install is refused; the first one stands.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+    let roots = roots
+        .iter()
+        .map(|root| Certificate::from_der(root).expect("the bundled roots are well formed"));
+    Client::builder()
+        .tls_certs_only(roots)
+        .no_proxy()
+        .build()
+        .expect("a client with its own roots can be built")
+}
+
+impl Person {
+    /// Someone who stands before the door.
+    pub fn at(base: &str) -> Person {
+        Person {
+            base: base.to_owned(),
+            client: http_client(),
+            cookie: None,
+        }
+    }
+
+    /// The first account of a fresh server, signed in.
+    pub async fn set_up(base: &str, username: &str) -> Person {
+        let mut person = Person::at(base);
+        let body = json!({"username": username, "password": PASSWORD, "display_name": username});
+        person.enter("/api/setup", &body, 201).await;
+        person
+    }
+
+    /// The same account in a second browser.
+    pub async fn sign_in(base: &str, username: &str) -> Person {
+        let mut person = Person::at(base);
+        person
+            .enter(
+                "/api/session",
+                &json!({"username": username, "password": PASSWORD}),
+                200,
+            )
+            .await;
+        person
+    }
+
+    async fn enter(&mut self, path: &str, body: &Value, expected: u16) {
+        let answer = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .json(body)
+            .send()
+            .await
+            .expect("the server answers");
+        let status = answer.status().as_u16();
+        let cookie = answer
+            .headers()
+            .get_all("set-cookie")
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let cookie = cookie
+            .filter_map(|value| value.split(';').next())
+            .find(|pair| pair.starts_with("troupe_session="));
+        self.cookie = cookie.map(str::to_owned);
+        let text = answer.text().await.unwrap_or_default();
+        assert_eq!(status, expected, "POST {path}: {text}");
+        assert!(self.cookie.is_some(), "POST {path} gave no session");
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// `troupe_session=…`, as a browser would send it.
+    pub fn cookie(&self) -> &str {
+        self.cookie.as_deref().expect("signed in")
+    }
+
+    /// Asks; a broken connection is an answer too.
+    pub async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value), reqwest::Error> {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().await?;
+        let status = answer.status().as_u16();
+        let text = answer.text().await?;
+        Ok((
+            status,
+            serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        ))
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let what = format!("{method} {path}");
+        self.attempt(method, path, body)
+            .await
+            .unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask(Method::POST, path, Some(&body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask(Method::PATCH, path, Some(&body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask(Method::PUT, path, Some(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        self.ask(Method::DELETE, path, None).await
+    }
+
+    /// A character with a name; with a greeting, when it has one.
+    pub async fn create_character(&self, name: &str, greeting: Option<&str>) -> Value {
+        let mut card = json!({"name": name});
+        if let Some(greeting) = greeting {
+            card["first_mes"] = json!(greeting);
+        }
+        expect(201, self.post("/api/characters", card).await)
+    }
+
+    /// A space with some of its columns set; answers the space with its root conversation.
+    pub async fn create_space(&self, name: &str, settings: Value) -> Value {
+        let mut body = json!({"name": name});
+        for (key, value) in settings.as_object().into_iter().flatten() {
+            body[key.as_str()] = value.clone();
+        }
+        expect(201, self.post("/api/spaces", body).await)
+    }
+
+    /// Gives a character a seat in a space; answers the membership.
+    pub async fn seat(&self, space: &Value, character: &Value) -> Value {
+        let path = format!("/api/spaces/{}/memberships", space["id"]);
+        expect(
+            201,
+            self.post(&path, json!({"character_id": character["id"]}))
+                .await,
+        )
+    }
+
+    /// Says something; answers `{message, run}`.
+    pub async fn post_message(
+        &self,
+        conversation: i64,
+        content: &str,
+        client_id: Option<&str>,
+    ) -> (u16, Value) {
+        let mut body = json!({"content": content});
+        if let Some(client_id) = client_id {
+            body["client_id"] = json!(client_id);
+        }
+        self.post(&format!("/api/conversations/{conversation}/messages"), body)
+            .await
+    }
+
+    pub async fn stop(&self, conversation: i64) -> (u16, Value) {
+        self.command(conversation, "stop").await
+    }
+
+    pub async fn retry(&self, conversation: i64) -> (u16, Value) {
+        self.command(conversation, "retry").await
+    }
+
+    pub async fn skip(&self, conversation: i64) -> (u16, Value) {
+        self.command(conversation, "skip").await
+    }
+
+    pub async fn pause(&self, conversation: i64) -> (u16, Value) {
+        self.command(conversation, "pause").await
+    }
+
+    pub async fn resume(&self, conversation: i64) -> (u16, Value) {
+        self.command(conversation, "resume").await
+    }
+
+    /// Wakes a speaker, or whoever is next.
+    pub async fn generate(&self, conversation: i64, speaker: Option<i64>) -> (u16, Value) {
+        let body = speaker.map_or_else(|| json!({}), |speaker| json!({"speaker_id": speaker}));
+        self.post(&format!("/api/conversations/{conversation}/generate"), body)
+            .await
+    }
+
+    async fn command(&self, conversation: i64, verb: &str) -> (u16, Value) {
+        self.post(
+            &format!("/api/conversations/{conversation}/{verb}"),
+            json!({}),
+        )
+        .await
+    }
+
+    /// The conversation with its state.
+    pub async fn conversation(&self, conversation: i64) -> Value {
+        expect(
+            200,
+            self.get(&format!("/api/conversations/{conversation}"))
+                .await,
+        )
+    }
+
+    /// Every run of a conversation, as many as one page holds.
+    pub async fn runs(&self, conversation: i64) -> Vec<Value> {
+        data(expect(
+            200,
+            self.get(&format!("/api/conversations/{conversation}/runs?limit=200"))
+                .await,
+        ))
+    }
+
+    /// The newest messages, ascending, as many as one page holds.
+    pub async fn messages(&self, conversation: i64) -> Vec<Value> {
+        data(expect(
+            200,
+            self.get(&format!(
+                "/api/conversations/{conversation}/messages?limit=200"
+            ))
+            .await,
+        ))
+    }
+}
+
+/// The document of an answer that must have this status.
+pub fn expect(status: u16, answer: (u16, Value)) -> Value {
+    assert_eq!(answer.0, status, "{}", answer.1);
+    answer.1
+}
+
+/// The id of a document that has a number for it.
+pub fn id(document: &Value) -> i64 {
+    document["id"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("no numeric id in {document}"))
+}
+
+/// The root conversation of a space.
+pub fn root_of(space: &Value) -> i64 {
+    space["root_conversation_id"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("no root conversation in {space}"))
+}
+
+fn data(page: Value) -> Vec<Value> {
+    page["data"]
+        .as_array()
+        .cloned()
+        .unwrap_or_else(|| panic!("no list in {page}"))
+}

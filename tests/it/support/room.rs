@@ -1,0 +1,133 @@
+//! A furnished room: a server with a model, a person, a space, and characters in their seats.
+
+use serde_json::Value;
+
+use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::facts::Facts;
+use crate::support::facts::RunFact;
+use crate::support::invariants;
+use crate::support::model::Model;
+use crate::support::person::Person;
+use crate::support::person::root_of;
+use crate::support::process::Server;
+use crate::support::wait;
+
+/// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
+pub const SHORT_LEASES: &[(&str, &str)] = &[
+    ("RUN_HEARTBEAT_MS", "200"),
+    ("RUN_STALE_AFTER_MS", "1500"),
+    ("REAPER_INTERVAL_MS", "300"),
+];
+
+/// One conversation with everything it stands on. The server goes first, the database last.
+pub struct Room {
+    pub server: Server,
+    pub person: Person,
+    pub model: Model,
+    pub space: Value,
+    pub conversation: i64,
+    pub database: TestDatabase,
+}
+
+impl Room {
+    /// Opens a room with these characters, in a space with these columns set.
+    pub async fn open(backend: Backend, settings: Value, characters: &[&str]) -> Room {
+        Room::open_with(backend, settings, characters, &[]).await
+    }
+
+    /// The same with settings of the server beside the short leases.
+    pub async fn open_with(
+        backend: Backend,
+        settings: Value,
+        characters: &[&str],
+        env: &[(&str, &str)],
+    ) -> Room {
+        let database = fresh_database(&backend).await;
+        let model = Model::start().await;
+        let env = [SHORT_LEASES, env, &model_env(&model)].concat();
+        let server = Server::start(&database, &env).await;
+        let person = Person::set_up(&server.url(), "ann").await;
+        let space = person.create_space("The stage", settings).await;
+        for name in characters {
+            let character = person.create_character(name, None).await;
+            person.seat(&space, &character).await;
+        }
+        let conversation = root_of(&space);
+        Room {
+            server,
+            person,
+            model,
+            space,
+            conversation,
+            database,
+        }
+    }
+
+    /// A second server on the same database and the same model.
+    pub async fn second_server(&self) -> Server {
+        let env = [SHORT_LEASES, &model_env(&self.model)].concat();
+        Server::start(&self.database, &env).await
+    }
+
+    /// Says something that must be acknowledged; answers `{message, run}`.
+    pub async fn say(&self, content: &str) -> Value {
+        let (status, answer) = self
+            .person
+            .post_message(self.conversation, content, None)
+            .await;
+        assert_eq!(status, 201, "{answer}");
+        answer
+    }
+
+    /// The truth.
+    pub async fn facts(&self) -> Facts {
+        Facts::open(&self.database).await
+    }
+
+    /// Waits until nothing is queued or running, and holds the database to every law.
+    pub async fn settle(&self) -> Facts {
+        let mut facts = self.facts().await;
+        let unfinished = format!(
+            "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE conversation_id = {} AND status IN ('queued', 'running')",
+            self.conversation
+        );
+        wait::until("nothing is queued or running", async || {
+            (facts.number(&unfinished).await == 0).then_some(())
+        })
+        .await;
+        let broken = invariants::at_rest(&mut facts).await;
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        facts
+    }
+
+    /// The statuses of all runs, oldest first.
+    pub async fn run_statuses(&self) -> Vec<String> {
+        self.runs()
+            .await
+            .into_iter()
+            .map(|run| run.status)
+            .collect()
+    }
+
+    /// All runs, oldest first.
+    pub async fn runs(&self) -> Vec<RunFact> {
+        self.facts().await.runs(self.conversation).await
+    }
+
+    /// The roles of the timeline, in order.
+    pub async fn roles(&self) -> Vec<String> {
+        let timeline = self.facts().await.timeline(self.conversation).await;
+        timeline.into_iter().map(|(_, role, _)| role).collect()
+    }
+}
+
+fn model_env(model: &Model) -> [(&str, &str); 4] {
+    [
+        ("TROUPE_LLM_BASE_URL", model.base_url()),
+        ("TROUPE_LLM_API_KEY", "sk-test"),
+        ("TROUPE_LLM_MODEL", "test"),
+        ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
+    ]
+}

@@ -1,0 +1,271 @@
+//! What a client knows of one conversation, folded from frames exactly as the protocol says.
+//!
+//! Pure: frames in, state and "subscribe again" out. The rules: a durable event that is not the
+//! next `rev` is a gap; a delta whose offset is not the length of what is held (in UTF-16 units)
+//! is a gap; a snapshot without `reset` is merged, one with it replaces.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What a client does after a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Goes on listening.
+    Listen,
+    /// Subscribes again with its last `rev`.
+    SubscribeAgain,
+}
+
+/// The text of a run that is being written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    pub run_id: String,
+    pub text: String,
+}
+
+/// One conversation as one client holds it.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    rev: Option<i64>,
+    messages: BTreeMap<i64, Value>,
+    stream: Option<Stream>,
+    state: Value,
+    /// Sentences about what a server must never send.
+    complaints: Vec<String>,
+}
+
+impl Timeline {
+    /// The newest durable event that is folded in; none before the first snapshot.
+    pub fn rev(&self) -> Option<i64> {
+        self.rev
+    }
+
+    /// What is shown, by `seq`.
+    pub fn messages(&self) -> Vec<Value> {
+        let mut messages: Vec<Value> = self.messages.values().cloned().collect();
+        messages.sort_by_key(|message| message["seq"].as_i64());
+        messages
+    }
+
+    /// `(seq, role, content)` of what is shown.
+    pub fn lines(&self) -> Vec<(i64, String, String)> {
+        let line = |message: &Value| {
+            (
+                message["seq"].as_i64().unwrap_or(0),
+                text(&message["role"]),
+                text(&message["content"]),
+            )
+        };
+        self.messages().iter().map(line).collect()
+    }
+
+    /// What is being written right now.
+    pub fn stream(&self) -> Option<&Stream> {
+        self.stream.as_ref()
+    }
+
+    /// idle, queued, generating, paused or failed.
+    pub fn state(&self) -> &str {
+        self.state.as_str().unwrap_or("")
+    }
+
+    /// What the server must not have sent.
+    pub fn complaints(&self) -> &[String] {
+        &self.complaints
+    }
+
+    /// Takes the answer to a subscribe that carried our `rev`, if we had one.
+    pub fn take_snapshot(&mut self, answer: &Value) {
+        let snapshot = &answer["snapshot"];
+        let Some(rev) = answer["rev"].as_i64() else {
+            self.complaints
+                .push(format!("an answer to subscribe without rev: {answer}"));
+            return;
+        };
+        let replaces = self.rev.is_none() || snapshot["reset"] == true;
+        if replaces {
+            self.messages.clear();
+        } else if self.rev.is_some_and(|known| rev < known) {
+            self.complaints.push(format!(
+                "a snapshot of rev {rev} after rev {:?}, without reset",
+                self.rev
+            ));
+        }
+        for message in snapshot["messages"].as_array().into_iter().flatten() {
+            self.put(message);
+        }
+        self.rev = Some(rev);
+        self.state = snapshot["state"].clone();
+        let stream = &snapshot["stream"];
+        self.stream = stream.is_object().then(|| Stream {
+            run_id: text(&stream["run_id"]),
+            text: text(&stream["text"]),
+        });
+    }
+
+    /// Takes one event.
+    pub fn hear(&mut self, event: &Value) -> Then {
+        if let Some(rev) = event["rev"].as_i64() {
+            let Some(known) = self.rev else {
+                return Then::Listen;
+            };
+            if rev <= known {
+                return Then::Listen;
+            }
+            if rev != known + 1 {
+                return Then::SubscribeAgain;
+            }
+            self.rev = Some(rev);
+        }
+        match event["type"].as_str().unwrap_or("") {
+            "message_created" | "message_updated" | "message_hidden" => {
+                self.put(&event["message"]);
+                Then::Listen
+            }
+            "queue_updated" => {
+                self.state = event["state"].clone();
+                Then::Listen
+            }
+            "typing_start" => {
+                self.stream = Some(Stream {
+                    run_id: text(&event["run_id"]),
+                    text: String::new(),
+                });
+                Then::Listen
+            }
+            "stream_reset" => {
+                self.stream = Some(Stream {
+                    run_id: text(&event["run_id"]),
+                    text: text(&event["text"]),
+                });
+                Then::Listen
+            }
+            "stream_chunk" => self.append(event),
+            "typing_stop" => {
+                self.stream
+                    .take_if(|stream| event["run_id"] == stream.run_id.as_str());
+                Then::Listen
+            }
+            "resync" => Then::SubscribeAgain,
+            _ => Then::Listen,
+        }
+    }
+
+    fn append(&mut self, event: &Value) -> Then {
+        let stream = self
+            .stream
+            .as_mut()
+            .filter(|stream| event["run_id"] == stream.run_id.as_str());
+        let Some(stream) = stream else {
+            return Then::SubscribeAgain;
+        };
+        let held = stream.text.encode_utf16().count() as u64;
+        if event["offset"].as_u64() != Some(held) {
+            return Then::SubscribeAgain;
+        }
+        stream.text.push_str(event["delta"].as_str().unwrap_or(""));
+        Then::Listen
+    }
+
+    /// A newer form of a message replaces the older one; a hidden one leaves.
+    fn put(&mut self, message: &Value) {
+        let Some(id) = message["id"].as_i64() else {
+            self.complaints
+                .push(format!("a message without id: {message}"));
+            return;
+        };
+        if message["visibility"] == "hidden" {
+            self.messages.remove(&id);
+            return;
+        }
+        let known = self
+            .messages
+            .get(&id)
+            .and_then(|known| known["rev"].as_i64());
+        if known.is_none_or(|known| message["rev"].as_i64().is_some_and(|rev| rev >= known)) {
+            self.messages.insert(id, message.clone());
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::Then;
+    use super::Timeline;
+
+    fn message(id: i64, rev: i64, content: &str) -> Value {
+        json!({"id": id, "seq": id, "rev": rev, "role": "user", "content": content, "visibility": "normal"})
+    }
+
+    fn subscribed(rev: i64, messages: Vec<Value>) -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.take_snapshot(&json!({"rev": rev, "snapshot": {"messages": messages, "state": "idle", "stream": null}}));
+        timeline
+    }
+
+    #[test]
+    fn the_next_rev_is_folded_and_a_gap_is_not() {
+        let mut timeline = subscribed(4, vec![message(1, 4, "a")]);
+
+        let next = json!({"type": "message_created", "rev": 5, "message": message(2, 5, "b")});
+        let gap = json!({"type": "message_created", "rev": 7, "message": message(3, 7, "c")});
+
+        assert_eq!(timeline.hear(&next), Then::Listen);
+        assert_eq!(timeline.hear(&next), Then::Listen);
+        assert_eq!(timeline.hear(&gap), Then::SubscribeAgain);
+        assert_eq!(timeline.lines().len(), 2);
+        assert_eq!(timeline.rev(), Some(5));
+    }
+
+    #[test]
+    fn a_snapshot_after_a_gap_is_merged_and_a_reset_replaces() {
+        let mut timeline = subscribed(4, vec![message(1, 4, "a"), message(2, 4, "b")]);
+
+        let hidden = json!({"id": 2, "seq": 2, "rev": 6, "visibility": "hidden"});
+        timeline.take_snapshot(&json!({"rev": 6, "snapshot": {"messages": [message(1, 5, "A"), hidden], "state": "idle"}}));
+        assert_eq!(timeline.lines(), [(1, "user".to_owned(), "A".to_owned())]);
+
+        timeline.take_snapshot(&json!({"rev": 2, "snapshot": {"messages": [message(9, 2, "z")], "reset": true, "state": "idle"}}));
+        assert_eq!(timeline.lines(), [(9, "user".to_owned(), "z".to_owned())]);
+        assert!(timeline.complaints().is_empty());
+    }
+
+    #[test]
+    fn offsets_count_as_a_browser_counts() {
+        let mut timeline = subscribed(1, vec![]);
+        let chunk = |offset: u64, delta: &str| json!({"type": "stream_chunk", "run_id": "r", "offset": offset, "delta": delta});
+
+        assert_eq!(timeline.hear(&chunk(0, "x")), Then::SubscribeAgain);
+        timeline.hear(&json!({"type": "typing_start", "run_id": "r"}));
+        assert_eq!(timeline.hear(&chunk(0, "a😀")), Then::Listen);
+        assert_eq!(timeline.hear(&chunk(2, "b")), Then::SubscribeAgain);
+        assert_eq!(timeline.hear(&chunk(3, "b")), Then::Listen);
+        assert_eq!(
+            timeline.stream().map(|stream| stream.text.as_str()),
+            Some("a😀b")
+        );
+        timeline.hear(&json!({"type": "stream_reset", "run_id": "r", "text": "a"}));
+        assert_eq!(timeline.hear(&chunk(1, "!")), Then::Listen);
+        timeline.hear(&json!({"type": "typing_stop", "run_id": "r"}));
+        assert_eq!(timeline.stream(), None);
+    }
+
+    #[test]
+    fn an_older_form_never_replaces_a_newer_one() {
+        let mut timeline = subscribed(4, vec![message(1, 4, "new")]);
+
+        timeline.take_snapshot(
+            &json!({"rev": 5, "snapshot": {"messages": [message(1, 2, "old")], "state": "idle"}}),
+        );
+
+        assert_eq!(timeline.lines()[0].2, "new");
+    }
+}
