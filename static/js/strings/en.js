@@ -156,7 +156,7 @@ export default {
   "queue.nobody_due": "Nobody is due. Choose who speaks.",
   "queue.no_characters": "No characters here yet.",
   "queue.let_speak": "Let somebody speak",
-  "queue.generate": "Let someone answer",
+  "queue.generate": "Let anyone answer",
   "queue.anyone": "Anyone",
   "queue.speak": "Let {name} speak",
   "queue.speak_muted": "Let {name} speak (muted)",

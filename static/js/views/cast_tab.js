@@ -9,8 +9,8 @@ import { confirm } from "./dialog.js"
 export default class CastTab {
   #root
   #parts
-  #characters = el("div", { class: "member-list", role: "list" })
-  #people = el("div", { class: "member-list", role: "list" })
+  #characters = el("ul", { class: "member-list" })
+  #people = el("ul", { class: "member-list" })
   #empty = el("div", { class: "panel__empty", hidden: true })
   #add
   #open = null
@@ -64,7 +64,7 @@ export default class CastTab {
   }
 
   #create({ id }) {
-    const node = el("div", { class: "member", role: "listitem", "data-membership-id": id })
+    const node = el("li", { class: "member", "data-membership-id": id })
     node.addEventListener("keydown", (event) => this.#onKey(event, id))
     return node
   }

@@ -62,10 +62,10 @@ function previewOf({ problem, name, description, greeting }) {
 }
 
 function libraryList(parts, spaceId, close) {
-  const list = el("div", { role: "list", "aria-busy": "true" }, el("p", { class: "soft" }, t("loading")))
+  const list = el("ul", { "aria-busy": "true" }, el("li", { class: "soft" }, t("loading")))
   parts.cast.library(spaceId).then((characters) => {
     list.removeAttribute("aria-busy")
-    if (characters.length === 0) return replace(list, el("p", { class: "panel__empty" }, t("character.library_empty")))
+    if (characters.length === 0) return replace(list, el("li", { class: "panel__empty" }, t("character.library_empty")))
     return replace(list, characters.map((character) => libraryItem(parts, spaceId, character, close)))
   }).catch((error) => parts.toasts.error(error))
   return list
@@ -82,7 +82,7 @@ function libraryItem(parts, spaceId, character, close) {
       parts.toasts.error(error)
     }
   }
-  return el("div", { class: "list__item", role: "listitem" }, avatar({ name: character.name, url: character.avatar_url }), el("span", { class: "list__main truncate" }, bdi(character.name)), el("button", { class: "button button--small", type: "button", "aria-label": t("character.seat", { name: character.name }), on: { click } }, t("add")))
+  return el("li", { class: "list__item" }, avatar({ name: character.name, url: character.avatar_url }), el("span", { class: "list__main truncate" }, bdi(character.name)), el("button", { class: "button button--small", type: "button", "aria-label": t("character.seat", { name: character.name }), on: { click } }, t("add")))
 }
 
 function add(parts, spaceId, description) { return parts.cast.addNew(spaceId, description) }

@@ -81,7 +81,7 @@ export default class RunsTab {
     this.#list.querySelector(".panel__empty")?.remove()
     return reconcile(this.#list, sorted, {
       key: (run) => run.id,
-      create: (run) => el("details", { class: "run", "data-run-id": run.id }, el("summary", { class: "run__summary" }), el("dl", { class: "run__facts" })),
+      create: (run) => el("details", { class: "run", "data-run-id": run.id }, el("summary", { class: "run__summary" }), el("div", { class: "run__facts" })),
       update: (node, run) => this.#fill(node, run),
     })
   }
@@ -94,7 +94,7 @@ export default class RunsTab {
     const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
     const at = Date.parse(run.started_at ?? run.created_at)
     replace(node.querySelector("summary"), el("span", { class: "grow truncate" }, bdi(name)), el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)), el("span", { class: "run__state" }, t(`run_status.${run.status}`)))
-    replace(node.querySelector("dl"), this.#facts(run))
+    replace(node.querySelector(".run__facts"), this.#facts(run))
   }
 
   #facts(run) {
@@ -107,6 +107,6 @@ export default class RunsTab {
     const nodes = rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
     const mayRead = may(this.#parts.store.openSpace?.my_role, "prompt") && run.started_at
     const click = () => showPrompt(this.#parts, () => this.#parts.room.promptOfRun(run.id))
-    return [...nodes, mayRead && el("button", { class: "button button--small", type: "button", on: { click } }, t("runs.prompt"))]
+    return [el("dl", { class: "run__list" }, nodes), mayRead && el("button", { class: "button button--small", type: "button", on: { click } }, t("runs.prompt"))]
   }
 }

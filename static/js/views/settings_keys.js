@@ -8,7 +8,7 @@ import { field, form, input } from "./form.js"
 import { card } from "./settings_profile.js"
 
 export function keysCard(parts) {
-  const list = el("div", { role: "list" })
+  const list = el("ul", {})
   const shown = el("div", { role: "status" })
   const reload = () => showKeys(parts, list, reload)
   const name = field({ label: t("keys.name"), hint: t("keys.name_hint"), control: input({ name: "name", maxlength: "100", autocomplete: "off" }) })
@@ -31,7 +31,7 @@ function showSecret({ toasts }, shown, { key }) {
 async function showKeys(parts, list, reload) {
   try {
     const keys = (await parts.session.apiKeys()).filter((key) => !key.revoked_at)
-    if (keys.length === 0) replace(list, el("p", { class: "panel__empty" }, t("keys.empty")))
+    if (keys.length === 0) replace(list, el("li", { class: "panel__empty" }, t("keys.empty")))
     else replace(list, keys.map((key) => keyItem(parts, key, reload)))
   } catch (error) {
     parts.toasts.error(error)
@@ -45,5 +45,5 @@ function keyItem(parts, key, reload) {
     await parts.session.revokeApiKey(key.id).catch((error) => parts.toasts.error(error))
     reload()
   }
-  return el("div", { class: "list__item", role: "listitem" }, el("div", { class: "list__main" }, bdi(key.name), el("p", { class: "field__hint" }, key.prefix ? `${key.prefix}… · ${used}` : used)), el("button", { class: "button button--small button--danger", type: "button", "aria-label": t("keys.revoke_named", { name: key.name }), on: { click } }, t("keys.revoke")))
+  return el("li", { class: "list__item" }, el("div", { class: "list__main" }, bdi(key.name), el("p", { class: "field__hint" }, key.prefix ? `${key.prefix}… · ${used}` : used)), el("button", { class: "button button--small button--danger", type: "button", "aria-label": t("keys.revoke_named", { name: key.name }), on: { click } }, t("keys.revoke")))
 }

@@ -6,7 +6,7 @@ import { connectModel } from "./provider_dialog.js"
 import { card } from "./settings_profile.js"
 
 export function modelsCard(parts) {
-  const list = el("div", { role: "list" })
+  const list = el("ul", {})
   const show = () => replace(list, parts.store.providers.map((provider) => providerItem(parts, provider)))
   const stop = parts.store.on("providers", () => (list.isConnected ? show() : stop()))
   parts.models.load().catch((error) => parts.toasts.error(error))
@@ -22,8 +22,8 @@ function providerItem(parts, provider) {
   }
   const small = (label, click, className = "") => el("button", { class: `button button--small ${className}`, type: "button", "aria-label": `${label}: ${provider.name}`, on: { click } }, label)
   return el(
-    "div",
-    { class: "list__item", role: "listitem" },
+    "li",
+    { class: "list__item" },
     el("div", { class: "list__main" }, el("div", { class: "field__row" }, bdi(provider.name, "truncate"), provider.is_default && el("span", { class: "tag" }, t("models.default"))), el("p", { class: "field__hint" }, isDemo ? t("models.demo") : bdi(provider.model || t("models.no_model")))),
     !provider.is_default && small(t("models.use"), () => act(() => parts.models.use(provider.id))),
     !isDemo && small(t("models.change"), () => connectModel(parts, provider), "button--quiet"),
