@@ -113,11 +113,17 @@ pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbE
         )
         .to_owned();
     let rows = run::Entity::update_many()
-        .col_expr(Column::CutoffSeq, SimpleExpr::SubQuery(None, Box::new(newest.into())))
+        .col_expr(
+            Column::CutoffSeq,
+            SimpleExpr::SubQuery(None, Box::new(newest.into())),
+        )
         .filter(Column::Id.eq(id))
         .exec_with_returning(tx)
         .await?;
-    Ok(rows.first().and_then(|it| it.cutoff_seq).unwrap_or_default())
+    Ok(rows
+        .first()
+        .and_then(|it| it.cutoff_seq)
+        .unwrap_or_default())
 }
 
 /// Renews the heartbeats of a node's running runs, and tells what became of them. A run that is

@@ -231,8 +231,9 @@ pub async fn active_in(
         .filter(active)
         .all(db)
         .await?;
-    let (queued, running): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|it| it.status == Status::Queued);
+    let (queued, running): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|it| it.status == Status::Queued);
     Ok((queued.into_iter().next(), running.into_iter().next()))
 }
 
