@@ -248,7 +248,7 @@ fn moves_a_run(file: &File) -> Vec<Violation> {
             "value(Column::",
             "Entity::update",
             "Entity::insert",
-            "ActiveModel {",
+            "Set(",
         ]);
     }
     let mut found = file.forbid(&words, rule);

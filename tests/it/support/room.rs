@@ -8,10 +8,12 @@ use crate::support::backends::fresh_database;
 use crate::support::facts::Facts;
 use crate::support::facts::RunFact;
 use crate::support::invariants;
-use crate::support::model::Model;
 use crate::support::person::Person;
 use crate::support::person::root_of;
 use crate::support::process::Server;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
 /// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
@@ -25,7 +27,7 @@ pub const SHORT_LEASES: &[(&str, &str)] = &[
 pub struct Room {
     pub server: Server,
     pub person: Person,
-    pub model: Model,
+    pub upstream: Upstream,
     pub space: Value,
     pub conversation: i64,
     pub database: TestDatabase,
@@ -45,8 +47,14 @@ impl Room {
         env: &[(&str, &str)],
     ) -> Room {
         let database = fresh_database(&backend).await;
-        let model = Model::start().await;
-        let env = [SHORT_LEASES, env, &model_env(&model)].concat();
+        let upstream = Upstream::start().await;
+        let mut n = 0;
+        upstream.answer_with(move |_| {
+            n += 1;
+            Script::say(&reply(n))
+        });
+        let base_url = upstream.base_url();
+        let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
         let server = Server::start(&database, &env).await;
         let person = Person::set_up(&server.url(), "ann").await;
         let space = person.create_space("The stage", settings).await;
@@ -58,7 +66,7 @@ impl Room {
         Room {
             server,
             person,
-            model,
+            upstream,
             space,
             conversation,
             database,
@@ -67,8 +75,17 @@ impl Room {
 
     /// A second server on the same database and the same model.
     pub async fn second_server(&self) -> Server {
-        let env = [SHORT_LEASES, &model_env(&self.model)].concat();
+        let base_url = self.upstream.base_url();
+        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
         Server::start(&self.database, &env).await
+    }
+
+    /// Makes the next reply stop after its first word, until the gate opens.
+    pub fn hold_next_reply(&self) -> Gate {
+        let gate = Gate::closed();
+        gate.step();
+        self.upstream.next(Script::say(&reply(0)).gated(&gate));
+        gate
     }
 
     /// Says something that must be acknowledged; answers `{message, run}`.
@@ -123,11 +140,16 @@ impl Room {
     }
 }
 
-fn model_env(model: &Model) -> [(&str, &str); 4] {
+fn model_env(base_url: &str) -> [(&str, &str); 4] {
     [
-        ("TROUPE_LLM_BASE_URL", model.base_url()),
+        ("TROUPE_LLM_BASE_URL", base_url),
         ("TROUPE_LLM_API_KEY", "sk-test"),
-        ("TROUPE_LLM_MODEL", "test"),
+        ("TROUPE_LLM_MODEL", "scripted"),
         ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
     ]
+}
+
+/// What the model says for the n-th time: never the same line twice.
+fn reply(n: usize) -> String {
+    format!("This is reply {n}, said slowly, and said to the end. 🎭")
 }
