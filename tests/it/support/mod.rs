@@ -7,6 +7,7 @@ pub mod fold;
 pub mod hearing;
 pub mod house_rules;
 pub mod invariants;
+pub mod model;
 pub mod person;
 pub mod process;
 pub mod room;

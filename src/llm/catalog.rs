@@ -1,0 +1,104 @@
+//! What the settings page wants to know of an endpoint: its models, and whether it answers.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio::time::timeout;
+
+use crate::llm::chat_error;
+use crate::llm::delta::Delta;
+use crate::llm::error::LlmError;
+use crate::llm::openai_compatible::OpenaiCompatible;
+use crate::llm::provider::Provider;
+use crate::llm::request::Message;
+use crate::llm::request::Request;
+use crate::llm::request::Role;
+
+/// Somebody is waiting in front of a button.
+const LIMIT: Duration = Duration::from_secs(10);
+const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_MODELS: usize = 2_000;
+const MAX_NAME_CHARS: usize = 200;
+
+/// The names of an endpoint's models, as it lists them.
+pub async fn list_models(endpoint: &OpenaiCompatible) -> Result<Vec<String>, LlmError> {
+    let list = timeout(LIMIT, endpoint.get("/models", MAX_LIST_BYTES))
+        .await
+        .map_err(|_| too_late())??;
+    names(&list).ok_or_else(|| LlmError::Upstream {
+        message: "The provider's answer is not a list of models.".to_owned(),
+    })
+}
+
+/// Asks for one word and tells how long its first sign took.
+pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, LlmError> {
+    let request = Request {
+        model: model.to_owned(),
+        messages: vec![Message::new(Role::User, "Say hello.")],
+        max_tokens: Some(16),
+        speaker: "Test".to_owned(),
+        ..Request::default()
+    };
+    let began = Instant::now();
+    timeout(LIMIT, first_sign(provider, &request))
+        .await
+        .map_err(|_| too_late())??;
+    Ok(began.elapsed())
+}
+
+async fn first_sign(provider: &dyn Provider, request: &Request) -> Result<(), LlmError> {
+    let mut stream = provider.stream(request).await?;
+    while let Some(delta) = stream.next().await {
+        if matches!(delta?, Delta::Text(_) | Delta::End(_)) {
+            return Ok(());
+        }
+    }
+    Err(LlmError::Disconnected {
+        message: "The provider's answer was cut off.".to_owned(),
+    })
+}
+
+fn too_late() -> LlmError {
+    LlmError::Unreachable {
+        message: format!(
+            "The provider did not answer within {} seconds.",
+            LIMIT.as_secs()
+        ),
+    }
+}
+
+fn names(list: &[u8]) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_slice(list).ok()?;
+    let entries = [list.get("data"), list.get("models"), Some(&list)];
+    let entries = entries.into_iter().flatten().find_map(Value::as_array)?;
+    let name = |entry: &Value| {
+        let name = [entry.get("id"), entry.get("name"), Some(entry)]
+            .into_iter()
+            .flatten()
+            .find_map(Value::as_str)?;
+        let name = chat_error::plain(name, None);
+        (!name.is_empty() && name.chars().count() <= MAX_NAME_CHARS).then_some(name)
+    };
+    Some(entries.iter().filter_map(name).take(MAX_MODELS).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_list_of_models_is_read_in_all_its_shapes() {
+        for list in [
+            r#"{"object": "list", "data": [{"id": "a"}, {"id": "b"}, {"id": 7}, null]}"#,
+            r#"{"models": [{"name": "a"}, {"name": "b"}]}"#,
+            r#"[{"id": "a"}, "b"]"#,
+        ] {
+            assert_eq!(names(list.as_bytes()).unwrap(), ["a", "b"], "{list}");
+        }
+        for no_list in ["", "{}", r#"{"data": 7}"#, "<html>"] {
+            assert_eq!(names(no_list.as_bytes()), None, "{no_list}");
+        }
+    }
+}

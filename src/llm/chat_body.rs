@@ -1,0 +1,205 @@
+//! A request in the words of the Chat Completions API.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::request::Message;
+use crate::llm::request::Request;
+use crate::llm::request::Role;
+
+/// The API refuses more.
+const MAX_STOPS: usize = 4;
+const MAX_NAME_CHARS: usize = 64;
+
+/// The field that limits the answer: OpenAI renamed it, and the others did not follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LengthField {
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+/// The body of a streaming call.
+pub fn body(request: &Request, length_field: LengthField) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert(
+        "messages".to_owned(),
+        request.messages.iter().map(message).collect(),
+    );
+    body.insert("stream".to_owned(), json!(true));
+    body.insert(
+        "stream_options".to_owned(),
+        json!({ "include_usage": true }),
+    );
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(top_p) = request.top_p {
+        body.insert("top_p".to_owned(), json!(top_p));
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        let field = match length_field {
+            LengthField::MaxTokens => "max_tokens",
+            LengthField::MaxCompletionTokens => "max_completion_tokens",
+        };
+        body.insert(field.to_owned(), json!(max_tokens));
+    }
+    let stops: Vec<&String> = request
+        .stop
+        .iter()
+        .filter(|it| !it.is_empty())
+        .take(MAX_STOPS)
+        .collect();
+    if !stops.is_empty() {
+        body.insert("stop".to_owned(), json!(stops));
+    }
+    Value::Object(body)
+}
+
+fn message(message: &Message) -> Value {
+    let role = message.role.as_str();
+    match message
+        .name
+        .as_deref()
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+    {
+        None => json!({ "role": role, "content": message.content }),
+        Some(name) if is_sendable(name) => {
+            json!({ "role": role, "name": name, "content": message.content })
+        }
+        // A name on a system message tells examples apart; in its text it would only confuse.
+        Some(_) if message.role == Role::System => {
+            json!({ "role": role, "content": message.content })
+        }
+        Some(name) => json!({ "role": role, "content": prefixed(name, &message.content) }),
+    }
+}
+
+/// What the API's pattern for names, `^[^\s<|\\/>]+$`, allows.
+fn is_sendable(name: &str) -> bool {
+    name.chars().count() <= MAX_NAME_CHARS
+        && !name.chars().any(|it| {
+            it.is_whitespace() || it.is_control() || matches!(it, '<' | '|' | '\\' | '/' | '>')
+        })
+}
+
+fn prefixed(name: &str, content: &str) -> String {
+    let start: String = content
+        .trim_start()
+        .chars()
+        .take(name.chars().count() + 1)
+        .collect();
+    if start.to_lowercase() == format!("{name}:").to_lowercase() {
+        content.to_owned()
+    } else {
+        format!("{name}: {content}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::LengthField;
+    use super::body;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+
+    fn sent(message: Message) -> serde_json::Value {
+        let request = Request {
+            messages: vec![message],
+            ..Request::default()
+        };
+        body(&request, LengthField::MaxTokens)["messages"][0].clone()
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_sent() {
+        let request = Request {
+            model: "m".to_owned(),
+            seed: 7,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, LengthField::MaxTokens),
+            json!({ "model": "m", "messages": [], "stream": true, "stream_options": { "include_usage": true } }),
+        );
+    }
+
+    #[test]
+    fn the_length_limit_goes_where_the_provider_reads_it() {
+        let request = Request {
+            max_tokens: Some(5),
+            ..Request::default()
+        };
+
+        assert_eq!(body(&request, LengthField::MaxTokens)["max_tokens"], 5);
+        assert_eq!(
+            body(&request, LengthField::MaxCompletionTokens)["max_completion_tokens"],
+            5
+        );
+    }
+
+    #[test]
+    fn at_most_four_stops_are_sent_and_no_empty_one() {
+        let stop = ["a", "", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let request = Request {
+            stop,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, LengthField::MaxTokens)["stop"],
+            json!(["a", "b", "c", "d"])
+        );
+    }
+
+    #[test]
+    fn a_name_goes_in_its_field_where_the_api_allows_it() {
+        for name in ["Ada", "Zoë", "李", "O'Neil"] {
+            let message = sent(Message::new(Role::User, "Hi.").named(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "user", "name": name, "content": "Hi." })
+            );
+        }
+    }
+
+    #[test]
+    fn any_other_name_goes_before_the_text() {
+        for name in [
+            "Sir Lancelot",
+            "a|b",
+            "<Ada>",
+            "a/b",
+            "a\\b",
+            &"x".repeat(65),
+        ] {
+            let message = sent(Message::new(Role::Assistant, "Hi.").named(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "assistant", "content": format!("{name}: Hi.") })
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_before_the_text_is_not_doubled() {
+        let message = sent(Message::new(Role::User, " sir lancelot: Hi.").named("Sir Lancelot"));
+
+        assert_eq!(message["content"], " sir lancelot: Hi.");
+    }
+
+    #[test]
+    fn a_blank_name_is_none() {
+        let message = sent(Message::new(Role::User, "Hi.").named(" "));
+
+        assert_eq!(message, json!({ "role": "user", "content": "Hi." }));
+    }
+}

@@ -1,0 +1,258 @@
+//! One piece of an answer in the words of the Chat Completions API, as servers really send it.
+
+use serde_json::Value;
+
+use crate::llm::chat_error;
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::error::LlmError;
+use crate::llm::secret::Secret;
+
+/// Reads a chunk, or a whole answer that came in one piece. Never gives nothing: a chunk that
+/// says nothing is still a sign of life.
+pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
+    let chunk = parse(data).ok_or_else(|| LlmError::Upstream {
+        message: "The provider sent something that is not JSON.".to_owned(),
+    })?;
+    let choice = chunk.pointer("/choices/0").filter(|it| index(it) == 0);
+    if chunk.get("error").is_some_and(|it| !it.is_null()) || chunk["object"] == "error" {
+        return Err(chat_error::from_object(&chunk, key));
+    }
+    if let Some(choice) = choice.filter(|it| it.get("error").is_some_and(|it| !it.is_null())) {
+        return Err(chat_error::from_object(choice, key));
+    }
+    let mut deltas = Vec::new();
+    if let Some(choice) = choice {
+        deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
+        deltas.extend(finish_reason(choice).map(Delta::End));
+    }
+    deltas.extend(chunk.get("usage").and_then(usage).map(Delta::Usage));
+    if deltas.is_empty() {
+        deltas.push(Delta::Life);
+    }
+    Ok(deltas)
+}
+
+/// Whether the text is JSON that [`read`] can take.
+pub fn is_readable(data: &str) -> bool {
+    parse(data).is_some()
+}
+
+fn parse(data: &str) -> Option<Value> {
+    let chunk = serde_json::from_str(data).ok().or_else(|| {
+        let repaired = without_lone_surrogates(data)?;
+        serde_json::from_str(&repaired).ok()
+    });
+    chunk.filter(Value::is_object)
+}
+
+/// Only one answer was asked for; another one would be mixed into it.
+fn index(choice: &Value) -> i64 {
+    choice.get("index").and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn text(choice: &Value) -> Option<String> {
+    let delta = ["delta", "message"]
+        .iter()
+        .find_map(|it| choice.get(it).filter(|it| it.is_object()))?;
+    match delta.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().filter_map(part).collect()),
+        _ => None,
+    }
+}
+
+fn part(part: &Value) -> Option<&str> {
+    part.as_str().or_else(|| part.get("text")?.as_str())
+}
+
+fn finish_reason(choice: &Value) -> Option<FinishReason> {
+    let word = choice.get("finish_reason")?.as_str()?;
+    (!word.is_empty()).then(|| FinishReason::from_word(word))
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |field: &str| usage.get(field).and_then(Value::as_i64).map(|it| it.max(0));
+    let prompt_tokens = count("prompt_tokens");
+    let completion_tokens = count("completion_tokens");
+    prompt_tokens.or(completion_tokens)?;
+    Some(Usage {
+        prompt_tokens: prompt_tokens.unwrap_or(0),
+        completion_tokens: completion_tokens.unwrap_or(0),
+    })
+}
+
+/// JSON allows half of a surrogate pair in a string, Rust does not: it becomes a replacement
+/// character. `None` if there is nothing of the kind.
+fn without_lone_surrogates(json: &str) -> Option<String> {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    let mut is_changed = false;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match (surrogate(rest), rest.get(6..).and_then(surrogate)) {
+            (Some(true), Some(false)) => 12,
+            (Some(_), _) => {
+                out.push_str("\\ufffd");
+                rest = &rest[6..];
+                is_changed = true;
+                continue;
+            }
+            // An escaped backslash must not be taken for the beginning of the next escape.
+            (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        out.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    is_changed.then_some(out)
+}
+
+/// Whether an escape is the first (`true`) or second half of a pair.
+fn surrogate(escape: &str) -> Option<bool> {
+    let code = u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
+    match code {
+        0xd800..=0xdbff => Some(true),
+        0xdc00..=0xdfff => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::prop_assert;
+    use proptest::proptest;
+    use serde_json::json;
+
+    use super::read;
+    use crate::llm::delta::Delta;
+    use crate::llm::delta::FinishReason;
+    use crate::llm::delta::Usage;
+
+    fn deltas(chunk: serde_json::Value) -> Vec<Delta> {
+        read(&chunk.to_string(), None).unwrap()
+    }
+
+    fn text(text: &str) -> Delta {
+        Delta::Text(text.to_owned())
+    }
+
+    #[test]
+    fn text_is_read_in_all_its_shapes() {
+        for content in [
+            json!("Hi"),
+            json!([{ "type": "text", "text": "H" }, { "text": "i" }]),
+            json!(["Hi"]),
+        ] {
+            assert_eq!(
+                deltas(json!({ "choices": [{ "delta": { "content": content } }] })),
+                [text("Hi")]
+            );
+        }
+        assert_eq!(
+            deltas(json!({ "choices": [{ "message": { "content": "Hi" } }] })),
+            [text("Hi")]
+        );
+    }
+
+    #[test]
+    fn what_shows_nothing_is_a_sign_of_life() {
+        for choices in [
+            json!([]),
+            json!(null),
+            json!("x"),
+            json!([{ "delta": { "role": "assistant" } }]),
+            json!([{ "delta": { "content": "" }, "finish_reason": "" }]),
+            json!([{ "delta": { "content": null }, "finish_reason": null }]),
+            json!([{ "delta": { "content": 7 } }]),
+            json!([{ "delta": null }]),
+            json!([{ "delta": { "reasoning_content": "Hm." } }]),
+            json!([{ "index": 1, "delta": { "content": "another answer" } }]),
+        ] {
+            assert_eq!(
+                deltas(json!({ "error": null, "usage": null, "choices": choices })),
+                [Delta::Life],
+                "{choices}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_text_comes_before_the_end_and_the_usage_after() {
+        let chunk = json!({
+            "choices": [{ "delta": { "content": "." }, "finish_reason": "length" }],
+            "usage": { "prompt_tokens": 3, "completion_tokens": -1 },
+        });
+
+        let usage = Usage {
+            prompt_tokens: 3,
+            completion_tokens: 0,
+        };
+        assert_eq!(
+            deltas(chunk),
+            [
+                text("."),
+                Delta::End(FinishReason::Length),
+                Delta::Usage(usage)
+            ]
+        );
+    }
+
+    #[test]
+    fn an_error_object_is_an_error_wherever_it_stands() {
+        for chunk in [
+            json!({ "error": { "message": "Overloaded." } }),
+            json!({ "error": "Overloaded.", "choices": [{ "delta": { "content": "x" } }] }),
+            json!({ "object": "error", "message": "Overloaded." }),
+            json!({ "choices": [{ "error": { "message": "Overloaded." }, "finish_reason": "error" }] }),
+        ] {
+            let error = read(&chunk.to_string(), None).unwrap_err();
+
+            assert_eq!(
+                error.to_string(),
+                "The provider broke off: Overloaded.",
+                "{chunk}"
+            );
+        }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_a_replacement_character() {
+        let chunk = r#"{"choices":[{"delta":{"content":"a\ud83db\udd80c\ud83e\udd80\\ud83d\ud800\ud83e\udd80"}}]}"#;
+
+        assert_eq!(
+            read(chunk, None).unwrap(),
+            [text("a\u{fffd}b\u{fffd}c🦀\\ud83d\u{fffd}🦀")]
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_an_error() {
+        let deep = "[".repeat(10_000);
+        for data in [
+            "",
+            "{",
+            "nonsense",
+            "[1]",
+            "7",
+            r#"{"choices":[{"delta":{"content":"\ud8"}}]}"#,
+            "\\",
+            &deep,
+        ] {
+            assert!(read(data, None).is_err(), "{data:.20}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_or_give_nothing(data in "\\PC{0,40}", escapes in r#"(\\(u(d8|dc|0)[0-9a-f]{0,2}|\\|"|é)){0,6}"#) {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{escapes}"}}}}]}}"#);
+
+            for said in [read(&data, None), read(&chunk, None)].into_iter().flatten() {
+                prop_assert!(!said.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The provider for every endpoint that speaks the Chat Completions API, streamed.
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream;
+use reqwest::Client;
+use reqwest::Response;
+use reqwest::Url;
+use reqwest::header::ACCEPT;
+use reqwest::header::ACCEPT_ENCODING;
+use reqwest::header::AUTHORIZATION;
+use reqwest::header::CONTENT_ENCODING;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::header::HeaderMap;
+use reqwest::header::HeaderValue;
+
+use crate::llm::chat_body;
+use crate::llm::chat_body::LengthField;
+use crate::llm::chat_error;
+use crate::llm::chat_stream::Answer;
+use crate::llm::chat_stream::Form;
+use crate::llm::egress;
+use crate::llm::error::LlmError;
+use crate::llm::provider::DeltaStream;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::llm::secret::Secret;
+
+/// Enough for any reason; what is longer is not read.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// One endpoint, with the key for it.
+///
+/// **Invariant:** the key goes to this base URL and nowhere else.
+#[derive(Debug, Clone)]
+pub struct OpenaiCompatible {
+    client: Client,
+    base_url: Url,
+    key: Option<Secret>,
+    length_field: LengthField,
+    kind: &'static str,
+}
+
+impl OpenaiCompatible {
+    /// For an address that [`egress::check_base_url`] has let through.
+    pub fn new(client: Client, base_url: Url, key: Option<Secret>) -> Self {
+        let key = key.filter(|key| !key.expose().is_empty());
+        let length_field = LengthField::MaxTokens;
+        Self {
+            client,
+            base_url,
+            key,
+            length_field,
+            kind: "openai_compatible",
+        }
+    }
+
+    /// The same, with the peculiarities of OpenAI's own endpoint.
+    pub fn openai(client: Client, base_url: Url, key: Option<Secret>) -> Self {
+        let compatible = Self::new(client, base_url, key);
+        Self {
+            length_field: LengthField::MaxCompletionTokens,
+            kind: "openai",
+            ..compatible
+        }
+    }
+
+    /// Gets a document that lies below the base URL, such as `/models`.
+    pub async fn get(&self, path: &str, max_bytes: usize) -> Result<Vec<u8>, LlmError> {
+        let url = egress::endpoint(&self.base_url, path);
+        let response = self.client.get(url).headers(self.headers()?).send().await;
+        let response = self.checked(response).await?;
+        let (bytes, is_whole) = read_at_most(response, max_bytes).await?;
+        if !is_whole {
+            return Err(upstream("The provider's answer is too long."));
+        }
+        Ok(bytes)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, LlmError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("text/event-stream, application/json"),
+        );
+        // A compressed stream is held back by whatever compresses it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if let Some(key) = &self.key {
+            let bearer = format!("Bearer {}", key.expose());
+            let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| LlmError::Unusable {
+                message: "The API key holds characters that cannot be sent.".to_owned(),
+            })?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        Ok(headers)
+    }
+
+    async fn checked(&self, sent: reqwest::Result<Response>) -> Result<Response, LlmError> {
+        let response = sent.map_err(|error| chat_error::from_transport(&error))?;
+        let headers = response.headers();
+        if headers
+            .iter()
+            .map(|(name, it)| name.as_str().len() + it.len())
+            .sum::<usize>()
+            > MAX_HEADER_BYTES
+        {
+            return Err(upstream(
+                "The provider's answer has headers of absurd length.",
+            ));
+        }
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let headers = headers.clone();
+        // The status says enough if the reason does not arrive.
+        let (body, _) = read_at_most(response, MAX_ERROR_BODY_BYTES)
+            .await
+            .unwrap_or_default();
+        Err(chat_error::from_status(
+            status,
+            &headers,
+            &body,
+            self.key.as_ref(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Provider for OpenaiCompatible {
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let url = egress::endpoint(&self.base_url, "/chat/completions");
+        let body = chat_body::body(request, self.length_field);
+        let sent = self
+            .client
+            .post(url)
+            .headers(self.headers()?)
+            .json(&body)
+            .send()
+            .await;
+        let response = self.checked(sent).await?;
+        let form = form(response.headers())?;
+        let bytes = response.bytes_stream().boxed();
+        let answer = Answer::new(bytes, form, self.key.clone());
+        let deltas = stream::unfold(answer, async |mut answer| {
+            let delta = answer.next().await?;
+            Some((delta, answer))
+        });
+        Ok(deltas.boxed())
+    }
+
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+}
+
+/// What the answer is by its headers. Some servers ignore `stream`, some forget the type.
+fn form(headers: &HeaderMap) -> Result<Form, LlmError> {
+    let word = |name| {
+        headers
+            .get(name)
+            .and_then(|it| it.to_str().ok())
+            .unwrap_or_default()
+    };
+    let encoding = word(CONTENT_ENCODING).trim().to_ascii_lowercase();
+    if !matches!(encoding.as_str(), "" | "identity") {
+        return Err(upstream(
+            "The provider's answer is compressed, though that was not asked for.",
+        ));
+    }
+    let media_type = word(CONTENT_TYPE)
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    match media_type.as_str() {
+        "application/json" => Ok(Form::Whole),
+        "text/html" | "application/xhtml+xml" => Err(upstream(
+            "The provider answered with a web page, not an event stream. Is the base URL right?",
+        )),
+        _ => Ok(Form::Events),
+    }
+}
+
+fn upstream(message: &str) -> LlmError {
+    LlmError::Upstream {
+        message: message.to_owned(),
+    }
+}
+
+/// The beginning of a body, and whether it is all of it.
+async fn read_at_most(
+    mut response: Response,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, bool), LlmError> {
+    let mut body = Vec::new();
+    loop {
+        let chunk = response
+            .chunk()
+            .await
+            .map_err(|error| chat_error::from_transport(&error))?;
+        let Some(chunk) = chunk else {
+            return Ok((body, true));
+        };
+        let room = max_bytes - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((body, false));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From a provider's settings to somebody who answers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Client;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::llm::egress;
+use crate::llm::error::LlmError;
+use crate::llm::openai_compatible::OpenaiCompatible;
+use crate::llm::provider::Provider;
+use crate::llm::scripted::Scripted;
+use crate::llm::secret::Secret;
+
+const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+
+/// What a row of `llm_providers`, or the environment, says about a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSpec {
+    pub kind: ProviderKind,
+    pub base_url: Option<String>,
+    pub api_key: Option<Secret>,
+    /// Which model to ask; sent in [`Request::model`](crate::llm::request::Request::model).
+    pub model: String,
+}
+
+/// The kinds that settings may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    Demo,
+    OpenaiCompatible,
+    Openai,
+    Anthropic,
+    Gemini,
+    Ollama,
+}
+
+impl ProviderKind {
+    /// Every kind, for tests and for reading one back from a row.
+    pub const ALL: [Self; 6] = [
+        Self::Demo,
+        Self::OpenaiCompatible,
+        Self::Openai,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+    ];
+
+    /// The word in rows, JSON and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::OpenaiCompatible => "openai_compatible",
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// The kind of a stored word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why settings lead to nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    #[error(
+        "Providers of the kind “{0}” cannot be used yet. \
+         Most offer an OpenAI-compatible address; Ollama's is http://HOST:11434/v1."
+    )]
+    NotAvailable(ProviderKind),
+    #[error("A provider of this kind needs a base URL.")]
+    MissingBaseUrl,
+    #[error(transparent)]
+    Unusable(#[from] LlmError),
+}
+
+/// Makes providers that share one client.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    client: Client,
+    /// Whether base URLs may lead into a private network, as those of local models do.
+    allow_private: bool,
+    demo_pace: Duration,
+}
+
+impl Registry {
+    /// For a client of [`egress::client`].
+    pub fn new(client: Client, allow_private: bool, demo_pace: Duration) -> Self {
+        Self {
+            client,
+            allow_private,
+            demo_pace,
+        }
+    }
+
+    /// The provider that the settings describe.
+    pub fn provider(&self, spec: &ProviderSpec) -> Result<Arc<dyn Provider>, RegistryError> {
+        if spec.kind == ProviderKind::Demo {
+            return Ok(Arc::new(Scripted::new(self.demo_pace)));
+        }
+        Ok(Arc::new(self.endpoint(spec)?))
+    }
+
+    /// The endpoint behind a provider, for those that have one: to list its models.
+    pub fn endpoint(&self, spec: &ProviderSpec) -> Result<OpenaiCompatible, RegistryError> {
+        let given = spec
+            .base_url
+            .as_deref()
+            .map(str::trim)
+            .filter(|it| !it.is_empty());
+        let client = self.client.clone();
+        let key = spec.api_key.clone();
+        match spec.kind {
+            ProviderKind::OpenaiCompatible => {
+                let base_url = given.ok_or(RegistryError::MissingBaseUrl)?;
+                let base_url = egress::check_base_url(base_url, self.allow_private)?;
+                Ok(OpenaiCompatible::new(client, base_url, key))
+            }
+            ProviderKind::Openai => {
+                let base_url =
+                    egress::check_base_url(given.unwrap_or(OPENAI_BASE_URL), self.allow_private)?;
+                Ok(OpenaiCompatible::openai(client, base_url, key))
+            }
+            ProviderKind::Demo
+            | ProviderKind::Anthropic
+            | ProviderKind::Gemini
+            | ProviderKind::Ollama => Err(RegistryError::NotAvailable(spec.kind)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::ProviderKind;
+    use super::ProviderSpec;
+    use super::Registry;
+    use super::RegistryError;
+    use crate::llm::egress;
+
+    fn found(kind: ProviderKind, base_url: Option<&str>) -> Result<&'static str, RegistryError> {
+        let registry = Registry::new(egress::client().unwrap(), false, Duration::ZERO);
+        let base_url = base_url.map(str::to_owned);
+        let spec = ProviderSpec {
+            kind,
+            base_url,
+            api_key: None,
+            model: "m".to_owned(),
+        };
+        registry.provider(&spec).map(|it| it.kind())
+    }
+
+    #[test]
+    fn a_kind_is_spelt_alike_in_rows_and_in_json() {
+        for kind in ProviderKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+            assert_eq!(ProviderKind::from_word(kind.as_str()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn settings_lead_to_the_provider_of_their_kind() {
+        assert_eq!(found(ProviderKind::Demo, None), Ok("demo"));
+        assert_eq!(found(ProviderKind::Openai, None), Ok("openai"));
+        assert_eq!(
+            found(
+                ProviderKind::OpenaiCompatible,
+                Some("https://example.com/v1")
+            ),
+            Ok("openai_compatible")
+        );
+    }
+
+    #[test]
+    fn kinds_that_are_not_there_say_so() {
+        for kind in [
+            ProviderKind::Anthropic,
+            ProviderKind::Gemini,
+            ProviderKind::Ollama,
+        ] {
+            assert_eq!(found(kind, None), Err(RegistryError::NotAvailable(kind)));
+        }
+    }
+
+    #[test]
+    fn a_compatible_provider_needs_an_address_and_an_allowed_one() {
+        let kind = ProviderKind::OpenaiCompatible;
+
+        assert_eq!(found(kind, Some(" ")), Err(RegistryError::MissingBaseUrl));
+        assert!(matches!(
+            found(kind, Some("http://127.0.0.1:1/v1")),
+            Err(RegistryError::Unusable(_))
+        ));
+    }
+}
