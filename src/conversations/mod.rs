@@ -4,3 +4,4 @@ pub mod conversation;
 pub mod message;
 pub mod read_mark;
 pub mod swipe;
+pub mod timeline;

@@ -46,3 +46,24 @@ pub enum Kind {
     Gemini,
     Ollama,
 }
+
+/// The endpoint a seat speaks through: its own when that is usable, else the default one.
+pub async fn usable(
+    db: &impl ConnectionTrait,
+    own: Option<ProviderId>,
+) -> Result<Option<Model>, DbErr> {
+    if let Some(id) = own {
+        let found = Entity::find_by_id(id)
+            .filter(Column::Disabled.eq(false))
+            .one(db)
+            .await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Entity::find()
+        .filter(Column::IsDefault.eq(true))
+        .filter(Column::Disabled.eq(false))
+        .one(db)
+        .await
+}

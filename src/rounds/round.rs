@@ -5,6 +5,7 @@ use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -58,4 +59,17 @@ pub enum State {
     Generating,
     Paused,
     Failed,
+}
+
+/// The round a conversation is in, if any.
+pub async fn active_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        // The literal, so that the partial index is seen to fit.
+        .filter(Expr::cust("status = 'active'"))
+        .one(db)
+        .await
 }

@@ -22,6 +22,7 @@ use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::UpdateMany;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::OnConflict;
 use sea_orm::sea_query::Query;
 use sea_orm::sea_query::SimpleExpr;

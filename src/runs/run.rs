@@ -222,13 +222,10 @@ pub async fn active_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(Option<Model>, Option<Model>), DbErr> {
-    // Literals, so that the partial indexes are seen to fit.
-    let active = Expr::col(Column::Status)
-        .eq(Expr::cust("'queued'"))
-        .or(Expr::col(Column::Status).eq(Expr::cust("'running'")));
     let found = Entity::find()
         .filter(Column::ConversationId.eq(conversation))
-        .filter(active)
+        // Literals, so that the partial indexes are seen to fit.
+        .filter(Expr::cust("(status = 'queued' OR status = 'running')"))
         .all(db)
         .await?;
     let (queued, running): (Vec<_>, Vec<_>) = found

@@ -1,0 +1,195 @@
+//! Puts right what cards of other tools get wrong: a number where text belongs, text where a list
+//! belongs. Whatever is changed is said in a warning.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::characters::card::CardError;
+use crate::characters::card::CardSpec;
+use crate::characters::forms::kind_of;
+
+/// Text that every V2 card has, if only empty.
+const TEXTS: [&str; 11] = [
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "creator",
+    "character_version",
+];
+/// Lists of texts that every V2 card has.
+const LISTS: [&str; 2] = ["alternate_greetings", "tags"];
+/// Lists that only some cards have.
+const RARE_LISTS: [&str; 2] = ["group_only_greetings", "source"];
+
+/// Gives each known field of `data` its right type. What is unknown is not touched.
+pub fn repair(
+    document: &mut Map<String, Value>,
+    spec: CardSpec,
+    warnings: &mut Vec<String>,
+) -> Result<(), CardError> {
+    if remove_nul_from(document) {
+        warnings.push("NUL characters were removed: they cannot be stored.".into());
+    }
+    repair_version(document);
+    let data = document.get_mut("data").and_then(Value::as_object_mut);
+    let data = data.ok_or_else(|| CardError::because("The card has no `data`."))?;
+    for field in TEXTS {
+        repair_text(data, field, warnings);
+    }
+    for field in LISTS {
+        repair_list(data, field, warnings);
+    }
+    for field in RARE_LISTS {
+        if data.contains_key(field) || (spec == CardSpec::V3 && field == "group_only_greetings") {
+            repair_list(data, field, warnings);
+        }
+    }
+    if data.contains_key("nickname") {
+        repair_text(data, "nickname", warnings);
+    }
+    repair_extensions(data, warnings);
+    let name = data.get("name").and_then(Value::as_str).unwrap_or_default();
+    if name.trim().is_empty() {
+        return Err(CardError::because("The card has no name."));
+    }
+    Ok(())
+}
+
+/// Text, whatever it was: numbers are written out, lists become lines.
+fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) {
+    let value = data.entry(field).or_insert(Value::Null);
+    let found = kind_of(value);
+    let text = match &*value {
+        Value::String(_) => return,
+        Value::Null => {
+            *value = json!("");
+            return;
+        }
+        Value::Array(items) => {
+            let lines: Vec<String> = items.iter().filter_map(plain_text).collect();
+            lines.join("\n")
+        }
+        other => plain_text(other).unwrap_or_default(),
+    };
+    warnings.push(format!("`{field}` was {found}; it is kept as text."));
+    *value = json!(text);
+}
+
+/// A list of texts: a text alone is a list of one, tags are separated by commas.
+fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) {
+    let value = data.entry(field).or_insert(Value::Null);
+    let found = kind_of(value);
+    let texts: Vec<String> = match &*value {
+        Value::Array(items) if items.iter().all(Value::is_string) => return,
+        Value::Null => {
+            *value = json!([]);
+            return;
+        }
+        Value::Array(items) => {
+            warnings.push(format!("`{field}` held something other than text."));
+            items.iter().filter_map(plain_text).collect()
+        }
+        Value::String(text) => {
+            warnings.push(format!("`{field}` was {found}; it is kept as a list."));
+            pieces(field, text)
+        }
+        other => {
+            warnings.push(format!("`{field}` was {found}; it is kept as a list."));
+            plain_text(other).into_iter().collect()
+        }
+    };
+    *value = json!(texts);
+}
+
+fn pieces(field: &str, text: &str) -> Vec<String> {
+    let pieces: Vec<&str> = match field {
+        "tags" => text.split(',').collect(),
+        _ => vec![text],
+    };
+    let pieces = pieces.into_iter().map(str::trim);
+    pieces
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `extensions` is an object, and the talkativeness in it a number.
+fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+    let value = data.entry("extensions").or_insert_with(|| json!({}));
+    if !value.is_object() {
+        if !value.is_null() {
+            let found = kind_of(value);
+            warnings.push(format!(
+                "`extensions` was {found}; it was replaced by an empty object."
+            ));
+        }
+        *value = json!({});
+    }
+    let Some(Value::String(text)) = value.get("talkativeness") else {
+        return;
+    };
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => {
+            warnings.push("`talkativeness` was text; it is kept as a number.".into());
+            value["talkativeness"] = json!(number);
+        }
+        _ => warnings.push("`talkativeness` is not a number; it is not used.".into()),
+    }
+}
+
+/// The version of the form is text; some tools write a number.
+fn repair_version(document: &mut Map<String, Value>) {
+    if let Some(Value::Number(number)) = document.get("spec_version") {
+        let number = number.as_f64().unwrap_or_default();
+        document.insert("spec_version".into(), json!(format!("{number:.1}")));
+    }
+}
+
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// PostgreSQL cannot hold U+0000 in JSON. Says whether there was any.
+fn remove_nul_from(fields: &mut Map<String, Value>) -> bool {
+    let mut found = false;
+    if fields.keys().any(|it| it.contains('\0')) {
+        found = true;
+        let renamed = std::mem::take(fields).into_iter();
+        *fields = renamed
+            .map(|(key, value)| (key.replace('\0', ""), value))
+            .collect();
+    }
+    for value in fields.values_mut() {
+        found |= remove_nul(value);
+    }
+    found
+}
+
+fn remove_nul(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) if text.contains('\0') => {
+            *text = text.replace('\0', "");
+            true
+        }
+        Value::Array(items) => {
+            let mut found = false;
+            for item in items {
+                found |= remove_nul(item);
+            }
+            found
+        }
+        Value::Object(fields) => remove_nul_from(fields),
+        _ => false,
+    }
+}

@@ -1,0 +1,205 @@
+//! The order of a timeline: its tail, its pages, and appending at its end.
+//!
+//! **Invariant:** `seq` is consecutive from 1. It is given from the conversation's row, under its
+//! lock, in the transaction that inserts; no reader who saw `k` ever finds a new `j < k`.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::message::Column;
+use crate::conversations::message::Entity;
+use crate::conversations::message::Model;
+use crate::conversations::message::Role;
+use crate::conversations::message::Visibility;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::PaginatorTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use std::collections::HashSet;
+
+/// The newest message that is not hidden.
+pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
+    shown(id).order_by_desc(Column::Seq).one(db).await
+}
+
+/// The author of the newest assistant message that is not hidden. A greeting counts.
+pub async fn last_speaker(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<MembershipId>, DbErr> {
+    let newest = shown(id)
+        .filter(Column::Role.eq(Role::Assistant))
+        .order_by_desc(Column::Seq)
+        .one(db)
+        .await?;
+    Ok(newest.map(|it| it.space_membership_id))
+}
+
+/// Who has spoken since the newest message of role user.
+pub async fn spoken_in_epoch(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<HashSet<MembershipId>, DbErr> {
+    let begin: Option<i64> = shown(id)
+        .filter(Column::Role.eq(Role::User))
+        .select_only()
+        .column_as(Column::Seq.max(), "seq")
+        .into_tuple()
+        .one(db)
+        .await?
+        .flatten();
+    let spoken: Vec<MembershipId> = shown(id)
+        .filter(Column::Role.eq(Role::Assistant))
+        .filter(Column::Seq.gt(begin.unwrap_or(0)))
+        .select_only()
+        .column(Column::SpaceMembershipId)
+        .distinct()
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(spoken.into_iter().collect())
+}
+
+/// Whether a branch hangs on a message.
+pub async fn is_fork_point(db: &impl ConnectionTrait, id: MessageId) -> Result<bool, DbErr> {
+    let branches = conversation::Entity::find()
+        .filter(conversation::Column::ForkedFromMessageId.eq(id))
+        .count(db)
+        .await?;
+    Ok(branches > 0)
+}
+
+/// Inserts a message whose `seq` and `rev` were taken from the locked conversation.
+pub async fn append(tx: &impl ConnectionTrait, message: Model) -> Result<Model, DbErr> {
+    let mut row = message.into_active_model();
+    row.id = NotSet;
+    Entity::insert(row).exec_with_returning(tx).await
+}
+
+/// The message of this author with this `client_id`, if it came before.
+pub async fn by_client_id(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    author: MembershipId,
+    client_id: &str,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(Column::SpaceMembershipId.eq(author))
+        .filter(Column::ClientId.eq(client_id))
+        .one(db)
+        .await
+}
+
+/// Which part of a timeline.
+#[derive(Clone, Copy, Debug)]
+pub enum Page {
+    /// The newest ones.
+    Newest,
+    /// The nearest ones with a smaller `seq`.
+    Before(i64),
+    /// The nearest ones with a greater `seq`.
+    After(i64),
+}
+
+/// A page of what is not hidden, ascending, and whether there is more in that direction.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    page: Page,
+    limit: u64,
+) -> Result<(Vec<Model>, bool), DbErr> {
+    let query = match page {
+        Page::Newest => shown(id).order_by_desc(Column::Seq),
+        Page::Before(seq) => shown(id)
+            .filter(Column::Seq.lt(seq))
+            .order_by_desc(Column::Seq),
+        Page::After(seq) => shown(id)
+            .filter(Column::Seq.gt(seq))
+            .order_by_asc(Column::Seq),
+    };
+    let mut found = query.limit(limit + 1).all(db).await?;
+    let has_more = found.len() as u64 > limit;
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    found.sort_by_key(|it| it.seq);
+    Ok((found, has_more))
+}
+
+/// Everything created, changed or hidden after `rev`, in order of `seq`; one more than `limit`
+/// says that there is more.
+pub async fn changed_since(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    rev: i64,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Column::Rev.gt(rev))
+        .order_by_asc(Column::Seq)
+        .limit(limit + 1)
+        .all(db)
+        .await
+}
+
+/// What a prompt may see: `normal`, not newer than `cutoff`, the newest `limit`, ascending.
+pub async fn for_prompt(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    cutoff: i64,
+    limit: u64,
+) -> Result<Vec<Model>, DbErr> {
+    let mut found = Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Column::Visibility.eq(Visibility::Normal))
+        .filter(Column::Seq.lte(cutoff))
+        .order_by_desc(Column::Seq)
+        .limit(limit)
+        .all(db)
+        .await?;
+    found.reverse();
+    Ok(found)
+}
+
+/// A row for [`append`], with nothing that only later events can know.
+pub fn blank(
+    conversation: ConversationId,
+    author: MembershipId,
+    role: Role,
+    content: String,
+    now: Timestamp,
+) -> message::Model {
+    message::Model {
+        id: MessageId(0), // given by the database
+        conversation_id: conversation,
+        seq: 0,
+        space_membership_id: author,
+        role,
+        content,
+        visibility: Visibility::Normal,
+        conversation_run_id: None,
+        active_swipe: 0,
+        client_id: None,
+        origin_message_id: None,
+        created_at: now,
+        edited_at: None,
+        rev: 0,
+        token_count: 0,
+        metadata: serde_json::json!({}),
+    }
+}
+
+fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+}

@@ -1,0 +1,279 @@
+//! What people press: stop, pause, resume, skip, retry, cancel, delete, mute, archive.
+
+use crate::conversations::message;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::command::Refusal;
+use crate::runs::draft::Draft;
+use crate::runs::draft::Turn;
+use crate::runs::endings;
+use crate::runs::plan::Change;
+use crate::runs::run;
+use crate::spaces::membership;
+use crate::spaces::space;
+
+/// Everything rests, the stopped slot waits at the cursor. With `keep_partial` the executor ends
+/// the run and commits what it has.
+pub fn stop(d: &mut Draft, keep_partial: bool) {
+    if keep_partial {
+        if let Some(run) = d.running.clone() {
+            d.push(Change::AskCancel(run));
+        }
+    } else {
+        d.cancel_running();
+    }
+    d.cancel_queued();
+    rest(d);
+}
+
+/// One run is stopped, as by [`stop`].
+pub fn cancel(d: &mut Draft, id: RunId) -> Result<(), Refusal> {
+    if d.running.as_ref().is_some_and(|it| it.id == id) {
+        let turn = d.running.clone().is_some_and(|it| d.is_current_turn(&it));
+        d.cancel_running();
+        if turn {
+            rest(d);
+        }
+        return Ok(());
+    }
+    if d.queued.as_ref().is_some_and(|it| it.id == id) {
+        let turn = d.queued.clone().is_some_and(|it| d.is_current_turn(&it));
+        d.cancel_queued();
+        if turn {
+            rest(d);
+        }
+        return Ok(());
+    }
+    Err(Refusal::AlreadyFinished)
+}
+
+/// The running run finishes, nothing follows.
+pub fn pause(d: &mut Draft) -> Result<(), Refusal> {
+    if d.round.is_none() {
+        return Err(Refusal::NoRound);
+    }
+    if let Some(run) = d.queued.clone()
+        && d.is_current_turn(&run)
+    {
+        d.cancel_queued();
+    }
+    rest(d);
+    Ok(())
+}
+
+/// The cursor's slot is queued without delay.
+pub fn resume(d: &mut Draft) -> Result<(), Refusal> {
+    let paused = d
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::State::Paused);
+    if !paused || d.running.is_some() || d.queued.is_some() {
+        return Err(Refusal::NothingPaused);
+    }
+    go_on(d, run::Reason::Resume);
+    Ok(())
+}
+
+/// The current slot is passed over. A failed round goes on, a paused one stays paused.
+pub fn skip(d: &mut Draft) -> Result<(), Refusal> {
+    let Some(round) = d.round.as_ref() else {
+        return Err(Refusal::NoRound);
+    };
+    let failed = round.row.state == round::State::Failed;
+    let kind = kind_of_round(d);
+    if let Some(run) = d.running.clone()
+        && d.is_current_turn(&run)
+    {
+        d.cancel_running();
+    }
+    if let Some(run) = d.queued.clone()
+        && d.is_current_turn(&run)
+    {
+        d.cancel_queued();
+    }
+    if failed {
+        d.set_round_state(round::State::Generating);
+    }
+    let turn = Turn::new(kind, run::Reason::NextSlot);
+    d.advance(slot::Status::Skipped, Some("skipped_by_a_person"), turn);
+    Ok(())
+}
+
+/// The cursor's slot again; or the force talk or regenerate that failed, until something newer.
+pub fn retry(d: &mut Draft) -> Result<(), Refusal> {
+    let active = d.running.as_ref().or(d.queued.as_ref());
+    if let Some(run) = active {
+        // Pressed twice at once: the run that the first press planned is the answer to both.
+        return match run.reason {
+            run::Reason::Retry => Ok(()),
+            _ => Err(Refusal::NothingToRetry),
+        };
+    }
+    if let Some(round) = d.round.as_ref() {
+        if round.row.state == round::State::Generating {
+            return Err(Refusal::NothingToRetry);
+        }
+        go_on(d, run::Reason::Retry);
+        return Ok(());
+    }
+    let failed = d.s.newest_run.clone().filter(|it| {
+        it.status == run::Status::Failed
+            && it.round_id.is_none()
+            && it.cutoff_seq == Some(d.s.conversation.last_seq)
+    });
+    let failed = failed.ok_or(Refusal::NothingToRetry)?;
+    endings::replan(d, &failed, run::Reason::Retry, 1);
+    Ok(())
+}
+
+/// A message is hidden, dimmed or shown again. Hiding the tail, or what the round answers, takes
+/// the ground from under every reply that is on its way.
+pub fn visibility_changed(
+    d: &mut Draft,
+    id: MessageId,
+    visibility: message::Visibility,
+) -> Result<(), Refusal> {
+    let subject = d.s.subject.as_ref().ok_or(Refusal::NotFound)?;
+    if subject.visibility == visibility {
+        return Ok(());
+    }
+    let hides = visibility == message::Visibility::Hidden;
+    if hides && d.s.subject_is_fork_point {
+        return Err(Refusal::ForkPoint);
+    }
+    d.push(Change::SetVisibility {
+        message: id,
+        visibility,
+    });
+    let is_tail = d.s.tail.as_ref().is_some_and(|it| it.id == id);
+    let is_trigger = d
+        .round
+        .as_ref()
+        .is_some_and(|it| it.row.trigger_message_id == Some(id));
+    if hides && (is_tail || is_trigger) {
+        d.cancel_running();
+        d.cancel_queued();
+        d.end_round(round::Status::Canceled, "message_hidden");
+    }
+    Ok(())
+}
+
+/// The tail's text is replaced.
+pub fn edited(
+    d: &mut Draft,
+    id: MessageId,
+    content: &str,
+    token_count: i64,
+) -> Result<(), Refusal> {
+    let subject = d.s.subject.as_ref().ok_or(Refusal::NotFound)?;
+    if subject.visibility == message::Visibility::Hidden {
+        return Err(Refusal::NotFound);
+    }
+    if d.s.subject_is_fork_point {
+        return Err(Refusal::ForkPoint);
+    }
+    if d.s.tail.as_ref().map(|it| it.id) != Some(id) {
+        return Err(Refusal::NotTail);
+    }
+    if d.running.is_some() {
+        return Err(Refusal::GenerationLocked);
+    }
+    if subject.content != content {
+        d.push(Change::SetContent {
+            message: id,
+            content: content.to_owned(),
+            token_count,
+        });
+    }
+    Ok(())
+}
+
+/// A seat was muted, removed or brought back: whose turn it is may have to move on.
+pub fn member_changed(d: &mut Draft, seat: MembershipId) {
+    let gone = d
+        .member(seat)
+        .is_none_or(|it| it.status == membership::Status::Removed);
+    let silent = gone
+        || !d
+            .member(seat)
+            .is_some_and(membership::Model::can_be_scheduled);
+    if !silent {
+        return;
+    }
+    let loses = |run: &run::Model| {
+        run.speaker_space_membership_id == seat && (gone || run.kind.is_scheduled())
+    };
+    let affected = d.running.clone().or(d.queued.clone()).filter(loses);
+    let Some(run) = affected else { return };
+    let turn = d.is_current_turn(&run);
+    if d.running.is_some() {
+        d.cancel_running();
+    } else {
+        let mut skipped = run.clone();
+        skipped.debug.skipped_because = Some("speaker_unavailable".to_owned());
+        d.queued = None;
+        d.push(Change::SkipQueued(skipped));
+    }
+    if turn {
+        let next = Turn::new(run.kind, run::Reason::NextSlot);
+        d.advance(slot::Status::Skipped, Some("not_schedulable"), next);
+    }
+}
+
+/// Only a change to `manual` forbids what is planned: a queued reply goes, a running one finishes.
+pub fn settings_changed(d: &mut Draft) {
+    if d.s.space.reply_order != space::ReplyOrder::Manual {
+        return;
+    }
+    let forbidden = d.queued.as_ref().is_some_and(|it| it.kind.is_scheduled());
+    if forbidden {
+        d.cancel_queued();
+        d.end_round(round::Status::Canceled, "reply_order_manual");
+    }
+}
+
+/// Nothing goes on.
+pub fn closed(d: &mut Draft) {
+    d.cancel_running();
+    d.cancel_queued();
+    d.end_round(round::Status::Canceled, "space_closed");
+}
+
+/// A round that goes on is paused; one that failed stays failed.
+fn rest(d: &mut Draft) {
+    if d.round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::State::Generating)
+    {
+        d.set_round_state(round::State::Paused);
+    }
+}
+
+/// The slot at the cursor gets its turn; if it cannot speak any more, the next one does.
+fn go_on(d: &mut Draft, reason: run::Reason) {
+    let kind = kind_of_round(d);
+    d.set_round_state(round::State::Generating);
+    let turn = Turn::new(kind, reason);
+    let speaker = d
+        .round
+        .as_ref()
+        .and_then(|it| it.current())
+        .map(|it| it.space_membership_id);
+    let can = speaker
+        .and_then(|it| d.member(it))
+        .is_some_and(membership::Model::can_be_scheduled);
+    match can {
+        true => d.queue_current_slot(turn),
+        false => d.advance(slot::Status::Skipped, Some("not_schedulable"), turn),
+    }
+}
+
+/// What the runs of the active round are: what its last one was.
+fn kind_of_round(d: &Draft) -> run::Kind {
+    let round = d.round.as_ref().map(|it| it.row.id);
+    let newest = d.s.newest_run.as_ref().filter(|it| it.round_id == round);
+    newest.map_or(run::Kind::UserTurn, |it| it.kind)
+}

@@ -1,0 +1,253 @@
+//! A plan in the making: the changes so far, and the conversation as it will be after them.
+
+use crate::clock::Timestamp;
+use crate::ids::MembershipId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::Plan;
+use crate::runs::plan::Reference;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::runs::situation::Round;
+use crate::runs::situation::Situation;
+use crate::spaces::membership;
+use crate::spaces::space::ReplyOrder;
+use crate::speakers::candidates::Choice;
+
+/// What a plan takes from chance: made by the caller, so that planning itself is pure.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh {
+    /// Of the dice; kept in the round.
+    pub seed: i64,
+    pub round: RoundId,
+    pub run: RunId,
+}
+
+/// See the module. Its fields `round`, `queued` and `running` follow the changes.
+pub struct Draft<'a> {
+    pub s: &'a Situation,
+    pub fresh: Fresh,
+    pub now: Timestamp,
+    pub round: Option<Round>,
+    pub queued: Option<run::Model>,
+    pub running: Option<run::Model>,
+    plan: Plan,
+}
+
+impl<'a> Draft<'a> {
+    /// Nothing is changed yet.
+    pub fn new(s: &'a Situation, fresh: Fresh, now: Timestamp) -> Self {
+        Self {
+            round: s.round.clone(),
+            queued: s.queued.clone(),
+            running: s.running.clone(),
+            plan: Plan::default(),
+            s,
+            fresh,
+            now,
+        }
+    }
+
+    /// The finished plan.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// Adds a change that no later decision depends on.
+    pub fn push(&mut self, change: Change) {
+        self.plan.changes.push(change);
+    }
+
+    /// A seat of this space, removed or not.
+    pub fn member(&self, id: MembershipId) -> Option<&'a membership::Model> {
+        self.s.member(id)
+    }
+
+    /// Ends the active round, if there is one.
+    pub fn end_round(&mut self, status: round::Status, reason: &'static str) {
+        if let Some(round) = self.round.take() {
+            self.push(Change::EndRound {
+                id: round.row.id,
+                status,
+                reason,
+            });
+        }
+    }
+
+    /// Opens a round of these speakers. Ends the one that is there first.
+    pub fn new_round(&mut self, slots: Vec<Choice>, trigger: Option<Reference>) {
+        self.push(Change::NewRound {
+            id: self.fresh.round,
+            trigger,
+            seed: self.fresh.seed,
+            slots,
+        });
+    }
+
+    /// Puts the active round into a state.
+    pub fn set_round_state(&mut self, state: round::State) {
+        let Some(round) = self.round.as_mut() else {
+            return;
+        };
+        if round.row.state == state {
+            return;
+        }
+        round.row.state = state;
+        let (id, cursor) = (round.row.id, round.row.cursor);
+        self.push(Change::MoveRound { id, state, cursor });
+    }
+
+    /// Is this run the turn of the active round's current slot?
+    pub fn is_current_turn(&self, run: &run::Model) -> bool {
+        self.round.as_ref().is_some_and(|it| {
+            run.round_id == Some(it.row.id) && run.slot_position == Some(it.row.cursor)
+        })
+    }
+
+    /// The current slot is done with; the cursor moves on to the next one who can be scheduled,
+    /// and that one is queued unless the round rests. Nobody left: the round is finished.
+    pub fn advance(&mut self, status: slot::Status, skip_reason: Option<&'static str>, turn: Turn) {
+        let Some(round) = self.round.clone() else {
+            return;
+        };
+        let id = round.row.id;
+        self.push(Change::MarkSlot {
+            round: id,
+            position: round.row.cursor,
+            status,
+            skip_reason,
+        });
+        if self.s.space.reply_order == ReplyOrder::Manual {
+            return self.end_round(round::Status::Finished, "reply_order_manual");
+        }
+        let rest = round
+            .slots
+            .iter()
+            .filter(|it| it.position > round.row.cursor);
+        for slot in rest {
+            let member = self.member(slot.space_membership_id);
+            if !member.is_some_and(membership::Model::can_be_scheduled) {
+                self.push(Change::MarkSlot {
+                    round: id,
+                    position: slot.position,
+                    status: slot::Status::Skipped,
+                    skip_reason: Some("not_schedulable"),
+                });
+                continue;
+            }
+            return self.move_cursor(slot.position, turn);
+        }
+        self.end_round(round::Status::Finished, "everybody_spoke");
+    }
+
+    /// The cursor stands on `position`; its slot is queued unless the round rests.
+    fn move_cursor(&mut self, position: i64, turn: Turn) {
+        let Some(round) = self.round.as_mut() else {
+            return;
+        };
+        round.row.cursor = position;
+        let (id, state) = (round.row.id, round.row.state);
+        self.push(Change::MoveRound {
+            id,
+            state,
+            cursor: position,
+        });
+        if state == round::State::Generating {
+            self.queue_current_slot(turn);
+        }
+    }
+
+    /// Queues the slot at the cursor.
+    pub fn queue_current_slot(&mut self, turn: Turn) {
+        let Some(round) = self.round.as_ref() else {
+            return;
+        };
+        let Some(slot) = round.current().cloned() else {
+            return;
+        };
+        let trigger = round.row.trigger_message_id.map(Reference::Message);
+        let mut run = self.blank_run(slot.space_membership_id, turn.kind, turn.reason);
+        run.round_id = Some(round.row.id);
+        run.slot_position = Some(slot.position);
+        run.attempt = turn.attempt;
+        run.debug.chosen_because = Some(slot.chosen_because);
+        self.enqueue(Enqueue {
+            run,
+            trigger,
+            expected_tail: turn.expected_tail,
+        });
+    }
+
+    /// A run of the next id, due now.
+    pub fn blank_run(
+        &self,
+        speaker: MembershipId,
+        kind: run::Kind,
+        reason: run::Reason,
+    ) -> run::Model {
+        queue::blank(
+            self.fresh.run,
+            self.s.conversation.id,
+            speaker,
+            kind,
+            reason,
+            self.now,
+        )
+    }
+
+    /// Puts a run into the queued place, over the one that is there.
+    pub fn enqueue(&mut self, enqueue: Enqueue) {
+        self.queued = Some(enqueue.run.clone());
+        self.plan.enqueue = Some(enqueue);
+    }
+
+    /// Takes the queued run out of the queue, when no other plan needs its place.
+    pub fn cancel_queued(&mut self) {
+        if let Some(run) = self.queued.take() {
+            self.push(Change::CancelQueued(run));
+        }
+    }
+
+    /// Ends the running run at once and drops its text.
+    pub fn cancel_running(&mut self) {
+        if let Some(run) = self.running.take() {
+            self.push(Change::Finish {
+                run,
+                end: queue::End::Canceled,
+            });
+        }
+    }
+}
+
+/// How the next slot's run comes about.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    pub kind: run::Kind,
+    pub reason: run::Reason,
+    pub attempt: i64,
+    pub expected_tail: Option<Reference>,
+}
+
+impl Turn {
+    /// The first attempt of a turn, whatever the tail.
+    pub fn new(kind: run::Kind, reason: run::Reason) -> Self {
+        Self {
+            kind,
+            reason,
+            attempt: 1,
+            expected_tail: None,
+        }
+    }
+
+    /// The turn after `run`, which makes sense only while `tail` is the tail.
+    pub fn after(run: &run::Model, tail: Option<Reference>) -> Self {
+        Self {
+            expected_tail: tail,
+            ..Self::new(run.kind, run::Reason::NextSlot)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What becomes of a run: its turn comes, it ends, its node dies or closes.
+
+use crate::conversations::message;
+use crate::ids::RunId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::command::End;
+use crate::runs::command::Refusal;
+use crate::runs::command::Written;
+use crate::runs::draft::Draft;
+use crate::runs::draft::Turn;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::NewMessage;
+use crate::runs::plan::Reference;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::spaces::membership;
+
+/// A run whose node died is tried so often, the first time included.
+const MOST_ATTEMPTS: i64 = 2;
+
+/// The run's time has come: is it still worth running?
+pub fn due(d: &mut Draft, id: RunId) {
+    let Some(run) = d.queued.clone().filter(|it| it.id == id) else {
+        return;
+    };
+    if d.running.is_some() || run.run_after.is_some_and(|at| at > d.now) {
+        return;
+    }
+    if let Some(expected) = run.debug.expected_last_message_id
+        && d.s.tail.as_ref().map(|it| it.id) != Some(expected)
+    {
+        return pass_over(d, run, "expected_last_message_mismatch");
+    }
+    if !may_take_its_turn(d, &run) {
+        return pass_over(d, run, "speaker_unavailable");
+    }
+    if d.s.space.token_limit > 0 && d.s.space.tokens_used >= d.s.space.token_limit {
+        let message = "This space has used up its tokens. Its owner can raise the limit.";
+        return fail_at_the_claim(d, run, "token_limit_exceeded", message);
+    }
+    if !d.s.has_provider {
+        let message = "No model is connected. Connect one, then try again.";
+        return fail_at_the_claim(d, run, "no_provider", message);
+    }
+    d.queued = None;
+    d.push(Change::Claim(run));
+}
+
+fn may_take_its_turn(d: &Draft, run: &run::Model) -> bool {
+    let Some(seat) = d.member(run.speaker_space_membership_id) else {
+        return false;
+    };
+    if run.kind.is_scheduled() && seat.kind == membership::Kind::Character {
+        return seat.can_be_scheduled();
+    }
+    seat.can_speak(d.s.conversation.id)
+}
+
+fn pass_over(d: &mut Draft, mut run: run::Model, why: &'static str) {
+    d.queued = None;
+    run.debug.skipped_because = Some(why.to_owned());
+    d.push(Change::SkipQueued(run.clone()));
+    if d.is_current_turn(&run) {
+        let tail = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
+        d.advance(slot::Status::Skipped, Some(why), Turn::after(&run, tail));
+    }
+}
+
+fn fail_at_the_claim(d: &mut Draft, mut run: run::Model, code: &str, message: &str) {
+    d.queued = None;
+    // What it would have seen: a retry is possible until a newer message.
+    run.cutoff_seq = Some(d.s.conversation.last_seq);
+    let error = run::Error {
+        code: code.to_owned(),
+        message: message.to_owned(),
+        retryable: true,
+    };
+    d.push(Change::FailQueued(run.clone(), error));
+    if d.is_current_turn(&run) {
+        d.set_round_state(round::State::Failed);
+    }
+}
+
+/// The executor is done.
+pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refusal> {
+    let mut run = still_ours(d, id, lease)?;
+    d.running = None;
+    match end {
+        End::Succeeded(written) => {
+            commit(d, run, written, queue::End::Succeeded);
+        }
+        End::Canceled {
+            partial: Some(written),
+        } => {
+            commit(d, run, written, queue::End::Canceled);
+        }
+        End::Canceled { partial: None } => {
+            d.push(Change::Finish {
+                run,
+                end: queue::End::Canceled,
+            });
+        }
+        End::Failed {
+            error,
+            usage,
+            prompt,
+        } => {
+            note(d, &mut run, *usage, prompt.clone());
+            let end = queue::End::Failed(error.clone());
+            d.push(Change::Finish {
+                run: run.clone(),
+                end,
+            });
+            if d.is_current_turn(&run) {
+                d.set_round_state(round::State::Failed);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text becomes a message, and the slot is spoken.
+fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End) {
+    note(d, &mut run, written.usage, written.prompt.clone());
+    // The fence first: if it does not hold, nothing of this plan is written.
+    d.push(Change::Finish {
+        run: run.clone(),
+        end,
+    });
+    let speaks_as_human = d
+        .member(run.speaker_space_membership_id)
+        .is_some_and(|it| it.kind == membership::Kind::Human);
+    d.push(Change::Append(NewMessage {
+        author: run.speaker_space_membership_id,
+        role: if speaks_as_human {
+            message::Role::User
+        } else {
+            message::Role::Assistant
+        },
+        content: written.content.clone(),
+        token_count: written.token_count,
+        client_id: None,
+        run: Some(run.id),
+        metadata: written.metadata.clone(),
+    }));
+    if d.is_current_turn(&run) {
+        let turn = Turn::after(&run, Some(Reference::Appended));
+        d.advance(slot::Status::Spoken, None, turn);
+    }
+}
+
+fn note(
+    d: &mut Draft,
+    run: &mut run::Model,
+    usage: Option<run::Usage>,
+    prompt: Option<run::PromptRecord>,
+) {
+    run.usage = usage;
+    run.debug.prompt = prompt;
+    if let Some(usage) = usage {
+        d.push(Change::Spend(usage.prompt_tokens + usage.completion_tokens));
+    }
+}
+
+/// The run's heartbeat stopped. A crash must not cost a reader their reply: the same turn is
+/// planned once more, unless something newer waits.
+pub fn abandoned(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
+    let run = still_ours(d, id, lease)?;
+    d.running = None;
+    if run.cancel_requested_at.is_some() {
+        d.push(Change::Expire {
+            run,
+            end: queue::End::Canceled,
+        });
+        return Ok(());
+    }
+    let error = run::Error {
+        code: "stale_running_run".to_owned(),
+        message: "The server stopped while this reply was being written.".to_owned(),
+        retryable: true,
+    };
+    d.push(Change::Expire {
+        run: run.clone(),
+        end: queue::End::Failed(error),
+    });
+    if d.queued.is_some() {
+        return Ok(());
+    }
+    let again = run.attempt < MOST_ATTEMPTS;
+    match (run.round_id.is_some(), d.is_current_turn(&run)) {
+        (true, true) if again && in_progress(d) => {
+            let turn = Turn {
+                attempt: run.attempt + 1,
+                ..Turn::new(run.kind, run::Reason::Recovered)
+            };
+            d.queue_current_slot(turn);
+        }
+        (true, true) => d.set_round_state(round::State::Failed),
+        // A round that is over wants nothing any more.
+        (true, false) => {}
+        (false, _) if again => replan(d, &run, run::Reason::Recovered, run.attempt + 1),
+        (false, _) => {}
+    }
+    Ok(())
+}
+
+fn in_progress(d: &Draft) -> bool {
+    d.round
+        .as_ref()
+        .is_some_and(|it| it.row.state == round::State::Generating)
+}
+
+/// The same kind, speaker and target once more, for a run without a round.
+pub fn replan(d: &mut Draft, run: &run::Model, reason: run::Reason, attempt: i64) {
+    let mut again = d.blank_run(run.speaker_space_membership_id, run.kind, reason);
+    again.attempt = attempt;
+    again.debug = run::Debug {
+        chosen_because: run.debug.chosen_because.clone(),
+        target_message_id: run.debug.target_message_id,
+        expected_last_message_id: run.debug.expected_last_message_id,
+        ..Default::default()
+    };
+    let trigger = run.debug.trigger_message_id.map(Reference::Message);
+    let expected_tail = run.debug.expected_last_message_id.map(Reference::Message);
+    d.enqueue(Enqueue {
+        run: again,
+        trigger,
+        expected_tail,
+    });
+}
+
+/// A closing node puts a run back, for another one to go on with at once.
+pub fn handed_back(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
+    let run = still_ours(d, id, lease)?;
+    if d.queued.is_some() {
+        d.cancel_running(); // superseded by what waits
+        return Ok(());
+    }
+    d.running = None;
+    d.push(Change::HandBack(run));
+    Ok(())
+}
+
+/// A round goes on, but nothing moves it: a person may try again.
+pub fn adrift(d: &mut Draft) {
+    if d.running.is_none() && d.queued.is_none() && in_progress(d) {
+        d.end_round(round::Status::Canceled, "left_without_a_run");
+    }
+}
+
+fn still_ours(d: &Draft, id: RunId, lease: i64) -> Result<run::Model, Refusal> {
+    d.running
+        .clone()
+        .filter(|it| it.id == id && it.lease == lease)
+        .ok_or(Refusal::AlreadyFinished)
+}

@@ -1,0 +1,107 @@
+//! What is to be done about a command: a list of changes, decided before anything is written.
+
+use crate::conversations::message;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::speakers::candidates::Choice;
+
+/// The changes in the order in which they are written; all of them commit, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub changes: Vec<Change>,
+    /// The one run to queue, written last: what ends comes before what begins.
+    pub enqueue: Option<Enqueue>,
+}
+
+/// One change of the conversation's state.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Append(NewMessage),
+    SetVisibility {
+        message: MessageId,
+        visibility: message::Visibility,
+    },
+    SetContent {
+        message: MessageId,
+        content: String,
+        token_count: i64,
+    },
+    NewRound {
+        id: RoundId,
+        trigger: Option<Reference>,
+        seed: i64,
+        slots: Vec<Choice>,
+    },
+    EndRound {
+        id: RoundId,
+        status: round::Status,
+        reason: &'static str,
+    },
+    MoveRound {
+        id: RoundId,
+        state: round::State,
+        cursor: i64,
+    },
+    MarkSlot {
+        round: RoundId,
+        position: i64,
+        status: slot::Status,
+        skip_reason: Option<&'static str>,
+    },
+    Claim(run::Model),
+    /// Its `debug` says why.
+    SkipQueued(run::Model),
+    FailQueued(run::Model, run::Error),
+    CancelQueued(run::Model),
+    /// The executor is asked to end the run and commit what it has.
+    AskCancel(run::Model),
+    /// Fenced: if the run is no longer ours under this lease, the whole plan is dropped.
+    Finish {
+        run: run::Model,
+        end: queue::End,
+    },
+    /// As `Finish`, for a run whose heartbeat stopped; dropped if it beats again.
+    Expire {
+        run: run::Model,
+        end: queue::End,
+    },
+    HandBack(run::Model),
+    /// Tokens that the space has used.
+    Spend(i64),
+}
+
+/// A message to append.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub author: MembershipId,
+    pub role: message::Role,
+    pub content: String,
+    pub token_count: i64,
+    pub client_id: Option<String>,
+    pub run: Option<RunId>,
+    pub metadata: serde_json::Value,
+}
+
+/// A run to put into the queued place.
+#[derive(Clone, Debug)]
+pub struct Enqueue {
+    pub run: run::Model,
+    pub trigger: Option<Reference>,
+    /// The tail after which it makes sense.
+    pub expected_tail: Option<Reference>,
+}
+
+/// A message that may only come to be with this plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The message that this plan appends.
+    Appended,
+    /// One that is there.
+    Message(MessageId),
+}

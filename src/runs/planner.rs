@@ -1,0 +1,224 @@
+//! RunPlanner: decides what a command changes. Pure: the situation, the dice and the hour come in,
+//! a plan or a refusal comes out; no I/O. All rules of the schedule are here, in `endings.rs`
+//! (what became of a run) and in `control.rs` (what people press).
+//!
+//! **Invariant:** what a run *was* decides what follows it: its kind, round and slot, never the
+//! present settings of its author.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::ids::MembershipId;
+use crate::rounds::round;
+use crate::runs::command::Command;
+use crate::runs::command::Post;
+use crate::runs::command::Refusal;
+use crate::runs::control;
+use crate::runs::draft::Draft;
+use crate::runs::draft::Fresh;
+use crate::runs::endings;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::NewMessage;
+use crate::runs::plan::Plan;
+use crate::runs::plan::Reference;
+use crate::runs::run;
+use crate::runs::situation::Situation;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::speakers::candidates::Choice;
+use crate::speakers::candidates::Scene;
+use crate::speakers::dice::Dice;
+use crate::speakers::selector;
+use crate::speakers::selector::Trigger;
+
+/// A burst is gathered for at most this many times the debounce, and no less than
+/// [`LEAST_BOUND_MS`].
+const BURST_DEBOUNCES: i64 = 10;
+const LEAST_BOUND_MS: i64 = 10_000;
+
+/// Decides what `command` changes in `situation`.
+///
+/// # Errors
+/// The reason why it changes nothing.
+pub fn plan(
+    situation: &Situation,
+    command: &Command,
+    fresh: Fresh,
+    now: Timestamp,
+) -> Result<Plan, Refusal> {
+    let mut draft = Draft::new(situation, fresh, now);
+    let d = &mut draft;
+    match command {
+        Command::Posted(post) => posted(d, post)?,
+        Command::ForceTalk { speaker, by } => force_talk(d, *speaker, by)?,
+        Command::Due { run } => endings::due(d, *run),
+        Command::Ended { run, lease, end } => endings::ended(d, *run, *lease, end)?,
+        Command::Abandoned { run, lease } => endings::abandoned(d, *run, *lease)?,
+        Command::HandedBack { run, lease } => endings::handed_back(d, *run, *lease)?,
+        Command::Adrift => endings::adrift(d),
+        Command::Stop { keep_partial } => control::stop(d, *keep_partial),
+        Command::Pause => control::pause(d)?,
+        Command::Resume => control::resume(d)?,
+        Command::Skip => control::skip(d)?,
+        Command::Retry => control::retry(d)?,
+        Command::Cancel { run } => control::cancel(d, *run)?,
+        Command::VisibilityChanged {
+            message,
+            visibility,
+        } => {
+            control::visibility_changed(d, *message, *visibility)?;
+        }
+        Command::Edited {
+            message,
+            content,
+            token_count,
+        } => {
+            control::edited(d, *message, content, *token_count)?;
+        }
+        Command::MemberChanged { seat } => control::member_changed(d, *seat),
+        Command::SettingsChanged => control::settings_changed(d),
+        Command::Closed => control::closed(d),
+    }
+    Ok(draft.into_plan())
+}
+
+fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
+    may_post(d, post)?;
+    let policy = d.s.space.during_generation_user_input_policy;
+    let busy = d.queued.is_some() || d.running.is_some();
+    if busy && policy == space::InputPolicy::Reject {
+        return Err(Refusal::GenerationLocked);
+    }
+    d.push(Change::Append(NewMessage {
+        author: post.author,
+        role: message::Role::User,
+        content: post.content.clone(),
+        token_count: post.token_count,
+        client_id: post.client_id.clone(),
+        run: None,
+        metadata: serde_json::json!({}),
+    }));
+    let discarded = policy == space::InputPolicy::Restart && d.running.is_some();
+    if discarded {
+        d.cancel_running();
+    }
+    match speaker_after_post(d, post) {
+        Some(choice) => plan_from_user_message(d, choice),
+        // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
+        // discarded has nothing left to wait for.
+        None if discarded => d.end_round(round::Status::Superseded, "user_message"),
+        None => {}
+    }
+    Ok(())
+}
+
+fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
+    if d.s.space.status == space::Status::Archived {
+        return Err(Refusal::SpaceArchived);
+    }
+    let author = d.member(post.author).ok_or(Refusal::NotFound)?;
+    if author.kind != membership::Kind::Human
+        || author.status != membership::Status::Active
+        || author.participation == membership::Participation::Observer
+    {
+        return Err(Refusal::Forbidden);
+    }
+    if author.can_speak(d.s.conversation.id) {
+        return Err(Refusal::CopilotActive);
+    }
+    let known = |id: &MembershipId| {
+        d.member(*id)
+            .is_some_and(|it| it.status == membership::Status::Active)
+    };
+    match post.mentions.iter().all(known) {
+        true => Ok(()),
+        false => Err(Refusal::UnknownMention),
+    }
+}
+
+fn speaker_after_post(d: &Draft, post: &Post) -> Option<Choice> {
+    let scene = Scene {
+        candidates: d.s.candidates(),
+        last_speaker: d.s.last_speaker,
+        newest_author: Some(post.author),
+        newest_text: post.content.clone(),
+        mentions: post.mentions.clone(),
+        // The message begins a new epoch: nobody has spoken in it.
+        spoken_in_epoch: Default::default(),
+        allow_self_responses: d.s.space.allow_self_responses,
+    };
+    let mut dice = Dice::from_seed(d.fresh.seed);
+    selector::select(d.s.space.reply_order, Trigger::Human, &scene, &mut dice)
+}
+
+/// The round that was is over; a new one answers, after the debounce.
+fn plan_from_user_message(d: &mut Draft, choice: Choice) {
+    d.end_round(round::Status::Superseded, "user_message");
+    d.new_round(vec![choice.clone()], Some(Reference::Appended));
+    let burst_started_at = d
+        .queued
+        .as_ref()
+        .filter(|it| it.kind == run::Kind::UserTurn)
+        .and_then(|it| it.burst_started_at)
+        .unwrap_or(d.now);
+    let debounce = d.s.space.user_turn_debounce_ms;
+    let bound = burst_started_at.plus_ms((debounce * BURST_DEBOUNCES).max(LEAST_BOUND_MS));
+    let mut run = d.blank_run(choice.id, run::Kind::UserTurn, run::Reason::UserMessage);
+    run.round_id = Some(d.fresh.round);
+    run.slot_position = Some(0);
+    run.run_after = Some(d.now.plus_ms(debounce).min(bound).max(d.now));
+    run.burst_started_at = Some(burst_started_at);
+    run.debug.chosen_because = Some(choice.because);
+    d.enqueue(Enqueue {
+        run,
+        trigger: Some(Reference::Appended),
+        expected_tail: None,
+    });
+}
+
+/// Somebody is made to speak: `speaker`, or whoever Generate wakes. A running run is waited for.
+fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<(), Refusal> {
+    if d.s.space.status == space::Status::Archived {
+        return Err(Refusal::SpaceArchived);
+    }
+    let (choice, reason) = match speaker {
+        Some(id) => {
+            let can = d
+                .member(id)
+                .is_some_and(|it| it.can_speak(d.s.conversation.id));
+            let choice = can.then(|| Choice::forced(id, by));
+            (choice, run::Reason::ForceTalk)
+        }
+        None => (speaker_for_generate(d), run::Reason::Generate),
+    };
+    let choice = choice.ok_or(Refusal::NoSpeaker)?;
+    d.end_round(round::Status::Canceled, "force_talk");
+    let mut run = d.blank_run(choice.id, run::Kind::ForceTalk, reason);
+    run.debug.chosen_because = Some(choice.because);
+    let trigger = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
+    d.enqueue(Enqueue {
+        run,
+        trigger,
+        expected_tail: None,
+    });
+    Ok(())
+}
+
+fn speaker_for_generate(d: &Draft) -> Option<Choice> {
+    let scene = Scene {
+        candidates: d.s.candidates(),
+        last_speaker: d.s.last_speaker,
+        newest_author: d.s.tail.as_ref().map(|it| it.space_membership_id),
+        newest_text: d
+            .s
+            .tail
+            .as_ref()
+            .map(|it| it.content.clone())
+            .unwrap_or_default(),
+        mentions: Vec::new(),
+        spoken_in_epoch: d.s.spoken_in_epoch.clone(),
+        allow_self_responses: d.s.space.allow_self_responses,
+    };
+    let mut dice = Dice::from_seed(d.fresh.seed);
+    selector::select(d.s.space.reply_order, Trigger::Generate, &scene, &mut dice)
+}

@@ -1,0 +1,223 @@
+//! The facts a decision needs, loaded under the conversation's lock.
+
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::timeline;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::providers::provider;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::command::Command;
+use crate::runs::run;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::speakers::candidates::Candidate;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use std::collections::HashSet;
+
+/// One conversation at one instant.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub conversation: conversation::Model,
+    pub space: space::Model,
+    /// Every seat, removed ones too, in the order of the roster.
+    pub members: Vec<membership::Model>,
+    /// The active round.
+    pub round: Option<Round>,
+    pub queued: Option<run::Model>,
+    pub running: Option<run::Model>,
+    /// The newest message that is not hidden.
+    pub tail: Option<message::Model>,
+    /// The author of the newest assistant message that is not hidden.
+    pub last_speaker: Option<MembershipId>,
+    /// Who has spoken since the newest message of role user; loaded when somebody is drawn.
+    pub spoken_in_epoch: HashSet<MembershipId>,
+    /// The newest run, whatever became of it; loaded for what goes on after a stop.
+    pub newest_run: Option<run::Model>,
+    /// The message the command is about.
+    pub subject: Option<message::Model>,
+    /// Whether a branch hangs on that message.
+    pub subject_is_fork_point: bool,
+    /// Whether there is a model to ask; looked up for a claim.
+    pub has_provider: bool,
+}
+
+/// An active round with its slots, in order.
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub row: round::Model,
+    pub slots: Vec<slot::Model>,
+}
+
+impl Round {
+    /// The slot whose turn it is.
+    pub fn current(&self) -> Option<&slot::Model> {
+        self.slots.iter().find(|it| it.position == self.row.cursor)
+    }
+}
+
+impl Situation {
+    /// The seat with this id, removed or not.
+    pub fn member(&self, id: MembershipId) -> Option<&membership::Model> {
+        self.members.iter().find(|it| it.id == id)
+    }
+
+    /// The characters as the selector knows them.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        self.members
+            .iter()
+            .filter(|it| {
+                it.kind == membership::Kind::Character && it.status == membership::Status::Active
+            })
+            .map(|it| Candidate {
+                id: it.id,
+                position: it.position,
+                names: std::iter::once(it.cached_display_name.clone())
+                    .chain(it.alias_list())
+                    .collect(),
+                talkativeness: it.talkativeness.unwrap_or(0.5),
+                schedulable: it.can_be_scheduled(),
+            })
+            .collect()
+    }
+
+    /// `idle`, `queued`, `generating`, `paused` or `failed`.
+    pub fn state(&self) -> State {
+        match self.round.as_ref().map(|it| it.row.state) {
+            Some(round::State::Paused) => State::Paused,
+            Some(round::State::Failed) => State::Failed,
+            _ if self.running.is_some() => State::Generating,
+            _ if self.queued.is_some() => State::Queued,
+            _ => State::Idle,
+        }
+    }
+}
+
+/// What a conversation is doing, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Idle,
+    Queued,
+    Generating,
+    Paused,
+    Failed,
+}
+
+/// Locks the conversation and loads what `command` needs to be decided. `None`: it is not there.
+pub async fn load(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    command: &Command,
+) -> Result<Option<Situation>, DbErr> {
+    match conversation::lock(tx, id).await? {
+        Some(conversation) => load_locked(tx, conversation, command).await,
+        None => Ok(None),
+    }
+}
+
+async fn load_locked(
+    tx: &impl ConnectionTrait,
+    conversation: conversation::Model,
+    command: &Command,
+) -> Result<Option<Situation>, DbErr> {
+    let id = conversation.id;
+    let Some(space) = space::Entity::find_by_id(conversation.space_id)
+        .one(tx)
+        .await?
+    else {
+        return Ok(None);
+    };
+    let members = membership::in_space(tx, space.id).await?;
+    let (queued, running) = run::active_in(tx, id).await?;
+    let tail = timeline::tail(tx, id).await?;
+    let last_speaker = match &tail {
+        Some(it) if it.role == message::Role::Assistant => Some(it.space_membership_id),
+        Some(_) => timeline::last_speaker(tx, id).await?,
+        None => None,
+    };
+    let mut situation = Situation {
+        round: active_round(tx, id).await?,
+        conversation,
+        space,
+        members,
+        queued,
+        running,
+        tail,
+        last_speaker,
+        spoken_in_epoch: HashSet::new(),
+        newest_run: None,
+        subject: None,
+        subject_is_fork_point: false,
+        has_provider: false,
+    };
+    load_for(tx, command, &mut situation).await?;
+    Ok(Some(situation))
+}
+
+/// What only some commands ask about.
+async fn load_for(
+    tx: &impl ConnectionTrait,
+    command: &Command,
+    situation: &mut Situation,
+) -> Result<(), DbErr> {
+    let id = situation.conversation.id;
+    match command {
+        Command::Due { .. } => {
+            let seat = situation
+                .queued
+                .as_ref()
+                .map(|it| it.speaker_space_membership_id);
+            let own = seat
+                .and_then(|it| situation.member(it))
+                .and_then(|it| it.llm_provider_id);
+            situation.has_provider = provider::usable(tx, own).await?.is_some();
+        }
+        Command::Retry | Command::Resume | Command::Skip | Command::Cancel { .. } => {
+            situation.newest_run = run::newest_in(tx, id).await?;
+        }
+        Command::ForceTalk { speaker: None, .. } => {
+            situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
+        }
+        Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
+            situation.subject = message_in(tx, id, *message).await?;
+            situation.subject_is_fork_point = timeline::is_fork_point(tx, *message).await?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn message_in(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<Option<message::Model>, DbErr> {
+    message::Entity::find_by_id(id)
+        .filter(message::Column::ConversationId.eq(conversation))
+        .one(tx)
+        .await
+}
+
+/// The active round of a conversation with its slots.
+pub async fn active_round(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Option<Round>, DbErr> {
+    let Some(row) = round::active_in(db, conversation).await? else {
+        return Ok(None);
+    };
+    let slots = slot::Entity::find()
+        .filter(slot::Column::RoundId.eq(row.id))
+        .order_by_asc(slot::Column::Position)
+        .all(db)
+        .await?;
+    Ok(Some(Round { row, slots }))
+}
