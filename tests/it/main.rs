@@ -1,4 +1,6 @@
 //! Tests through real doors: one binary, so that it links once.
+// All of this is tests, the support too: a panic is how they fail.
+#![allow(clippy::unwrap_used)]
 
 mod architecture;
 mod crash;
