@@ -9,6 +9,7 @@ use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::invariants;
+use crate::support::transitions;
 
 on_both! {
     async fn a_whole_conversation_breaks_no_law(backend) {
@@ -37,6 +38,48 @@ on_both! {
             assert_eq!(found.len(), 1, "{law}: {found:?}");
             assert!(found[0].starts_with(law), "{law}: {found:?}");
         }
+    }
+}
+
+on_both! {
+    async fn each_illegal_move_is_found(backend) {
+        let database = fresh_database(&backend).await;
+        let mut facts = bare_tables(&database).await;
+        transitions::record(&mut facts).await;
+        let moves = [
+            ("status = 'running', lease = lease + 1, worker_id = 'node', started_at = 1, heartbeat_at = 1", 0),
+            ("status = 'queued'", 0),
+            ("status = 'running', lease = lease + 2", 1),
+            ("status = 'succeeded'", 1),
+            ("status = 'running', lease = lease + 1", 2),
+        ];
+
+        insert(&mut facts, &[conversation(), queued_run_without_a_claim()]).await;
+        insert(&mut facts, &[run(2, "running")]).await;
+        assert_eq!(transitions::illegal(&mut facts).await.len(), 1, "a run begins queued");
+        facts.execute("DELETE FROM conversation_runs WHERE status = 'running'").await;
+        facts.execute("DELETE FROM run_moves WHERE became = 'running'").await;
+        for (change, n_illegal) in moves {
+            facts.execute(&format!("UPDATE conversation_runs SET {change}")).await;
+
+            assert_eq!(transitions::illegal(&mut facts).await.len(), n_illegal, "{change}");
+        }
+    }
+}
+
+fn queued_run_without_a_claim() -> Row {
+    Row {
+        table: "conversation_runs",
+        columns: "id, conversation_id, status, reason, speaker_space_membership_id, created_at, lease",
+        values: vec![
+            Uuid(1),
+            Number(1),
+            Text("queued"),
+            Text("user_message"),
+            Number(1),
+            Number(1),
+            Number(0),
+        ],
     }
 }
 

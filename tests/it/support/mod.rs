@@ -13,5 +13,6 @@ pub mod process;
 pub mod room;
 pub mod rust_source;
 pub mod timeline;
+pub mod transitions;
 pub mod upstream;
 pub mod wait;

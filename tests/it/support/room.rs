@@ -11,6 +11,7 @@ use crate::support::invariants;
 use crate::support::person::Person;
 use crate::support::person::root_of;
 use crate::support::process::Server;
+use crate::support::transitions;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
@@ -56,6 +57,7 @@ impl Room {
         let base_url = upstream.base_url();
         let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
         let server = Server::start(&database, &env).await;
+        transitions::record(&mut Facts::open(&database).await).await;
         let person = Person::set_up(&server.url(), "ann").await;
         let space = person.create_space("The stage", settings).await;
         for name in characters {
@@ -103,7 +105,8 @@ impl Room {
         Facts::open(&self.database).await
     }
 
-    /// Waits until nothing is queued or running, and holds the database to every law.
+    /// Waits until nothing is queued or running, and holds the database to every law, also for the
+    /// moves that led here.
     pub async fn settle(&self) -> Facts {
         let mut facts = self.facts().await;
         let unfinished = format!(
@@ -114,7 +117,8 @@ impl Room {
             (facts.number(&unfinished).await == 0).then_some(())
         })
         .await;
-        let broken = invariants::at_rest(&mut facts).await;
+        let mut broken = invariants::at_rest(&mut facts).await;
+        broken.extend(transitions::illegal(&mut facts).await);
         assert!(broken.is_empty(), "{}", broken.join("\n"));
         facts
     }
