@@ -8,6 +8,7 @@ mod evening;
 mod generation;
 mod laws;
 mod llm;
+mod migrations;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
