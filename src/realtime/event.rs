@@ -1,7 +1,10 @@
 //! What travels: an envelope, encoded once for all who hear it.
 
+use crate::ids::ApiKeyId;
+use crate::ids::ConversationId;
 use crate::ids::SessionId;
 use crate::ids::SpaceId;
+use crate::ids::UserId;
 use crate::realtime::topic::Topic;
 use bytestring::ByteString;
 use serde::Serialize;
@@ -33,6 +36,8 @@ pub enum Cargo {
     },
     /// A piece of the stream of `run`; pieces that wait may be merged.
     Delta(Delta),
+    /// A frame for everyone but this person, who caused it.
+    Aside { json: ByteString, except: UserId },
     /// An order to the sockets of a person; never sent on as it is.
     Order(Order),
 }
@@ -71,6 +76,8 @@ pub enum Order {
     RightsChanged(SpaceId),
     /// This session has ended: close.
     SessionEnded(SessionId),
+    /// This key was revoked: close.
+    KeyRevoked(ApiKeyId),
     /// Every session of this person has ended: close.
     Disabled,
 }
@@ -98,8 +105,39 @@ impl Envelope {
         }
     }
 
+    /// A piece of a stream, to the listeners of its conversation.
+    pub fn delta(delta: Delta) -> Self {
+        Self {
+            topic: Topic::Conversation(ConversationId(delta.conversation)),
+            cargo: Cargo::Delta(delta),
+        }
+    }
+
+    /// An event for everyone but the person who caused it.
+    pub fn aside(topic: Topic, event: &impl Event, except: UserId) -> Self {
+        Self {
+            topic,
+            cargo: Cargo::Aside {
+                json: encode(event),
+                except,
+            },
+        }
+    }
+
+    /// Bytes that this envelope keeps alive while it waits, at least.
+    pub fn size(&self) -> usize {
+        let text = match &self.cargo {
+            Cargo::Frame { json, .. } | Cargo::Stream { json, .. } | Cargo::Aside { json, .. } => {
+                json.len()
+            }
+            Cargo::Delta(delta) => delta.json.len() + delta.text.len(),
+            Cargo::Order(_) => 0,
+        };
+        text + size_of::<Self>()
+    }
+
     /// An order to a person's sockets.
-    pub fn order(user: crate::ids::UserId, order: Order) -> Self {
+    pub fn order(user: UserId, order: Order) -> Self {
         Self {
             topic: Topic::User(user),
             cargo: Cargo::Order(order),
@@ -115,6 +153,58 @@ impl Envelope {
             },
         }
     }
+}
+
+/// The frame of a piece of text; the one event that is declared here, because pieces that wait are
+/// merged and encoded again.
+#[derive(Serialize)]
+struct StreamChunk<'a> {
+    conversation_id: i64,
+    run_id: Uuid,
+    offset: usize,
+    delta: &'a str,
+}
+
+impl Event for StreamChunk<'_> {
+    fn name(&self) -> &'static str {
+        "stream_chunk"
+    }
+}
+
+impl Delta {
+    /// The piece `text` that begins after `offset` UTF-16 units of the run's text.
+    pub fn new(
+        conversation: ConversationId,
+        run: Uuid,
+        offset: usize,
+        text: impl Into<ByteString>,
+    ) -> Self {
+        let text = text.into();
+        let chunk = StreamChunk {
+            conversation_id: conversation.0,
+            run_id: run,
+            offset,
+            delta: &text,
+        };
+        Self {
+            json: encode(&chunk),
+            conversation: conversation.0,
+            run,
+            offset,
+            length: utf16_len(&text),
+            text,
+        }
+    }
+
+    /// UTF-16 units of the run's text up to the end of this piece.
+    pub fn end(&self) -> usize {
+        self.offset + self.length
+    }
+}
+
+/// The length of a text as a browser counts it.
+pub fn utf16_len(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
 }
 
 #[derive(Serialize)]

@@ -3,4 +3,6 @@
 //! The database is the truth; whoever missed an envelope can always ask again.
 
 pub mod event;
+pub mod hub;
+pub mod outbox;
 pub mod topic;
