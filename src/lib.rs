@@ -29,3 +29,5 @@ pub mod generation;
 pub mod runs;
 // Floor 13: what all doors share.
 pub mod http;
+// Floor 14: the doors.
+pub mod socket;
