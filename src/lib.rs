@@ -10,6 +10,7 @@ pub mod shutdown;
 pub mod db;
 pub mod llm;
 pub mod realtime;
+pub mod telemetry;
 // Floor 3: people with accounts.
 pub mod accounts;
 // Floor 4: what rooms are furnished with.
@@ -23,11 +24,17 @@ pub mod conversations;
 pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
+pub mod prompt;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
+// Floor 12: the parts, built once.
+pub mod app;
 // Floor 13: what all doors share.
 pub mod http;
 // Floor 14: the doors.
+pub mod api;
 pub mod socket;
+// Floor 15: mounts the doors.
+pub mod server;

@@ -1,9 +1,23 @@
 //! Table `api_keys`: keys for programs, stored as hashes.
 
+use crate::accounts::token;
+use crate::accounts::user;
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
 use crate::ids::ApiKeyId;
 use crate::ids::UserId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ExprTrait;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::SimpleExpr;
+use serde::Serialize;
+
+/// How every key begins, so that a leaked one can be recognised.
+pub const KEY_BEGINS: &str = "trp_";
+
+/// Being used is written down at most this often.
+const TOUCH_EVERY_MS: i64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_keys")]
@@ -37,3 +51,109 @@ impl Related<crate::accounts::user::Entity> for Entity {
 }
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// What its owner may read of a key.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: ApiKeyId,
+    pub name: String,
+    pub prefix: String,
+    pub created_at: Timestamp,
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Model {
+    /// What its owner may read of this key.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            name: self.name.clone(),
+            prefix: self.prefix.clone(),
+            created_at: self.created_at,
+            last_used_at: self.last_used_at,
+        }
+    }
+
+    /// Whether it is time to write down that this key was used.
+    pub fn wants_touch(&self, now: Timestamp) -> bool {
+        self.last_used_at
+            .is_none_or(|it| now.ms_since(it) >= TOUCH_EVERY_MS)
+    }
+}
+
+/// Makes a key; its text is told here and never again.
+pub async fn create(
+    db: &Db,
+    user: UserId,
+    name: String,
+    now: Timestamp,
+) -> Result<(Model, String), DbErr> {
+    let key = format!("{KEY_BEGINS}{}", token::random());
+    let row = ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        name: Set(name),
+        key_hash: Set(token::hash(&key)),
+        prefix: Set(key.chars().take(8).collect()),
+        created_at: Set(now),
+        last_used_at: Set(None),
+        revoked_at: Set(None),
+    };
+    let model = db
+        .write(move |tx| Box::pin(async move { row.insert(tx).await }))
+        .await?;
+    Ok((model, key))
+}
+
+/// The keys of a user that still open.
+pub fn of_user(user: UserId) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::RevokedAt.is_null())
+}
+
+/// The key with this text and whose it is, while it opens and its user may sign in.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    key: &str,
+) -> Result<Option<(Model, user::Model)>, DbErr> {
+    let found = Entity::find()
+        .find_also_related(user::Entity)
+        .filter(Column::KeyHash.eq(token::hash(key)))
+        .filter(Column::RevokedAt.is_null())
+        .filter(user::Column::Status.eq(user::Status::Active))
+        .one(db)
+        .await?;
+    Ok(found.and_then(|(key, user)| Some((key, user?))))
+}
+
+/// Writes down that a key was used.
+pub async fn touch(db: &Db, id: ApiKeyId, now: Timestamp) -> Result<(), DbErr> {
+    update(db, Column::LastUsedAt, now, Column::Id.eq(id))
+        .await
+        .map(|_| ())
+}
+
+/// Takes a key of a user away; `false`: there is none with this id.
+pub async fn revoke(db: &Db, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<bool, DbErr> {
+    let its_owners = Column::Id
+        .eq(id)
+        .and(Column::UserId.eq(user))
+        .and(Column::RevokedAt.is_null());
+    Ok(update(db, Column::RevokedAt, now, its_owners).await? == 1)
+}
+
+async fn update(db: &Db, column: Column, now: Timestamp, which: SimpleExpr) -> Result<u64, DbErr> {
+    let updated = db
+        .write(move |tx| {
+            Box::pin(async move {
+                Entity::update_many()
+                    .col_expr(column, Expr::value(now))
+                    .filter(which)
+                    .exec(tx)
+                    .await
+            })
+        })
+        .await?;
+    Ok(updated.rows_affected)
+}

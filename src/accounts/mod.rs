@@ -1,5 +1,9 @@
 //! People with accounts, the browsers they are signed in with, and their programs' keys.
 
 pub mod api_key;
+pub mod limits;
+pub mod names;
+pub mod password;
 pub mod session;
+pub mod token;
 pub mod user;

@@ -2,10 +2,24 @@
 //!
 //! The token is 32 random bytes and only in the cookie; here is its SHA-256.
 
+use crate::accounts::token;
+use crate::accounts::user;
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
 use crate::ids::SessionId;
 use crate::ids::UserId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+
+/// How long a browser stays signed in, in seconds.
+pub const LIFETIME_SECS: i64 = 30 * 24 * 60 * 60;
+
+/// Being seen is written down at most this often.
+const TOUCH_EVERY_MS: i64 = 60_000;
+
+const MAX_USER_AGENT_CHARS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "sessions")]
@@ -37,3 +51,120 @@ impl Related<crate::accounts::user::Entity> for Entity {
 }
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// A session that has just been opened, with the only copy of its token.
+#[derive(Debug)]
+pub struct Opened {
+    pub session: Model,
+    /// For the cookie.
+    pub token: String,
+}
+
+/// Signs a browser in, and clears away sessions that have run out.
+pub async fn open(
+    db: &Db,
+    user: UserId,
+    user_agent: &str,
+    now: Timestamp,
+) -> Result<Opened, DbErr> {
+    let token = token::random();
+    let row = ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        token_hash: Set(token::hash(&token)),
+        created_at: Set(now),
+        last_seen_at: Set(now),
+        expires_at: Set(now.plus_ms(LIFETIME_SECS * 1000)),
+        user_agent: Set(user_agent.chars().take(MAX_USER_AGENT_CHARS).collect()),
+    };
+    let session = db
+        .write(move |tx| {
+            Box::pin(async move {
+                Entity::delete_many()
+                    .filter(Column::ExpiresAt.lte(now))
+                    .exec(tx)
+                    .await?;
+                row.insert(tx).await
+            })
+        })
+        .await?;
+    Ok(Opened { session, token })
+}
+
+/// The session behind a token and whose it is, while it lives and its user may sign in.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    token: &str,
+    now: Timestamp,
+) -> Result<Option<(Model, user::Model)>, DbErr> {
+    let found = Entity::find()
+        .find_also_related(user::Entity)
+        .filter(Column::TokenHash.eq(token::hash(token)))
+        .filter(Column::ExpiresAt.gt(now))
+        .filter(user::Column::Status.eq(user::Status::Active))
+        .one(db)
+        .await?;
+    Ok(found.and_then(|(session, user)| Some((session, user?))))
+}
+
+impl Model {
+    /// Whether it is time to write down that this session was seen.
+    pub fn wants_touch(&self, now: Timestamp) -> bool {
+        now.ms_since(self.last_seen_at) >= TOUCH_EVERY_MS
+    }
+}
+
+/// Writes down that a session was seen.
+pub async fn touch(db: &Db, id: SessionId, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::LastSeenAt, Expr::value(now))
+                .filter(Column::Id.eq(id))
+                .filter(Column::LastSeenAt.lt(now))
+                .exec(tx)
+                .await
+        })
+    })
+    .await
+    .map(|_| ())
+}
+
+/// The sessions of a user that still live.
+pub fn of_user(user: UserId, now: Timestamp) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::ExpiresAt.gt(now))
+}
+
+/// Ends one session of a user; `false`: there is none with this id.
+pub async fn end(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr> {
+    let ended = db
+        .write(move |tx| {
+            Box::pin(async move {
+                Entity::delete_many()
+                    .filter(Column::UserId.eq(user))
+                    .filter(Column::Id.eq(id))
+                    .exec(tx)
+                    .await
+            })
+        })
+        .await?;
+    Ok(ended.rows_affected == 1)
+}
+
+/// Ends every session of a user and tells which they were.
+pub async fn end_all(tx: &impl ConnectionTrait, user: UserId) -> Result<Vec<SessionId>, DbErr> {
+    let ids = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::UserId.eq(user))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Entity::delete_many()
+        .filter(Column::UserId.eq(user))
+        .exec(tx)
+        .await?;
+    Ok(ids)
+}

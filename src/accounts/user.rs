@@ -1,7 +1,14 @@
 //! Table `users`: people with an account.
 
+use crate::accounts::names::Username;
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
 use crate::ids::UserId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::Unchanged;
 use sea_orm::entity::prelude::*;
 use serde::Deserialize;
 use serde::Serialize;
@@ -83,6 +90,111 @@ impl Model {
 /// A username as it is compared: NFKC, one case.
 pub fn fold(username: &str) -> String {
     username.nfkc().collect::<String>().to_lowercase()
+}
+
+/// An account to be made; every part has been parsed.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    pub username: Username,
+    pub display_name: String,
+    pub password_hash: String,
+}
+
+/// What its owner changes of an account; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub username: Option<Username>,
+    pub display_name: Option<String>,
+    pub password_hash: Option<String>,
+    pub locale: Option<String>,
+}
+
+/// Why an account was not made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+    #[error("This username is taken.")]
+    Taken,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Makes the first account, the admin. `None`: somebody was faster.
+pub async fn create_first_admin(
+    db: &Db,
+    new: NewUser,
+    now: Timestamp,
+) -> Result<Option<Model>, DbErr> {
+    let dialect = db.dialect();
+    db.write(move |tx| {
+        Box::pin(async move {
+            // SQLite writes one transaction after the other; PostgreSQL must be told to.
+            if dialect == Dialect::Postgres {
+                tx.execute_unprepared("lock table users in share row exclusive mode")
+                    .await?;
+            }
+            if !nobody_yet(tx).await? {
+                return Ok(None);
+            }
+            row(new, Role::Admin, now).insert(tx).await.map(Some)
+        })
+    })
+    .await
+}
+
+/// Makes an account that may do nothing on the server at large.
+pub async fn create(
+    tx: &impl ConnectionTrait,
+    new: NewUser,
+    now: Timestamp,
+) -> Result<Model, UserError> {
+    row(new, Role::User, now).insert(tx).await.map_err(taken)
+}
+
+/// Changes an account.
+pub async fn update(
+    tx: &impl ConnectionTrait,
+    id: UserId,
+    change: Change,
+) -> Result<Model, UserError> {
+    let mut row = ActiveModel {
+        id: Unchanged(id),
+        ..Default::default()
+    };
+    if let Some(username) = change.username {
+        row.username_key = Set(fold(username.as_str()));
+        row.username = Set(username.as_str().to_owned());
+    }
+    if let Some(display_name) = change.display_name {
+        row.display_name = Set(display_name);
+    }
+    if let Some(hash) = change.password_hash {
+        row.password_hash = Set(Some(hash));
+    }
+    if let Some(locale) = change.locale {
+        row.locale = Set(locale);
+    }
+    row.update(tx).await.map_err(taken)
+}
+
+fn row(new: NewUser, role: Role, now: Timestamp) -> ActiveModel {
+    ActiveModel {
+        id: NotSet,
+        username_key: Set(fold(new.username.as_str())),
+        username: Set(new.username.as_str().to_owned()),
+        display_name: Set(new.display_name),
+        password_hash: Set(Some(new.password_hash)),
+        role: Set(role),
+        status: Set(Status::Active),
+        locale: Set("en".to_owned()),
+        created_at: Set(now),
+    }
+}
+
+fn taken(error: DbErr) -> UserError {
+    match dialect::is_unique_violation(&error) {
+        true => UserError::Taken,
+        false => UserError::Db(error),
+    }
 }
 
 /// The account with this name, whatever its case.

@@ -1,6 +1,13 @@
 //! Cards of every form, whole and broken.
 
-use super::*;
+use super::Card;
+use super::CardError;
+use super::CardSpec;
+use super::MAX_BYTES;
+use super::MAX_DEPTH;
+use super::Map;
+use super::Value;
+use super::content_hash;
 use crate::characters::export::export_v2;
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! Table `messages`: finished entries of a timeline. Never a placeholder.
 
 use crate::clock::Timestamp;
+use crate::conversations::markdown::Markdown;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -8,6 +9,7 @@ use crate::ids::RunId;
 use sea_orm::entity::prelude::*;
 use serde::Deserialize;
 use serde::Serialize;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]
@@ -89,4 +91,83 @@ pub enum Visibility {
     Normal,
     Excluded,
     Hidden,
+}
+
+/// The document `message` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: MessageId,
+    pub conversation_id: ConversationId,
+    pub seq: i64,
+    pub space_membership_id: MembershipId,
+    pub author_name: String,
+    pub role: Role,
+    pub content: String,
+    /// `content` as safe HTML: the only HTML a client ever shows.
+    pub html: Arc<str>,
+    pub visibility: Visibility,
+    pub conversation_run_id: Option<RunId>,
+    pub client_id: Option<String>,
+    pub swipes: Swipes,
+    pub origin_message_id: Option<MessageId>,
+    pub edited_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub rev: i64,
+    pub metadata: Json,
+}
+
+/// How many texts a message has, and which one is shown, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Swipes {
+    pub count: i64,
+    pub active: i64,
+}
+
+impl Model {
+    /// What people may read of this message; `n_swipes` counts the alternatives that are stored.
+    pub fn view(&self, author_name: &str, n_swipes: i64, markdown: &Markdown) -> View {
+        View {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            seq: self.seq,
+            space_membership_id: self.space_membership_id,
+            author_name: author_name.to_owned(),
+            role: self.role,
+            content: self.content.clone(),
+            html: markdown.render(&self.content),
+            visibility: self.visibility,
+            conversation_run_id: self.conversation_run_id,
+            client_id: self.client_id.clone(),
+            swipes: Swipes {
+                count: n_swipes.max(1),
+                active: self.active_swipe,
+            },
+            origin_message_id: self.origin_message_id,
+            edited_at: self.edited_at,
+            created_at: self.created_at,
+            rev: self.rev,
+            metadata: self.metadata.clone(),
+        }
+    }
+}
+
+/// What is left to say of a hidden message.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gone {
+    pub id: MessageId,
+    pub seq: i64,
+    pub visibility: Visibility,
+    pub rev: i64,
+}
+
+impl Model {
+    /// That it is gone.
+    pub fn gone(&self) -> Gone {
+        Gone {
+            id: self.id,
+            seq: self.seq,
+            visibility: Visibility::Hidden,
+            rev: self.rev,
+        }
+    }
 }

@@ -5,7 +5,11 @@
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SwipeId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "message_swipes")]
@@ -24,3 +28,45 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// How many texts each of these messages has; a message with one text is not in the answer.
+pub async fn counts(
+    db: &impl ConnectionTrait,
+    messages: &[MessageId],
+) -> Result<HashMap<MessageId, i64>, DbErr> {
+    let rows: Vec<(MessageId, i64)> = Entity::find()
+        .filter(Column::MessageId.is_in(messages.iter().copied()))
+        .select_only()
+        .column(Column::MessageId)
+        .column_as(Column::Id.count(), "count")
+        .group_by(Column::MessageId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Stores every text of a message that has several, the shown one first; says how many.
+pub async fn append_all(
+    tx: &impl ConnectionTrait,
+    message: MessageId,
+    texts: Vec<String>,
+) -> Result<i64, DbErr> {
+    if texts.is_empty() {
+        return Ok(0);
+    }
+    let rows: Vec<ActiveModel> = (0..)
+        .zip(texts)
+        .map(|(position, content)| ActiveModel {
+            id: NotSet,
+            message_id: Set(message),
+            position: Set(position),
+            content: Set(content),
+            conversation_run_id: Set(None),
+            metadata: Set(serde_json::json!({})),
+        })
+        .collect();
+    let n_swipes = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    Entity::insert_many(rows).exec_without_returning(tx).await?;
+    Ok(n_swipes)
+}

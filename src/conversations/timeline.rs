@@ -24,6 +24,7 @@ use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
+use sea_orm::sea_query::ExprTrait;
 use std::collections::HashSet;
 
 /// The newest message that is not hidden.
@@ -202,4 +203,34 @@ fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
         .filter(Column::Visibility.ne(Visibility::Hidden))
+}
+
+/// Whether nobody has spoken but in greeting: every message is an assistant's and no run's.
+pub async fn is_untouched(db: &impl ConnectionTrait, id: ConversationId) -> Result<bool, DbErr> {
+    let touched = Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(
+            Column::Role
+                .ne(Role::Assistant)
+                .or(Column::ConversationRunId.is_not_null()),
+        )
+        .one(db)
+        .await?;
+    Ok(touched.is_none())
+}
+
+/// Who has written on a timeline, hidden messages included.
+pub async fn authors(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<HashSet<MembershipId>, DbErr> {
+    let all: Vec<MembershipId> = Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .select_only()
+        .column(Column::SpaceMembershipId)
+        .distinct()
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(all.into_iter().collect())
 }

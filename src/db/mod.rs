@@ -2,5 +2,6 @@
 
 pub mod connect;
 pub mod dialect;
+pub mod lock;
 pub mod migrate;
 pub mod write;

@@ -1,3 +1,9 @@
-//! What all doors share: who calls, how an error looks, how lists are paged.
+//! What all doors share: who calls, how a body is read, how an error looks, how lists are paged.
 
+pub mod auth;
 pub mod error;
+pub mod frame;
+pub mod json;
+pub mod origin;
+pub mod page;
+pub mod typed;

@@ -75,9 +75,11 @@ pub fn from_transport(error: &reqwest::Error) -> LlmError {
         "its name could not be resolved"
     } else if error.is_timeout() {
         "it did not take the connection in time"
-    } else if has_cause(error, |it| it.is::<rustls::Error>()) {
+    } else if has_cause(error, is_bad_certificate) {
         "its certificate could not be trusted"
-    } else if has_cause(error, |it| is_io(it, io::ErrorKind::ConnectionRefused)) {
+    } else if has_cause(error, |it| it.is::<rustls::Error>()) {
+        "no secure connection could be made"
+    } else if has_cause(error, is_refusal) {
         "it refused the connection"
     } else if error.is_connect() {
         "no connection could be made"
@@ -156,23 +158,25 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some((until - now).to_std().unwrap_or(Duration::ZERO))
 }
 
-fn is_io(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|it| it.kind() == kind)
+fn is_bad_certificate(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<rustls::Error>();
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-fn has_cause(error: &reqwest::Error, test: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
-    let mut cause = error.source();
-    while let Some(it) = cause {
-        // An I/O error does not count what it wraps among its sources.
-        let wrapped = it.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if test(it) || wrapped.is_some_and(|it| test(it)) {
-            return true;
-        }
-        cause = it.source();
-    }
-    false
+fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|it| it.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// Looks through all that lies behind an error. What an I/O error wraps is not among its sources,
+/// and TLS wraps twice.
+fn has_cause(error: &(dyn Error + 'static), test: fn(&(dyn Error + 'static)) -> bool) -> bool {
+    let wrapped = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    test(error)
+        || wrapped.is_some_and(|it| has_cause(it, test))
+        || error.source().is_some_and(|it| has_cause(it, test))
 }
 
 #[cfg(test)]

@@ -1,8 +1,19 @@
 //! Table `llm_providers`: models' endpoints, with sealed keys.
 
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
 use crate::ids::ProviderId;
+use crate::llm::registry::ProviderKind;
+use crate::llm::registry::ProviderSpec;
+use crate::llm::secret::Secret;
+use crate::providers::seal::SealError;
+use crate::providers::seal::Sealer;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -66,4 +77,303 @@ pub async fn usable(
         .filter(Column::Disabled.eq(false))
         .one(db)
         .await
+}
+
+impl From<Kind> for ProviderKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Demo => Self::Demo,
+            Kind::OpenaiCompatible => Self::OpenaiCompatible,
+            Kind::Openai => Self::Openai,
+            Kind::Anthropic => Self::Anthropic,
+            Kind::Gemini => Self::Gemini,
+            Kind::Ollama => Self::Ollama,
+        }
+    }
+}
+
+/// What an admin may read of a provider: everything but its key.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: ProviderId,
+    pub name: String,
+    pub kind: Kind,
+    pub base_url: Option<String>,
+    pub has_api_key: bool,
+    pub model: String,
+    pub is_default: bool,
+    pub disabled: bool,
+    pub settings: Json,
+    pub created_at: Timestamp,
+}
+
+/// What everybody may read of a provider.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sign {
+    pub id: ProviderId,
+    pub name: String,
+    pub kind: Kind,
+    pub model: String,
+}
+
+/// A provider to be made; every part has been judged.
+#[derive(Clone, Debug)]
+pub struct NewProvider {
+    pub name: String,
+    pub kind: Kind,
+    pub base_url: Option<String>,
+    pub api_key: Option<Secret>,
+    pub model: String,
+    pub is_default: bool,
+    pub disabled: bool,
+    pub settings: Json,
+}
+
+/// What changes of a provider; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub name: Option<String>,
+    pub kind: Option<Kind>,
+    pub base_url: Option<Option<String>>,
+    pub api_key: Option<Option<Secret>>,
+    pub model: Option<String>,
+    pub is_default: Option<bool>,
+    pub disabled: Option<bool>,
+    pub settings: Option<Json>,
+}
+
+/// A provider after a change.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    pub provider: Model,
+    /// Its key was for the old address and has been forgotten.
+    pub key_cleared: bool,
+}
+
+impl Model {
+    /// For an admin.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            name: self.name.clone(),
+            kind: self.kind,
+            base_url: self.base_url.clone(),
+            has_api_key: self.api_key.is_some(),
+            model: self.model.clone(),
+            is_default: self.is_default,
+            disabled: self.disabled,
+            settings: self.settings.clone(),
+            created_at: self.created_at,
+        }
+    }
+
+    /// For everybody.
+    pub fn sign(&self) -> Sign {
+        Sign {
+            id: self.id,
+            name: self.name.clone(),
+            kind: self.kind,
+            model: self.model.clone(),
+        }
+    }
+
+    /// What a call needs, the key opened.
+    ///
+    /// # Errors
+    /// When the key was sealed with another secret.
+    pub fn spec(&self, sealer: &Sealer) -> Result<ProviderSpec, SealError> {
+        let key = self.api_key.as_deref();
+        Ok(ProviderSpec {
+            kind: self.kind.into(),
+            base_url: self.base_url.clone(),
+            api_key: key.map(|it| sealer.open(it, &place(self.id))).transpose()?,
+            model: self.model.clone(),
+        })
+    }
+}
+
+/// For which place a provider's key is sealed.
+fn place(id: ProviderId) -> String {
+    format!("llm_providers/{id}/api_key")
+}
+
+/// The provider that speaks for whoever has none of their own.
+pub async fn default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::IsDefault.eq(true))
+        .filter(Column::Disabled.eq(false))
+        .one(db)
+        .await
+}
+
+/// Makes a provider.
+pub async fn create(
+    db: &Db,
+    sealer: &Sealer,
+    new: NewProvider,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let sealer = sealer.clone();
+    db.write(move |tx| Box::pin(async move { insert(tx, &sealer, new, now).await }))
+        .await
+}
+
+/// Makes a provider inside of a transaction.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    sealer: &Sealer,
+    new: NewProvider,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: NotSet,
+        name: Set(new.name),
+        kind: Set(new.kind),
+        base_url: Set(new.base_url),
+        api_key: Set(None),
+        model: Set(new.model),
+        is_default: Set(false),
+        disabled: Set(new.disabled),
+        settings: Set(new.settings),
+        created_at: Set(now),
+    };
+    let made = row.insert(tx).await?;
+    // The key is sealed for its row, so the row comes first.
+    let change = Change {
+        api_key: Some(new.api_key),
+        is_default: Some(new.is_default),
+        ..Change::default()
+    };
+    Ok(change_row(tx, sealer, made, change).await?.provider)
+}
+
+/// Changes a provider; `None`: there is none with this id.
+pub async fn update(
+    db: &Db,
+    sealer: &Sealer,
+    id: ProviderId,
+    change: Change,
+) -> Result<Option<Changed>, DbErr> {
+    let sealer = sealer.clone();
+    db.write(move |tx| {
+        Box::pin(async move {
+            let Some(present) = Entity::find_by_id(id).one(tx).await? else {
+                return Ok(None);
+            };
+            change_row(tx, &sealer, present, change).await.map(Some)
+        })
+    })
+    .await
+}
+
+/// Takes a provider away; `false`: there is none with this id.
+pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let deleted = Entity::delete_by_id(id).exec(tx).await?;
+            settle_default(tx).await?;
+            Ok(deleted.rows_affected == 1)
+        })
+    })
+    .await
+}
+
+/// Changes a row inside of a transaction.
+pub async fn change_row(
+    tx: &impl ConnectionTrait,
+    sealer: &Sealer,
+    present: Model,
+    change: Change,
+) -> Result<Changed, DbErr> {
+    let id = present.id;
+    let moves = change
+        .base_url
+        .as_ref()
+        .is_some_and(|it| *it != present.base_url)
+        || change.kind.is_some_and(|it| it != present.kind);
+    // A key belongs to the address it was entered for: elsewhere it would be given away.
+    let key_cleared = moves && change.api_key.is_none() && present.api_key.is_some();
+    let key = match (change.api_key, key_cleared) {
+        (Some(key), _) => Some(key.map(|it| sealer.seal(&it, &place(id)))),
+        (None, true) => Some(None),
+        (None, false) => None,
+    };
+    let mut row = present.into_active_model();
+    // Which row is the default is settled below, one statement at a time.
+    replace(&mut row.name, change.name);
+    replace(&mut row.kind, change.kind);
+    replace(&mut row.base_url, change.base_url);
+    replace(&mut row.api_key, key);
+    replace(&mut row.model, change.model);
+    replace(&mut row.disabled, change.disabled);
+    replace(&mut row.settings, change.settings);
+    if row.is_changed() {
+        row.update(tx).await?;
+    }
+    if let Some(is_default) = change.is_default {
+        set_default(tx, id, is_default).await?;
+    }
+    settle_default(tx).await?;
+    let provider = Entity::find_by_id(id).one(tx).await?;
+    Ok(Changed {
+        provider: provider.ok_or(DbErr::RecordNotUpdated)?,
+        key_cleared,
+    })
+}
+
+fn replace<T: Into<sea_orm::Value>>(column: &mut sea_orm::ActiveValue<T>, value: Option<T>) {
+    if let Some(value) = value {
+        *column = Set(value);
+    }
+}
+
+async fn set_default(
+    tx: &impl ConnectionTrait,
+    id: ProviderId,
+    is_default: bool,
+) -> Result<(), DbErr> {
+    let others = match is_default {
+        true => Column::Id.ne(id),
+        false => Column::Id.eq(id),
+    };
+    mark(tx, others, false).await?;
+    match is_default {
+        true => mark(tx, Column::Id.eq(id), true).await,
+        false => Ok(()),
+    }
+}
+
+async fn mark(
+    tx: &impl ConnectionTrait,
+    which: sea_orm::sea_query::SimpleExpr,
+    is_default: bool,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::IsDefault, Expr::value(is_default))
+        .filter(Column::IsDefault.ne(is_default))
+        .filter(which)
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+/// Sees to it that somebody speaks: the demo model, when nobody else is the default.
+async fn settle_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
+    mark(tx, Column::Disabled.eq(true), false).await?;
+    if default(tx).await?.is_some() {
+        return Ok(());
+    }
+    let enabled = Entity::find()
+        .filter(Column::Disabled.eq(false))
+        .order_by_asc(Column::Id)
+        .all(tx)
+        .await?;
+    let next = enabled
+        .iter()
+        .find(|it| it.kind == Kind::Demo)
+        .or(enabled.first());
+    match next {
+        Some(next) => mark(tx, Column::Id.eq(next.id), true).await,
+        None => Ok(()),
+    }
 }

@@ -73,3 +73,35 @@ pub async fn active_in(
         .one(db)
         .await
 }
+
+/// Ends an active round.
+pub async fn end(
+    tx: &impl ConnectionTrait,
+    id: RoundId,
+    status: Status,
+    reason: &str,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::EndedReason, Expr::value(reason))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
+/// Puts an active round into a state, and its cursor on a slot.
+pub async fn set(
+    tx: &impl ConnectionTrait,
+    id: RoundId,
+    state: State,
+    cursor: i64,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::State, Expr::value(state))
+        .col_expr(Column::Cursor, Expr::value(cursor))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}

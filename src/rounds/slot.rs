@@ -4,6 +4,7 @@ use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::ids::SlotId;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -38,4 +39,22 @@ pub enum Status {
     Pending,
     Spoken,
     Skipped,
+}
+
+/// A slot had its turn, or lost it.
+pub async fn mark(
+    tx: &impl ConnectionTrait,
+    round: RoundId,
+    position: i64,
+    status: Status,
+    skip_reason: Option<&str>,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::SkipReason, Expr::value(skip_reason))
+        .filter(Column::RoundId.eq(round))
+        .filter(Column::Position.eq(position))
+        .exec(tx)
+        .await?;
+    Ok(())
 }

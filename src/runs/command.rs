@@ -25,7 +25,11 @@ pub enum Command {
     Abandoned {
         run: RunId,
         lease: i64,
+        /// How long its heartbeat must have been silent.
+        silent_for_ms: i64,
     },
+    /// Characters took their seats.
+    Greet(Vec<Greeting>),
     /// A closing node gives a run back.
     HandedBack {
         run: RunId,
@@ -77,6 +81,16 @@ pub struct Post {
     pub client_id: Option<String>,
     /// Seats named by id beside the text.
     pub mentions: Vec<MembershipId>,
+    pub token_count: i64,
+}
+
+/// What a character says when it enters.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    pub seat: MembershipId,
+    /// The greeting, then its alternates; macros expanded.
+    pub texts: Vec<String>,
+    /// Of the first one.
     pub token_count: i64,
 }
 

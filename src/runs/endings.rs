@@ -143,6 +143,7 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
         token_count: written.token_count,
         client_id: None,
         run: Some(run.id),
+        alternates: Vec::new(),
         metadata: written.metadata.clone(),
     }));
     if d.is_current_turn(&run) {
@@ -166,13 +167,14 @@ fn note(
 
 /// The run's heartbeat stopped. A crash must not cost a reader their reply: the same turn is
 /// planned once more, unless something newer waits.
-pub fn abandoned(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
+pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Result<(), Refusal> {
     let run = still_ours(d, id, lease)?;
     d.running = None;
     if run.cancel_requested_at.is_some() {
         d.push(Change::Expire {
             run,
             end: queue::End::Canceled,
+            silent_for_ms,
         });
         return Ok(());
     }
@@ -184,6 +186,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
     d.push(Change::Expire {
         run: run.clone(),
         end: queue::End::Failed(error),
+        silent_for_ms,
     });
     if d.queued.is_some() {
         return Ok(());

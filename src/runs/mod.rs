@@ -1,11 +1,43 @@
-//! The engine room.
+//! The engine room: something happens, the scheduler writes it down and decides in the same step
+//! who speaks next; a worker claims that decision and lets one speaker take one turn; the end of
+//! the turn is the next thing that happened.
+//!
+//! ```text
+//!                      enqueue                       finish
+//!   command ─► step ─────────────► queued ─► running ───────► succeeded
+//!                ▲                   │  ▲       │  ├─────────► failed
+//!                │                   │  └───────┘  └─────────► canceled
+//!                │                   │  hand_back
+//!                │                   └► canceled, skipped, failed (at the claim)
+//!                └──────────────────────── Ended, Abandoned ◄── executor, reaper
+//! ```
+//!
+//! Read `command` (what can happen), `planner` with `endings` and `control` (what follows),
+//! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
+pub mod announce;
+pub mod bell;
 pub mod command;
+pub mod context;
 pub mod control;
 pub mod draft;
 pub mod endings;
+pub mod engine;
+pub mod error;
+pub mod events;
+pub mod executor;
+pub mod lease;
+pub mod live;
 pub mod plan;
 pub mod planner;
+pub mod preparation;
 pub mod queue;
+pub mod reaper;
 pub mod run;
+pub mod scheduler;
+pub mod sink;
 pub mod situation;
+pub mod snapshot;
+pub mod views;
+pub mod worker;
+pub mod writer;

@@ -70,6 +70,7 @@ pub enum Change {
     Expire {
         run: run::Model,
         end: queue::End,
+        silent_for_ms: i64,
     },
     HandBack(run::Model),
     /// Tokens that the space has used.
@@ -85,6 +86,8 @@ pub struct NewMessage {
     pub token_count: i64,
     pub client_id: Option<String>,
     pub run: Option<RunId>,
+    /// Every text of a greeting that has several, `content` first; else empty.
+    pub alternates: Vec<String>,
     pub metadata: serde_json::Value,
 }
 

@@ -10,6 +10,7 @@ use crate::conversations::message;
 use crate::ids::MembershipId;
 use crate::rounds::round;
 use crate::runs::command::Command;
+use crate::runs::command::Greeting;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::control;
@@ -53,7 +54,14 @@ pub fn plan(
         Command::ForceTalk { speaker, by } => force_talk(d, *speaker, by)?,
         Command::Due { run } => endings::due(d, *run),
         Command::Ended { run, lease, end } => endings::ended(d, *run, *lease, end)?,
-        Command::Abandoned { run, lease } => endings::abandoned(d, *run, *lease)?,
+        Command::Abandoned {
+            run,
+            lease,
+            silent_for_ms,
+        } => {
+            endings::abandoned(d, *run, *lease, *silent_for_ms)?;
+        }
+        Command::Greet(greetings) => greet(d, greetings),
         Command::HandedBack { run, lease } => endings::handed_back(d, *run, *lease)?,
         Command::Adrift => endings::adrift(d),
         Command::Stop { keep_partial } => control::stop(d, *keep_partial),
@@ -96,6 +104,7 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         token_count: post.token_count,
         client_id: post.client_id.clone(),
         run: None,
+        alternates: Vec::new(),
         metadata: serde_json::json!({}),
     }));
     let discarded = policy == space::InputPolicy::Restart && d.running.is_some();
@@ -110,6 +119,35 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         None => {}
     }
     Ok(())
+}
+
+/// Characters greet as long as nobody has spoken but in greeting, each once.
+fn greet(d: &mut Draft, greetings: &[Greeting]) {
+    if !d.s.is_untouched {
+        return;
+    }
+    for it in greetings
+        .iter()
+        .filter(|it| !d.s.greeted.contains(&it.seat))
+    {
+        let Some((first, _)) = it.texts.split_first() else {
+            continue;
+        };
+        d.push(Change::Append(NewMessage {
+            author: it.seat,
+            role: message::Role::Assistant,
+            content: first.clone(),
+            token_count: it.token_count,
+            client_id: None,
+            run: None,
+            alternates: if it.texts.len() > 1 {
+                it.texts.clone()
+            } else {
+                Vec::new()
+            },
+            metadata: serde_json::json!({ "greeting": true }),
+        }));
+    }
 }
 
 fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {

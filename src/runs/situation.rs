@@ -2,6 +2,7 @@
 
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -11,6 +12,7 @@ use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Command;
 use crate::runs::run;
+use crate::runs::views::Runtime;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::speakers::candidates::Candidate;
@@ -45,6 +47,12 @@ pub struct Situation {
     pub subject: Option<message::Model>,
     /// Whether a branch hangs on that message.
     pub subject_is_fork_point: bool,
+    /// How many alternative texts that message has.
+    pub subject_n_swipes: i64,
+    /// Nobody has spoken but in greeting; looked up for a greeting.
+    pub is_untouched: bool,
+    /// Who has greeted already; looked up for a greeting.
+    pub greeted: HashSet<MembershipId>,
     /// Whether there is a model to ask; looked up for a claim.
     pub has_provider: bool,
 }
@@ -86,17 +94,6 @@ impl Situation {
                 schedulable: it.can_be_scheduled(),
             })
             .collect()
-    }
-
-    /// `idle`, `queued`, `generating`, `paused` or `failed`.
-    pub fn state(&self) -> State {
-        match self.round.as_ref().map(|it| it.row.state) {
-            Some(round::State::Paused) => State::Paused,
-            Some(round::State::Failed) => State::Failed,
-            _ if self.running.is_some() => State::Generating,
-            _ if self.queued.is_some() => State::Queued,
-            _ => State::Idle,
-        }
     }
 }
 
@@ -156,6 +153,9 @@ async fn load_locked(
         newest_run: None,
         subject: None,
         subject_is_fork_point: false,
+        subject_n_swipes: 0,
+        is_untouched: false,
+        greeted: HashSet::new(),
         has_provider: false,
     };
     load_for(tx, command, &mut situation).await?;
@@ -189,6 +189,12 @@ async fn load_for(
         Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
             situation.subject = message_in(tx, id, *message).await?;
             situation.subject_is_fork_point = timeline::is_fork_point(tx, *message).await?;
+            let counts = swipe::counts(tx, &[*message]).await?;
+            situation.subject_n_swipes = counts.get(message).copied().unwrap_or_default();
+        }
+        Command::Greet(_) => {
+            situation.is_untouched = timeline::is_untouched(tx, id).await?;
+            situation.greeted = timeline::authors(tx, id).await?;
         }
         _ => {}
     }
@@ -220,4 +226,15 @@ pub async fn active_round(
         .all(db)
         .await?;
     Ok(Some(Round { row, slots }))
+}
+
+impl Situation {
+    /// What the conversation is doing.
+    pub fn runtime(&self) -> Runtime {
+        Runtime {
+            round: self.round.clone(),
+            queued: self.queued.clone(),
+            running: self.running.clone(),
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl Dice {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Dice;
 
     #[test]
     fn the_same_seed_plays_the_same_game() {

@@ -1,6 +1,9 @@
 //! Who wins a place in the text, and in which order the called ones stand.
 
-use super::*;
+use super::Candidate;
+use super::MembershipId;
+use super::Mention;
+use super::find;
 
 /// Candidates with ids and positions 1, 2, 3 …, the names of one separated by `|`; a leading `-`
 /// mutes.

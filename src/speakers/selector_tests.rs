@@ -2,7 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::*;
+use super::Choice;
+use super::Dice;
+use super::MembershipId;
+use super::ReplyOrder;
+use super::Scene;
+use super::Trigger;
+use super::select;
 use crate::speakers::candidates::Candidate;
 
 const EVERY_ORDER: [ReplyOrder; 4] = [

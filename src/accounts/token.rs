@@ -1,0 +1,48 @@
+//! Secrets that stand for a person: made here, stored only as their SHA-256.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rand::TryRng;
+use rand::rngs::SysRng;
+use sha2::Digest;
+use sha2::Sha256;
+
+/// 32 random bytes as text.
+///
+/// # Panics
+/// When the system has no random bytes to give: nothing secret could be made then.
+pub fn random() -> String {
+    let mut bytes = [0u8; 32];
+    SysRng
+        .try_fill_bytes(&mut bytes)
+        .expect("every system we run on has a source of random bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// What the database keeps of a token. It is random and long, so one round of hashing is enough.
+pub fn hash(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hash;
+    use super::random;
+
+    #[test]
+    fn a_token_is_long_and_never_the_same() {
+        let one = random();
+
+        assert_eq!(one.len(), 43);
+        assert_ne!(one, random());
+    }
+
+    #[test]
+    fn the_hash_does_not_hold_the_token() {
+        let token = random();
+
+        assert_eq!(hash(&token).len(), 64);
+        assert_eq!(hash(&token), hash(&token));
+        assert!(!hash(&token).contains(&token));
+    }
+}

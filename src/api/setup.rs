@@ -1,0 +1,56 @@
+//! The first visit: the account of the admin, and something to look at.
+
+use crate::accounts::user;
+use crate::api::session;
+use crate::api::users::Registration;
+use crate::app::App;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use serde::Deserialize;
+use serde_json::json;
+
+/// The body of the set-up.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetUp {
+    username: String,
+    password: String,
+    display_name: String,
+}
+
+/// `GET /api/setup`
+pub async fn needed(app: Data<App>) -> ApiResult<HttpResponse> {
+    let needed = user::nobody_yet(app.db.reader()).await?;
+    Ok(HttpResponse::Ok().json(json!({"needed": needed})))
+}
+
+/// `POST /api/setup`
+pub async fn set_up(
+    app: Data<App>,
+    request: HttpRequest,
+    body: Body<SetUp>,
+) -> ApiResult<HttpResponse> {
+    // Looked at first as well: hashing for those who come too late would be work for nothing.
+    if !user::nobody_yet(app.db.reader()).await? {
+        return Err(already_set_up());
+    }
+    let body = body.read().await?;
+    let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
+    let new = registration.hashed(&app).await?;
+    let admin = user::create_first_admin(&app.db, new, app.clock.now())
+        .await?
+        .ok_or_else(already_set_up)?;
+    session::open(&app, &request, StatusCode::CREATED, &admin).await
+}
+
+fn already_set_up() -> ApiError {
+    ApiError::conflict(
+        "already_set_up",
+        "This server has its admin already. Sign in.",
+    )
+}

@@ -1,0 +1,146 @@
+//! The parts of the house, built once from the settings and handed to every door.
+
+use crate::accounts::limits::Limits;
+use crate::accounts::password::Passwords;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::connect::Db;
+use crate::db::connect::Options;
+use crate::db::lock;
+use crate::db::lock::FileLock;
+use crate::llm::egress;
+use crate::llm::registry::Registry;
+use crate::llm::scripted::HUMAN_PACE;
+use crate::providers::models::Models;
+use crate::providers::seal::Sealer;
+use crate::providers::stock;
+use crate::realtime::hub::Hub;
+use crate::runs::context::Context;
+use crate::runs::context::Settings;
+use crate::runs::engine::Engine;
+use crate::shutdown::Shutdown;
+use anyhow::Context as _;
+use std::sync::Arc;
+
+/// Everything that a door may need. Cloning gives other handles on the same parts.
+#[derive(Clone)]
+pub struct App {
+    pub config: Arc<Config>,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+    pub db: Db,
+    pub hub: Hub,
+    pub engine: Engine,
+    pub limits: Arc<Limits>,
+    pub passwords: Passwords,
+    /// From a row of a provider to somebody who answers; seals its key.
+    pub models: Models,
+    /// Held as long as any part lives: nobody else opens our SQLite file.
+    _ours: Option<Arc<FileLock>>,
+}
+
+impl App {
+    /// Opens the database, brings it up to date, and stocks the shelf of providers. Must be called
+    /// on the main runtime.
+    ///
+    /// # Errors
+    /// What keeps the server from starting, as a sentence for its operator.
+    pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            config.redis_url.is_none(),
+            "REDIS_URL is set, but running several nodes over Redis is not in this version yet: \
+             unset it to run one node"
+        );
+        let ours = own_database(&config)?;
+        let sealer = sealer(&config)?;
+        let db = Db::connect(&database_options(&config))
+            .await
+            .context("the database cannot be opened")?;
+        db.migrate()
+            .await
+            .context("the database cannot be brought up to date")?;
+        stock_shelf(&config, &db, &sealer, &clock).await?;
+
+        let registry = Registry::new(
+            egress::client()?,
+            config.allow_private_providers,
+            HUMAN_PACE,
+        );
+        let models = Models { registry, sealer };
+        let hub = Hub::new();
+        let shutdown = Shutdown::new();
+        let engine = Engine::new(Context::new(
+            db.clone(),
+            hub.clone(),
+            clock.clone(),
+            shutdown.clone(),
+            models.clone(),
+            Settings::new(&config),
+        ));
+        Ok(Self {
+            limits: Arc::new(Limits::new(&config.limits, &clock)),
+            passwords: Passwords::new(),
+            config: Arc::new(config),
+            clock,
+            shutdown,
+            db,
+            hub,
+            engine,
+            models,
+            _ours: ours,
+        })
+    }
+}
+
+/// Takes the SQLite file for this process; PostgreSQL may be shared.
+///
+/// # Errors
+/// When another process has it.
+pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
+    let file = lock::sqlite_file(&config.database_url);
+    Ok(file.map(|it| lock::lock(&it)).transpose()?.map(Arc::new))
+}
+
+/// How the database of these settings is opened.
+pub fn database_options(config: &Config) -> Options {
+    Options {
+        url: config.database_url.clone(),
+        synchronous_full: config.sqlite_synchronous_full,
+    }
+}
+
+/// Seals with the secret of these settings; without one, with that of the data directory.
+///
+/// # Errors
+/// When that cannot be read or made.
+pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
+    if let Some(secret) = &config.secret_key {
+        return Ok(Sealer::new(&secret.0));
+    }
+    let dir = &config.data_dir;
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
+    Sealer::from_data_dir(dir)
+}
+
+async fn stock_shelf(
+    config: &Config,
+    db: &Db,
+    sealer: &Sealer,
+    clock: &Clock,
+) -> anyhow::Result<()> {
+    stock::check_seals(db.reader(), sealer).await?;
+    stock::stock_demo(db, sealer, clock.now()).await?;
+    if let Some(from) = &config.llm {
+        egress::check_base_url(&from.base_url, config.allow_private_providers).with_context(
+            || {
+                format!(
+                    "TROUPE_LLM_BASE_URL is {:?}, which cannot be",
+                    from.base_url
+                )
+            },
+        )?;
+        stock::stock_environment(db, sealer, from, clock.now()).await?;
+    }
+    Ok(())
+}

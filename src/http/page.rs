@@ -1,0 +1,203 @@
+//! Lists: how much of them is wanted, and from where.
+
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use actix_web::FromRequest;
+use actix_web::HttpRequest;
+use actix_web::dev::Payload;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::Select;
+use sea_orm::Value;
+use serde::Serialize;
+use std::future::Ready;
+use std::future::ready;
+use std::str::FromStr;
+
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 200;
+
+/// Which part of a list: `?limit=`, `?after=`, `?before=`. `K` is what the list is ordered by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Page<K = i64> {
+    pub limit: u64,
+    pub after: Option<K>,
+    pub before: Option<K>,
+}
+
+/// A part of a list, ascending.
+#[derive(Debug, Serialize)]
+pub struct Listing<T> {
+    pub data: Vec<T>,
+    /// Whether there is more in the direction that was asked for.
+    pub has_more: bool,
+}
+
+impl<K: FromStr> FromRequest for Page<K> {
+    type Error = ApiError;
+    type Future = Ready<ApiResult<Self>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Self::parse(request.query_string()))
+    }
+}
+
+impl<K: FromStr> Page<K> {
+    /// Reads the part out of a query; what else the query holds is not its business.
+    ///
+    /// # Errors
+    /// 400 when a number is none, or out of range.
+    pub fn parse(query: &str) -> ApiResult<Self> {
+        let limit = match value_of::<u64>(query, "limit")? {
+            None => DEFAULT_LIMIT,
+            Some(limit @ 1..=MAX_LIMIT) => limit,
+            Some(_) => return Err(out_of_range("limit", "This takes a number from 1 to 200.")),
+        };
+        Ok(Self {
+            limit,
+            after: value_of(query, "after")?,
+            before: value_of(query, "before")?,
+        })
+    }
+}
+
+impl<K: Clone + Into<Value>> Page<K> {
+    /// Reads this part of `select`, ordered by `key`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        db: &impl ConnectionTrait,
+    ) -> Result<Listing<E::Model>, DbErr> {
+        let mut select = select.limit(self.limit + 1);
+        if let Some(after) = self.after.clone() {
+            select = select.filter(key.gt(after));
+        }
+        if let Some(before) = self.before.clone() {
+            select = select.filter(key.lt(before));
+        }
+        // The nearest to the cursor: backwards from `before`, unless there is an `after`.
+        let backwards = self.before.is_some() && self.after.is_none();
+        select = match backwards {
+            true => select.order_by_desc(key),
+            false => select.order_by_asc(key),
+        };
+        let mut data = select.all(db).await?;
+        let has_more = data.len() as u64 > self.limit;
+        data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        if backwards {
+            data.reverse();
+        }
+        Ok(Listing { data, has_more })
+    }
+}
+
+impl<T> Listing<T> {
+    /// A list that is always told whole.
+    pub fn whole(data: Vec<T>) -> Self {
+        Self {
+            data,
+            has_more: false,
+        }
+    }
+
+    /// The same part, each element shown as `view` says.
+    pub fn map<U>(self, view: impl FnMut(T) -> U) -> Listing<U> {
+        Listing {
+            data: self.data.into_iter().map(view).collect(),
+            has_more: self.has_more,
+        }
+    }
+}
+
+/// One value of a query; absent or empty is `None`.
+///
+/// # Errors
+/// 400 when it does not parse.
+pub fn value_of<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option<T>> {
+    let pairs = pairs_of(query);
+    let Some(text) = pairs
+        .into_iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value)
+        .filter(|it| !it.is_empty())
+    else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(_) => Err(out_of_range(name, "This is not what it takes.")),
+    }
+}
+
+fn pairs_of(query: &str) -> Vec<(String, String)> {
+    // Every text is a list of pairs, so this cannot fail; an empty list would be the right answer.
+    actix_web::web::Query::from_query(query)
+        .map(actix_web::web::Query::into_inner)
+        .unwrap_or_default()
+}
+
+fn out_of_range(name: &'static str, message: &str) -> ApiError {
+    ApiError::new(400, "invalid_value", message).about(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Page;
+    use super::value_of;
+
+    #[test]
+    fn a_page_has_fifty_unless_told() {
+        let page = Page::<i64>::parse("status=queued").unwrap();
+
+        assert_eq!(
+            page,
+            Page {
+                limit: 50,
+                after: None,
+                before: None
+            }
+        );
+    }
+
+    #[test]
+    fn limits_and_cursors_are_read_and_held_in_range() {
+        let page = Page::<i64>::parse("limit=200&after=7&before=9").unwrap();
+        assert_eq!(
+            (page.limit, page.after, page.before),
+            (200, Some(7), Some(9))
+        );
+
+        for query in [
+            "limit=0",
+            "limit=201",
+            "limit=-1",
+            "limit=x",
+            "limit=99999999999999999999",
+            "after=x",
+            "before=1.5",
+        ] {
+            let error = Page::<i64>::parse(query).unwrap_err();
+            assert_eq!(error.status.as_u16(), 400, "{query}");
+            assert_eq!(error.param.as_deref(), query.split('=').next());
+        }
+    }
+
+    #[test]
+    fn a_value_is_decoded() {
+        assert_eq!(
+            value_of::<String>("q=a%20b&x=1", "q").unwrap().as_deref(),
+            Some("a b")
+        );
+        assert_eq!(value_of::<bool>("all=true", "all").unwrap(), Some(true));
+        assert_eq!(value_of::<bool>("all=", "all").unwrap(), None);
+    }
+}

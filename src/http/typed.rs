@@ -1,0 +1,402 @@
+//! Turns a parsed body into a request type, and tells what is wrong by kind and by field.
+//!
+//! serde_json reports its failures as text alone; doors must tell an unknown field from a missing
+//! one and from a value out of range, so the values are walked here with an error of our own.
+
+use serde::de::DeserializeOwned;
+use serde::de::DeserializeSeed;
+use serde::de::Deserializer;
+use serde::de::EnumAccess;
+use serde::de::Error;
+use serde::de::Expected;
+use serde::de::IntoDeserializer;
+use serde::de::MapAccess;
+use serde::de::SeqAccess;
+use serde::de::Unexpected;
+use serde::de::VariantAccess;
+use serde::de::Visitor;
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+use std::fmt;
+
+/// What kind of wrong a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    UnknownField,
+    MissingField,
+    Type,
+    Value,
+}
+
+/// A value that does not fit its type: why, and which field.
+#[derive(Debug)]
+pub struct Misfit {
+    pub wrong: Wrong,
+    pub message: String,
+    /// From the outside in, to be joined by dots; inner parts stand first while it is built.
+    path: Vec<String>,
+}
+
+impl Misfit {
+    /// The field, as `entries.0.keys`; `None` when the whole body is meant.
+    pub fn param(&self) -> Option<String> {
+        let parts: Vec<_> = self.path.iter().rev().map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join("."))
+    }
+
+    fn new(wrong: Wrong, message: String) -> Self {
+        Self {
+            wrong,
+            message,
+            path: Vec::new(),
+        }
+    }
+
+    fn within(mut self, part: impl fmt::Display) -> Self {
+        self.path.push(part.to_string());
+        self
+    }
+}
+
+/// Reads a request type out of a parsed body.
+///
+/// # Errors
+/// The first thing that does not fit.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Misfit> {
+    T::deserialize(Node(value))
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+impl Error for Misfit {
+    fn custom<M: fmt::Display>(message: M) -> Self {
+        Self::new(Wrong::Value, message.to_string())
+    }
+
+    fn invalid_type(got: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(
+            Wrong::Type,
+            format!("This is {}, but takes {expected}.", name_of(&got)),
+        )
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(Wrong::Value, format!("This takes {expected}."))
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Self::new(
+            Wrong::Value,
+            format!("There are {length} of them, but it takes {expected}."),
+        )
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(
+            Wrong::Value,
+            format!("This takes one of {}.", expected.join(", ")),
+        )
+    }
+
+    fn unknown_field(field: &str, _: &'static [&'static str]) -> Self {
+        let known: String = field.chars().take(100).collect();
+        Self::new(
+            Wrong::UnknownField,
+            format!("There is no field `{known}` here."),
+        )
+        .within(known)
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(
+            Wrong::MissingField,
+            format!("The field `{field}` is missing."),
+        )
+        .within(field)
+    }
+}
+
+/// The kind of what came, without its content: answers do not echo bodies.
+fn name_of(got: &Unexpected<'_>) -> &'static str {
+    match got {
+        Unexpected::Bool(_) => "true or false",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
+        Unexpected::Float(_) => "a number",
+        Unexpected::Char(_) | Unexpected::Str(_) => "a text",
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "an object",
+        _ => "something else",
+    }
+}
+
+struct Node(Value);
+
+impl<'de> IntoDeserializer<'de, Misfit> for Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Node {
+    type Error = Misfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(it) => visitor.visit_bool(it),
+            Value::Number(it) => match (it.as_u64(), it.as_i64(), it.as_f64()) {
+                (Some(it), _, _) => visitor.visit_u64(it),
+                (_, Some(it), _) => visitor.visit_i64(it),
+                (_, _, it) => visitor.visit_f64(it.unwrap_or(f64::NAN)),
+            },
+            Value::String(it) => visitor.visit_string(it),
+            Value::Array(it) => visitor.visit_seq(Items {
+                rest: it.into_iter().enumerate(),
+            }),
+            Value::Object(it) => visitor.visit_map(Fields {
+                rest: it.into_iter(),
+                value: None,
+            }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        match self.0 {
+            Value::String(word) => visitor.visit_enum(Word(word)),
+            _ => Err(Misfit::new(
+                Wrong::Type,
+                "This takes a word out of a list.".into(),
+            )),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        match self.0 {
+            Value::Object(_) => self.deserialize_any(visitor),
+            // Derived code would take a list for the fields in order.
+            _ => Err(Misfit::new(Wrong::Type, "This takes an object.".into())),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        identifier ignored_any
+    }
+}
+
+/// A unit variant of an enumeration; our requests have no other.
+struct Word(String);
+
+impl<'de> EnumAccess<'de> for Word {
+    type Error = Misfit;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Misfit> {
+        let variant = seed.deserialize(self.0.clone().into_deserializer())?;
+        Ok((variant, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Word {
+    type Error = Misfit;
+
+    fn unit_variant(self) -> Result<(), Misfit> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Misfit> {
+        Err(Misfit::custom("This word takes a value beside it."))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Misfit> {
+        Err(Misfit::custom("This word takes values beside it."))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Misfit> {
+        Err(Misfit::custom("This word takes fields beside it."))
+    }
+}
+
+struct Items {
+    rest: std::iter::Enumerate<std::vec::IntoIter<Value>>,
+}
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = Misfit;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Misfit> {
+        match self.rest.next() {
+            None => Ok(None),
+            Some((at, value)) => seed
+                .deserialize(Node(value))
+                .map(Some)
+                .map_err(|it| it.within(at)),
+        }
+    }
+}
+
+struct Fields {
+    rest: serde_json::map::IntoIter,
+    value: Option<(String, Value)>,
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Misfit;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Misfit> {
+        let Some((key, value)) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.value = Some((key.clone(), value));
+        seed.deserialize(key.into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+        // serde asks for a value only after its key.
+        let (key, value) = self.value.take().unwrap_or_default();
+        seed.deserialize(Node(value)).map_err(|it| it.within(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wrong;
+    use super::from_value;
+    use serde::Deserialize;
+    use serde_json::Value;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "snake_case")]
+    enum Color {
+        Red,
+        DarkBlue,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        size: u8,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        name: String,
+        color: Option<Color>,
+        #[serde(default)]
+        parts: Vec<Inner>,
+        whatever: Option<Value>,
+    }
+
+    #[test]
+    fn what_fits_comes_through_whole() {
+        let whatever = json!({"a": [1, -2, 0.5, null, true, "x"]});
+
+        let outer: Outer = from_value(json!({
+            "name": "n", "color": "dark_blue", "parts": [{"size": 3}], "whatever": whatever,
+        }))
+        .unwrap();
+
+        assert_eq!(outer.name, "n");
+        assert_eq!(outer.color, Some(Color::DarkBlue));
+        assert_eq!(outer.parts[0].size, 3);
+        assert_eq!(outer.whatever, Some(whatever));
+    }
+
+    #[test]
+    fn null_is_absent() {
+        let outer: Outer = from_value(json!({"name": "n", "color": null})).unwrap();
+
+        assert_eq!(outer.color, None);
+    }
+
+    #[test]
+    fn every_misfit_tells_its_kind_and_its_field() {
+        let cases = [
+            (json!({}), Wrong::MissingField, Some("name")),
+            (
+                json!({"name": "n", "nmae": 1}),
+                Wrong::UnknownField,
+                Some("nmae"),
+            ),
+            (json!({"name": 5}), Wrong::Type, Some("name")),
+            (json!({"name": null}), Wrong::Type, Some("name")),
+            (
+                json!({"name": "n", "color": "green"}),
+                Wrong::Value,
+                Some("color"),
+            ),
+            (json!({"name": "n", "color": 3}), Wrong::Type, Some("color")),
+            (
+                json!({"name": "n", "parts": [{"size": 1}, {"size": 300}]}),
+                Wrong::Value,
+                Some("parts.1.size"),
+            ),
+            (
+                json!({"name": "n", "parts": [{"size": 1.5}]}),
+                Wrong::Type,
+                Some("parts.0.size"),
+            ),
+            (
+                json!({"name": "n", "parts": [{}]}),
+                Wrong::MissingField,
+                Some("parts.0.size"),
+            ),
+            (json!([]), Wrong::Type, None),
+            (json!(["n"]), Wrong::Type, None),
+            (json!("text"), Wrong::Type, None),
+        ];
+
+        for (body, wrong, param) in cases {
+            let misfit = from_value::<Outer>(body.clone()).unwrap_err();
+            assert_eq!(misfit.wrong, wrong, "{body}");
+            assert_eq!(misfit.param().as_deref(), param, "{body}");
+        }
+    }
+}

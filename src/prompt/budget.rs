@@ -1,0 +1,122 @@
+//! Fits a prompt into the window of the model.
+//!
+//! Example blocks go first, whole, then the oldest lines of the history, until the rest fits.
+//! **Invariant:** what the system says and the newest line are never left out; a prompt in which
+//! even these do not fit is refused, with the number of tokens that are too many.
+
+use crate::prompt::sections::Block;
+use crate::prompt::sections::Kind;
+
+/// What a model needs to tell one message from the next, in tokens.
+const MESSAGE_OVERHEAD: i64 = 4;
+
+/// What may not be left out is already too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the prompt is {over_by} tokens too long for the model, even without any history")]
+pub struct ContextOverflow {
+    /// So many tokens would have to go.
+    pub over_by: i64,
+}
+
+/// Marks as dropped what does not fit into `limit_tokens`, and returns the length of the rest.
+pub fn fit(blocks: &mut [Block], limit_tokens: i64) -> Result<i64, ContextOverflow> {
+    let mut total: i64 = blocks.iter().map(cost).sum();
+    for at in in_order_of_eviction(blocks) {
+        if total <= limit_tokens {
+            break;
+        }
+        blocks[at].dropped = true;
+        total -= cost(&blocks[at]);
+    }
+    if total > limit_tokens {
+        let over_by = total - limit_tokens;
+        return Err(ContextOverflow { over_by });
+    }
+    Ok(total)
+}
+
+/// Which blocks may go, the first to go first.
+fn in_order_of_eviction(blocks: &[Block]) -> Vec<usize> {
+    let of = |kind: Kind| {
+        let all = blocks.iter().enumerate();
+        all.filter(move |(_, it)| it.kind == kind).map(|(at, _)| at)
+    };
+    let mut lines: Vec<usize> = of(Kind::History).collect();
+    lines.pop(); // the newest stays
+    of(Kind::Example).chain(lines).collect()
+}
+
+/// What a block takes up. Neighbors may be sent as one message, so this never flatters.
+fn cost(block: &Block) -> i64 {
+    block.tokens + MESSAGE_OVERHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Block;
+    use super::ContextOverflow;
+    use super::Kind;
+    use super::fit;
+    use crate::llm::request::Role;
+
+    /// Each costs ten tokens.
+    fn blocks(kinds: &[Kind]) -> Vec<Block> {
+        let block = |kind: &Kind| Block {
+            kind: *kind,
+            label: String::new(),
+            role: Role::System,
+            name: None,
+            tokens: 6,
+            text: String::new(),
+            dropped: false,
+        };
+        kinds.iter().map(block).collect()
+    }
+
+    const WHOLE: [Kind; 7] = [
+        Kind::Main,
+        Kind::Example,
+        Kind::Example,
+        Kind::History,
+        Kind::History,
+        Kind::History,
+        Kind::PostHistory,
+    ];
+
+    fn dropped(limit_tokens: i64) -> Vec<usize> {
+        let mut blocks = blocks(&WHOLE);
+        let total = fit(&mut blocks, limit_tokens).expect("it fits");
+        let dropped: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].dropped).collect();
+        assert_eq!(total, 70 - 10 * i64::try_from(dropped.len()).expect("few"));
+        dropped
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        assert_eq!(dropped(70), [] as [usize; 0]);
+        assert_eq!(dropped(1_000), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn examples_go_before_history_and_the_oldest_line_before_the_next() {
+        assert_eq!(dropped(69), [1]);
+        assert_eq!(dropped(50), [1, 2]);
+        assert_eq!(dropped(49), [1, 2, 3]);
+        assert_eq!(dropped(30), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_newest_line_and_the_system_stay_or_the_prompt_is_refused() {
+        let refused = fit(&mut blocks(&WHOLE), 18);
+
+        assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));
+    }
+
+    #[test]
+    fn a_prompt_without_history_can_be_too_long_as_well() {
+        let refused = fit(&mut blocks(&[Kind::Main]), -5);
+
+        assert_eq!(refused, Err(ContextOverflow { over_by: 15 }));
+        assert_eq!(fit(&mut [], 0), Ok(0));
+    }
+}

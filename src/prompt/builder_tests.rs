@@ -1,0 +1,400 @@
+//! Whole prompts.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Context;
+use super::build;
+use crate::characters::card::Card;
+use crate::clock::Timestamp;
+use crate::conversations::message::Role;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::prompt::budget::ContextOverflow;
+use crate::prompt::context::GROUP_NUDGE;
+use crate::prompt::context::Limits;
+use crate::prompt::context::Line;
+use crate::prompt::context::MAIN_PROMPT;
+use crate::prompt::context::Member;
+use crate::prompt::context::Sampling;
+use crate::prompt::context::User;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Status;
+
+/// A word is a token.
+fn count(text: &str) -> i64 {
+    i64::try_from(text.split_whitespace().count()).expect("few words")
+}
+
+fn member(id: i64, name: &str, card: Option<Value>) -> Member {
+    Member {
+        id: MembershipId(id),
+        name: name.into(),
+        aliases: Vec::new(),
+        kind: if card.is_some() {
+            Kind::Character
+        } else {
+            Kind::Human
+        },
+        participation: Participation::Active,
+        status: Status::Active,
+        card: card.map(|it| Card::from_document(it).expect("a card")),
+        persona: None,
+    }
+}
+
+fn ada() -> Member {
+    member(
+        2,
+        "Ada",
+        Some(json!({
+            "name": "Ada",
+            "description": "{{char}} is a mathematician.\nShe knows {{user}}.",
+            "personality": "calm, exact",
+            "scenario": "A library in London.",
+            "mes_example": "<START>\n{{user}}: Why?\n{{char}}: Because.\n<start>\n{{char}}: Hm.",
+        })),
+    )
+}
+
+fn cid() -> Member {
+    let card = json!({
+        "name": "Cid", "description": "{{char}} builds engines.",
+        "system_prompt": "{{original}} Speak in short sentences.",
+        "post_history_instructions": "Stay {{char}}.",
+    });
+    member(3, "Cid", Some(card))
+}
+
+fn line(seq: i64, name: &str, role: Role, text: &str) -> Line {
+    Line {
+        seq,
+        message_id: MessageId(seq),
+        name: name.into(),
+        role,
+        text: text.into(),
+        tokens: count(text),
+    }
+}
+
+/// Bob alone with Ada.
+fn solo() -> Context {
+    Context {
+        space_name: "Library".into(),
+        speaker: MembershipId(2),
+        cast: vec![member(1, "Bob", None), ada()],
+        user: User {
+            name: "Bob".into(),
+            persona: "A clerk whom {{char}} trusts.".into(),
+        },
+        scenario_override: None,
+        main_prompt: MAIN_PROMPT.into(),
+        post_history: String::new(),
+        group_nudge: GROUP_NUDGE.into(),
+        history: vec![
+            line(1, "Ada", Role::Assistant, "Good day."),
+            line(2, "Bob", Role::User, "Who is {{char}}? <BOT>"),
+        ],
+        limits: Limits::default(),
+        sampling: Sampling::default(),
+        now: Timestamp(0),
+    }
+}
+
+/// Bob with Ada and Cid; Cid speaks.
+fn group() -> Context {
+    let mut context = solo();
+    context.cast.push(cid());
+    context.speaker = MembershipId(3);
+    context
+        .history
+        .push(line(3, "Ada", Role::Assistant, "I am. Cid?"));
+    context
+}
+
+/// The messages as a person would write them down.
+fn written(context: &Context) -> String {
+    let built = build(context, &count).expect("it fits");
+    let message = |it: &crate::llm::request::Message| {
+        let name = it
+            .name
+            .as_deref()
+            .map(|it| format!(" ({it})"))
+            .unwrap_or_default();
+        format!("--- {}{name}\n{}\n", it.role.as_str(), it.content)
+    };
+    built.messages.iter().map(message).collect()
+}
+
+#[test]
+fn a_prompt_for_two() {
+    insta::assert_snapshot!(written(&solo()), @r#"
+    --- system
+    You are Ada, in a conversation with Bob. Write the next message of Ada, and only of Ada.
+
+    About Bob: A clerk whom Ada trusts.
+
+    Ada is a mathematician.
+    She knows Bob.
+
+    Personality of Ada: calm, exact
+
+    Scenario: A library in London.
+
+    [Example messages]
+    Bob: Why?
+    Ada: Because.
+
+    [Example messages]
+    Ada: Hm.
+
+    [Start a new chat]
+    --- assistant (Ada)
+    Good day.
+    --- user (Bob)
+    Who is {{char}}? <BOT>
+    "#);
+}
+
+#[test]
+fn a_prompt_for_a_group() {
+    insta::assert_snapshot!(written(&group()), @r#"
+    --- system
+    You are Cid, in a conversation with Bob, Ada. Write the next message of Cid, and only of Cid. Speak in short sentences.
+
+    About Bob: A clerk whom Cid trusts.
+
+    Cid builds engines.
+
+    [Start a new group chat. Group members: Ada, Cid]
+    --- assistant (Ada)
+    Good day.
+    --- user (Bob)
+    Who is {{char}}? <BOT>
+    --- assistant (Ada)
+    I am. Cid?
+    --- system
+    [Write the next reply only as Cid.]
+
+    Stay Cid.
+    "#);
+}
+
+#[test]
+fn every_piece_is_listed_with_its_length() {
+    let built = build(&solo(), &count).expect("it fits");
+
+    let listed: Vec<String> = built
+        .blocks
+        .iter()
+        .map(|it| {
+            format!(
+                "{} {:?} {}",
+                serde_json::to_string(&it.kind).expect("a word"),
+                it.label,
+                it.tokens
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(listed.join("\n"), @r#"
+    "main" "Main prompt" 18
+    "persona" "Persona" 7
+    "description" "Description" 7
+    "personality" "Personality" 5
+    "scenario" "Scenario" 5
+    "example" "Example messages" 6
+    "example" "Example messages" 4
+    "new_chat" "New chat" 4
+    "history" "Ada" 3
+    "history" "Bob" 5
+    "#);
+    assert_eq!(built.limit_tokens, 8192 - 512);
+    let tokens: i64 = built.blocks.iter().map(|it| it.tokens + 4).sum();
+    assert_eq!(built.total_tokens, tokens);
+    assert_eq!(built.dropped_messages, 0);
+}
+
+#[test]
+fn examples_and_then_the_oldest_lines_make_room() {
+    let mut context = solo();
+    for seq in 3..40 {
+        context
+            .history
+            .push(line(seq, "Bob", Role::User, &"word ".repeat(20)));
+    }
+    context.limits = Limits {
+        context_tokens: 300,
+        response_tokens: 100,
+    };
+
+    let built = build(&context, &count).expect("it fits");
+
+    assert!(built.total_tokens <= 200);
+    let dropped: Vec<&str> = built
+        .blocks
+        .iter()
+        .filter(|it| it.dropped)
+        .map(|it| it.label.as_str())
+        .collect();
+    assert_eq!(
+        &dropped[..4],
+        ["Example messages", "Example messages", "Ada", "Bob"]
+    );
+    assert_eq!(built.dropped_messages, dropped.len() - 2);
+    let sent = built.messages.iter().filter(|it| it.name.is_some()).count();
+    assert_eq!(sent + built.dropped_messages, 39);
+    assert!(sent >= 3, "a line more would have fitted: {sent}");
+}
+
+#[test]
+fn a_prompt_that_cannot_fit_says_by_how_much() {
+    let mut context = solo();
+    context.cast[1] = member(
+        2,
+        "Ada",
+        Some(json!({"name": "Ada", "description": "w ".repeat(500)})),
+    );
+    context.limits = Limits {
+        context_tokens: 300,
+        response_tokens: 100,
+    };
+    let whole = {
+        let mut roomy = context.clone();
+        roomy.limits = Limits::default();
+        roomy.history.drain(..1);
+        build(&roomy, &count).expect("it fits").total_tokens
+    };
+
+    let refused = build(&context, &count).expect_err("too long");
+
+    assert_eq!(
+        refused,
+        ContextOverflow {
+            over_by: whole - 200
+        }
+    );
+}
+
+#[test]
+fn chat_text_goes_out_as_it_was_written() {
+    let built = build(&solo(), &count).expect("it fits");
+
+    let newest = built.messages.last().expect("a line");
+    assert_eq!(newest.content, "Who is {{char}}? <BOT>");
+}
+
+#[test]
+fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
+    let mut context = solo();
+    context.history.push(line(3, "Bob", Role::User, " \n"));
+    context.history.push(Line {
+        tokens: 0,
+        ..line(4, "Bob", Role::User, "one two three")
+    });
+
+    let built = build(&context, &count).expect("it fits");
+
+    let newest = built.blocks.last().expect("a line");
+    assert_eq!((newest.tokens, newest.text.as_str()), (4, "one two three"));
+    assert!(
+        built
+            .messages
+            .iter()
+            .all(|it| !it.content.trim().is_empty())
+    );
+}
+
+#[test]
+fn the_scenario_of_the_space_takes_the_place_of_the_cards() {
+    let mut context = solo();
+    context.scenario_override = Some("The moon, where {{user}} lives.".into());
+
+    let prompt = written(&context);
+
+    assert!(
+        prompt.contains("Scenario: The moon, where Bob lives."),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("London"));
+    context.scenario_override = Some("  ".into());
+    assert!(written(&context).contains("London"));
+}
+
+#[test]
+fn a_removed_character_makes_no_group_and_a_muted_one_does() {
+    let mut context = group();
+    context.cast[1].participation = Participation::Muted;
+    assert!(written(&context).contains("[Write the next reply only as Cid.]"));
+    assert!(written(&context).contains("Group members: Ada, Cid"));
+
+    context.cast[1].status = Status::Removed;
+    let prompt = written(&context);
+
+    assert!(!prompt.contains("[Write the next reply"), "{prompt}");
+    assert!(prompt.contains("[Start a new chat]"));
+    assert!(prompt.contains("conversation with Bob."));
+}
+
+#[test]
+fn a_blank_nudge_is_not_sent() {
+    let mut context = group();
+    context.group_nudge = " ".into();
+
+    assert!(!written(&context).contains("only as Cid"));
+}
+
+#[test]
+fn a_nickname_is_what_the_character_is_called() {
+    let mut context = solo();
+    let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
+        "name": "Augusta Ada King", "nickname": "Ada", "description": "{{char}} counts.",
+    }});
+    context.cast[1] = member(2, "Augusta Ada King", Some(card));
+
+    let built = build(&context, &count).expect("it fits");
+
+    assert!(built.messages[0].content.contains("Ada counts."));
+    assert_eq!(built.speaker, "Augusta Ada King");
+}
+
+#[test]
+fn a_member_without_a_card_gets_the_prompt_of_the_space_alone() {
+    let mut context = solo();
+    context.speaker = MembershipId(1);
+
+    let built = build(&context, &count).expect("it fits");
+
+    let kinds: Vec<&str> = built.blocks.iter().map(|it| it.label.as_str()).collect();
+    assert_eq!(kinds, ["Main prompt", "Persona", "New chat", "Ada", "Bob"]);
+}
+
+#[test]
+fn the_request_carries_the_settings_and_the_speaker() {
+    let mut context = solo();
+    context.sampling = Sampling {
+        temperature: Some(0.7),
+        top_p: Some(0.9),
+        max_tokens: Some(300),
+        stop: vec!["\n{{user}}:".into(), "{{noop}}".into()],
+    };
+
+    let request = build(&context, &count)
+        .expect("it fits")
+        .into_request("demo", 7);
+
+    assert_eq!(request.stop, ["\nBob:"]);
+    assert_eq!(
+        (request.temperature, request.top_p, request.max_tokens),
+        (Some(0.7), Some(0.9), Some(300))
+    );
+    assert_eq!(
+        (
+            request.model.as_str(),
+            request.speaker.as_str(),
+            request.seed
+        ),
+        ("demo", "Ada", 7)
+    );
+    assert_eq!(request.messages.len(), 3);
+}

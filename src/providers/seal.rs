@@ -1,0 +1,234 @@
+//! Keys at rest: sealed with the server's secret, each for its own place.
+//!
+//! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
+//! database gives nobody another's key.
+
+use crate::llm::secret::Secret;
+use anyhow::Context;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::Key;
+use chacha20poly1305::XChaCha20Poly1305;
+use chacha20poly1305::XNonce;
+use chacha20poly1305::aead::Aead;
+use chacha20poly1305::aead::KeyInit;
+use chacha20poly1305::aead::Payload;
+use rand::TryRng;
+use rand::rngs::SysRng;
+use sha2::Digest;
+use sha2::Sha256;
+use std::fs;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The form of what is stored; another form would be another word.
+const FORM: &str = "v1:";
+
+/// The secret serves this purpose through this label, and no other purpose through it.
+const PURPOSE: &[u8] = b"troupe: keys of providers at rest";
+
+const NONCE_BYTES: usize = 24;
+
+/// Where a secret is kept when the environment names none.
+const SECRET_FILE: &str = "secret.key";
+
+/// Something sealed that does not open.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SealError {
+    #[error("it was sealed in a form that this version does not know")]
+    UnknownForm,
+    #[error("it was sealed with another TROUPE_SECRET_KEY, or for another row")]
+    OtherSecret,
+}
+
+/// Seals and opens. Cloning gives another handle on the same secret.
+#[derive(Clone)]
+pub struct Sealer {
+    cipher: Arc<XChaCha20Poly1305>,
+}
+
+impl Sealer {
+    /// With the server's secret.
+    pub fn new(secret: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(PURPOSE);
+        hash.update([0]);
+        hash.update(secret.as_bytes());
+        let key: [u8; 32] = hash.finalize().into();
+        Self {
+            cipher: Arc::new(XChaCha20Poly1305::new(&Key::from(key))),
+        }
+    }
+
+    /// With the secret in the data directory, which is made when there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read or made.
+    pub fn from_data_dir(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(SECRET_FILE);
+        let secret = match fs::read_to_string(&path) {
+            Ok(secret) => secret,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                make_secret(&path).with_context(|| format!("{} cannot be made", path.display()))?
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+            }
+        };
+        let secret = secret.trim();
+        anyhow::ensure!(
+            secret.len() >= 16,
+            "{} is damaged: restore it from a backup, or remove it and enter the keys of the providers anew",
+            path.display()
+        );
+        Ok(Self::new(secret))
+    }
+
+    /// Seals a key for `place`, such as `llm_providers/7/api_key`.
+    ///
+    /// # Panics
+    /// When the system has no random bytes to give.
+    pub fn seal(&self, secret: &Secret, place: &str) -> String {
+        let mut nonce = [0u8; NONCE_BYTES];
+        fill(&mut nonce);
+        let sealed = self
+            .cipher
+            .encrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: secret.expose().as_bytes(),
+                    aad: place.as_bytes(),
+                },
+            )
+            .expect("only a text of 256 GiB is too long to seal");
+        format!(
+            "{FORM}{}",
+            STANDARD.encode([nonce.as_slice(), &sealed].concat())
+        )
+    }
+
+    /// Opens what was sealed for `place`.
+    ///
+    /// # Errors
+    /// When it was sealed otherwise.
+    pub fn open(&self, sealed: &str, place: &str) -> Result<Secret, SealError> {
+        let text = sealed.strip_prefix(FORM).ok_or(SealError::UnknownForm)?;
+        let bytes = STANDARD.decode(text).map_err(|_| SealError::UnknownForm)?;
+        let (nonce, sealed) = bytes
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(SealError::UnknownForm)?;
+        let payload = Payload {
+            msg: sealed,
+            aad: place.as_bytes(),
+        };
+        let open = self
+            .cipher
+            .decrypt(&XNonce::from(*nonce), payload)
+            .map_err(|_| SealError::OtherSecret)?;
+        let open = String::from_utf8(open).map_err(|_| SealError::OtherSecret)?;
+        Ok(Secret::new(&open))
+    }
+}
+
+fn make_secret(path: &Path) -> std::io::Result<String> {
+    let mut bytes = [0u8; 32];
+    fill(&mut bytes);
+    let secret = STANDARD.encode(bytes);
+    let mut options = OpenOptions::new();
+    // Never over one that is there: what it sealed would be lost.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()?;
+    Ok(secret)
+}
+
+fn fill(bytes: &mut [u8]) {
+    SysRng
+        .try_fill_bytes(bytes)
+        .expect("every system we run on has a source of random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SECRET_FILE;
+    use super::SealError;
+    use super::Sealer;
+    use crate::llm::secret::Secret;
+    use std::fs;
+
+    #[test]
+    fn what_is_sealed_opens_in_its_place() {
+        let sealer = Sealer::new("a secret of some length");
+
+        let sealed = sealer.seal(&Secret::new("sk-planted"), "llm_providers/7");
+
+        assert!(sealed.starts_with("v1:") && !sealed.contains("planted"));
+        let opened = sealer.open(&sealed, "llm_providers/7").unwrap();
+        assert_eq!(opened.expose(), "sk-planted");
+    }
+
+    #[test]
+    fn it_opens_nowhere_else_and_with_no_other_secret() {
+        let sealer = Sealer::new("a secret of some length");
+        let sealed = sealer.seal(&Secret::new("sk-planted"), "llm_providers/7");
+
+        let other = Sealer::new("a secret of some lengths");
+
+        assert_eq!(
+            sealer.open(&sealed, "llm_providers/8"),
+            Err(SealError::OtherSecret)
+        );
+        assert_eq!(
+            other.open(&sealed, "llm_providers/7"),
+            Err(SealError::OtherSecret)
+        );
+        for broken in ["", "sk-planted", "v2:AAAA", "v1:AAAA", "v1:%"] {
+            assert_eq!(
+                sealer.open(broken, "llm_providers/7"),
+                Err(SealError::UnknownForm)
+            );
+        }
+    }
+
+    #[test]
+    fn one_key_is_never_sealed_the_same_twice() {
+        let sealer = Sealer::new("a secret of some length");
+        let key = Secret::new("sk-planted");
+
+        assert_ne!(sealer.seal(&key, "x"), sealer.seal(&key, "x"));
+    }
+
+    #[test]
+    fn the_secret_is_made_once_and_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let sealed = Sealer::from_data_dir(dir.path())
+            .unwrap()
+            .seal(&Secret::new("sk-planted"), "x");
+
+        let again = Sealer::from_data_dir(dir.path()).unwrap();
+
+        assert_eq!(again.open(&sealed, "x").unwrap().expose(), "sk-planted");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(dir.path().join(SECRET_FILE))
+                .unwrap()
+                .permissions();
+            assert_eq!(mode.mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn an_emptied_secret_is_no_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(SECRET_FILE), "\n").unwrap();
+
+        assert!(Sealer::from_data_dir(dir.path()).is_err());
+    }
+}

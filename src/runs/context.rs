@@ -1,0 +1,99 @@
+//! What the engine room shares: built once, cloned freely.
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::conversations::markdown::Markdown;
+use crate::db::connect::Db;
+use crate::generation::watches::Watches;
+use crate::providers::models::Models;
+use crate::realtime::hub::Hub;
+use crate::runs::bell::Bell;
+use crate::runs::lease::Leases;
+use crate::runs::live::Live;
+use crate::shutdown::Shutdown;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Cloning gives another handle on the same parts.
+#[derive(Clone)]
+pub struct Context {
+    pub db: Db,
+    pub hub: Hub,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+    pub markdown: Arc<Markdown>,
+    pub models: Models,
+    pub bell: Bell,
+    pub live: Live,
+    pub leases: Leases,
+    /// This process, among all that ever ran on this database.
+    pub node: Arc<str>,
+    pub settings: Settings,
+    /// Steps of one conversation announce in the order in which they commit. Conversations that
+    /// share a lock only wait for each other.
+    pub(super) steps: Arc<[Mutex<()>]>,
+}
+
+/// How the engine room is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// 0: this node only serves.
+    pub workers: usize,
+    pub max_running: usize,
+    pub heartbeat: Duration,
+    pub stale_after: Duration,
+    pub reaper_interval: Duration,
+    pub stream_slice: Duration,
+    pub watches: Watches,
+}
+
+impl Settings {
+    /// From what the environment says.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            workers: config.workers,
+            max_running: config.max_running_runs,
+            heartbeat: config.run_heartbeat,
+            stale_after: config.run_stale_after,
+            reaper_interval: config.reaper_interval,
+            stream_slice: config.stream_slice,
+            watches: Watches {
+                first_chunk: config.llm_first_chunk_timeout,
+                idle: config.llm_idle_timeout,
+                total: config.run_timeout,
+                ..Watches::default()
+            },
+        }
+    }
+}
+
+/// More conversations than a node decides about at once.
+const N_STEP_LOCKS: usize = 256;
+
+impl Context {
+    /// Puts the parts together.
+    pub fn new(
+        db: Db,
+        hub: Hub,
+        clock: Clock,
+        shutdown: Shutdown,
+        models: Models,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            live: Live::new(hub.clone()),
+            db,
+            hub,
+            clock,
+            shutdown,
+            markdown: Arc::new(Markdown::new()),
+            models,
+            bell: Bell::default(),
+            leases: Leases::default(),
+            node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
+            settings,
+            steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! The verbs of the product: what doors call. Each is one step through the gate, or a few.
+
+use crate::characters::card::Card;
+use crate::characters::character;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::llm::tokens;
+use crate::prompt::greeting;
+use crate::runs::command::Command;
+use crate::runs::command::Greeting;
+use crate::runs::command::Post;
+use crate::runs::command::Refusal;
+use crate::runs::context::Context;
+use crate::runs::error::EngineError;
+use crate::runs::lease;
+use crate::runs::reaper;
+use crate::runs::run;
+use crate::runs::scheduler;
+use crate::runs::scheduler::Done;
+use crate::runs::worker;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ColumnTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use serde_json::json;
+use std::time::Duration;
+
+/// The engine room behind its doors. Cloning gives another handle on the same one.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) context: Context,
+}
+
+/// A conversation to be made.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    pub title: Option<String>,
+    pub kind: conversation::Kind,
+    pub parent: Option<ConversationId>,
+}
+
+/// What came of a post.
+#[derive(Debug)]
+pub struct Posted {
+    pub message: message::View,
+    /// The run that will answer, if one is planned.
+    pub run: Option<run::View>,
+    /// The same post had come before: this is its first answer again.
+    pub repeated: bool,
+}
+
+impl Engine {
+    /// Over its parts; nothing runs until [`Engine::start`].
+    pub fn new(context: Context) -> Self {
+        Self { context }
+    }
+
+    /// The parts, for those who read beside the verbs.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Heals what the last process left, then works, beats and reaps until the node closes.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn start(&self) -> Result<(), DbErr> {
+        let context = &self.context;
+        let healed = reaper::sweep_at_start(context).await?;
+        if healed != reaper::Report::default() {
+            tracing::info!(?healed, "healed what the last process left: {healed:?}");
+        }
+        context.shutdown.spawn(lease::keep_beating(context.clone()));
+        context
+            .shutdown
+            .spawn(reaper::keep_reaping(context.clone()));
+        if context.settings.workers > 0 {
+            context
+                .shutdown
+                .spawn(worker::keep_working(context.clone()));
+        }
+        Ok(())
+    }
+
+    /// Takes no new run, lets running ones finish for `grace`, and hands the rest back.
+    pub async fn drain(&self, grace: Duration) {
+        let shutdown = &self.context.shutdown;
+        shutdown.draining.cancel();
+        self.context.bell.ring();
+        let finished = async {
+            while self.context.leases.count() > 0 {
+                // Each run rings when it is done; the dispatcher has left the bell to us.
+                self.context.bell.heard().await;
+            }
+        };
+        if tokio::time::timeout(grace, finished).await.is_err() {
+            tracing::info!(
+                runs = self.context.leases.count(),
+                "handing back what still runs"
+            );
+        }
+        shutdown.stopping.cancel();
+    }
+
+    /// A human says something, and whoever is next will answer.
+    ///
+    /// # Errors
+    /// The refusals of a post: locked, copilot, archived, reused `client_id`, unknown mention.
+    pub async fn post_message(
+        &self,
+        conversation: ConversationId,
+        author: MembershipId,
+        content: String,
+        client_id: Option<String>,
+        mentions: Vec<MembershipId>,
+    ) -> Result<Posted, EngineError> {
+        let token_count = self.count_tokens(content.clone()).await?;
+        let post = Post {
+            author,
+            content,
+            client_id,
+            mentions,
+            token_count,
+        };
+        let done = self.step(conversation, Command::Posted(post)).await?;
+        let planned = done.situation.queued.as_ref().filter(|_| !done.repeated);
+        let row = done.message.as_ref().ok_or(Refusal::NotFound)?;
+        let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));
+        Ok(Posted {
+            message: self.view(&done, row),
+            run: run.map(run::Model::view),
+            repeated: done.repeated,
+        })
+    }
+
+    /// Makes `speaker` speak, or wakes somebody. `by` is who asked, as people read it.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSpeaker`] when nobody can.
+    pub async fn force_talk(
+        &self,
+        conversation: ConversationId,
+        speaker: Option<MembershipId>,
+        by: String,
+    ) -> Result<run::View, EngineError> {
+        let done = self
+            .step(conversation, Command::ForceTalk { speaker, by })
+            .await?;
+        done.situation
+            .queued
+            .map(|it| it.view())
+            .ok_or(Refusal::NoSpeaker.into())
+    }
+
+    /// Stops what runs and what waits; the round rests.
+    ///
+    /// # Errors
+    /// When the conversation is gone.
+    pub async fn stop(&self, id: ConversationId, keep_partial: bool) -> Result<(), EngineError> {
+        self.step(id, Command::Stop { keep_partial })
+            .await
+            .map(|_| ())
+    }
+
+    /// Lets the running run finish, and nothing follow.
+    ///
+    /// # Errors
+    /// [`Refusal::NoRound`].
+    pub async fn pause(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.step(id, Command::Pause).await.map(|_| ())
+    }
+
+    /// A paused round goes on.
+    ///
+    /// # Errors
+    /// [`Refusal::NothingPaused`].
+    pub async fn resume(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.step(id, Command::Resume).await.map(|_| ())
+    }
+
+    /// Passes over whose turn it is.
+    ///
+    /// # Errors
+    /// [`Refusal::NoRound`].
+    pub async fn skip(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.step(id, Command::Skip).await.map(|_| ())
+    }
+
+    /// Tries again what failed or was stopped.
+    ///
+    /// # Errors
+    /// [`Refusal::NothingToRetry`].
+    pub async fn retry(&self, id: ConversationId) -> Result<run::View, EngineError> {
+        let done = self.step(id, Command::Retry).await?;
+        let planned = done.situation.running.or(done.situation.queued);
+        planned
+            .map(|it| it.view())
+            .ok_or(Refusal::NothingToRetry.into())
+    }
+
+    /// Stops one run.
+    ///
+    /// # Errors
+    /// [`Refusal::AlreadyFinished`].
+    pub async fn cancel(&self, id: ConversationId, run: RunId) -> Result<run::View, EngineError> {
+        self.step(id, Command::Cancel { run }).await?;
+        let found = run::Entity::find_by_id(run)
+            .one(self.context.db.reader())
+            .await?;
+        found.map(|it| it.view()).ok_or(Refusal::NotFound.into())
+    }
+
+    /// Replaces the text of the tail.
+    ///
+    /// # Errors
+    /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`].
+    pub async fn edit(
+        &self,
+        conversation: ConversationId,
+        message: MessageId,
+        content: String,
+    ) -> Result<message::View, EngineError> {
+        let token_count = self.count_tokens(content.clone()).await?;
+        let command = Command::Edited {
+            message,
+            content,
+            token_count,
+        };
+        self.step_about(conversation, command).await
+    }
+
+    /// Shows, dims or deletes a message.
+    ///
+    /// # Errors
+    /// [`Refusal::ForkPoint`] when a branch hangs on it.
+    pub async fn set_visibility(
+        &self,
+        conversation: ConversationId,
+        message: MessageId,
+        visibility: message::Visibility,
+    ) -> Result<message::View, EngineError> {
+        let command = Command::VisibilityChanged {
+            message,
+            visibility,
+        };
+        self.step_about(conversation, command).await
+    }
+
+    /// Makes a conversation; the characters of the space greet in it, unless it is a thread.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn create_conversation(
+        &self,
+        space: SpaceId,
+        new: NewConversation,
+    ) -> Result<conversation::Model, EngineError> {
+        let row = conversation::Model {
+            id: ConversationId(0), // given by the database
+            space_id: space,
+            kind: new.kind,
+            title: new.title.unwrap_or_default(),
+            parent_conversation_id: new.parent,
+            forked_from_message_id: None,
+            rev: 0,
+            last_seq: 0,
+            settings: json!({}),
+            variables: json!({}),
+            created_at: self.context.clock.now(),
+            archived_at: None,
+        };
+        let row: conversation::Model = self
+            .context
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    let mut row = row.into_active_model();
+                    row.id = NotSet;
+                    conversation::Entity::insert(row)
+                        .exec_with_returning(tx)
+                        .await
+                })
+            })
+            .await?;
+        if row.kind == conversation::Kind::Root {
+            return Ok(self.greet_in(row.id, space).await?.situation.conversation);
+        }
+        Ok(row)
+    }
+
+    /// A character took a seat: it greets in the space's root conversation while that is untouched.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn greet(&self, seat: MembershipId) -> Result<(), EngineError> {
+        let db = self.context.db.reader();
+        let seat = membership::Entity::find_by_id(seat).one(db).await?;
+        let Some(seat) = seat else {
+            return Err(Refusal::NotFound.into());
+        };
+        match root_of(db, seat.space_id).await? {
+            Some(root) => self.greet_in(root, seat.space_id).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// A seat was muted, removed or brought back.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn member_changed(
+        &self,
+        space: SpaceId,
+        seat: MembershipId,
+    ) -> Result<(), EngineError> {
+        self.step_everywhere(space, Command::MemberChanged { seat })
+            .await
+    }
+
+    /// The rules of a space changed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn settings_changed(&self, space: SpaceId) -> Result<(), EngineError> {
+        self.step_everywhere(space, Command::SettingsChanged).await
+    }
+
+    /// A space is archived, or about to be deleted: nothing goes on in it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn space_closed(&self, space: SpaceId) -> Result<(), EngineError> {
+        self.step_everywhere(space, Command::Closed).await
+    }
+
+    /// A conversation is about to be deleted: nothing goes on in it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn conversation_closed(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.step(id, Command::Closed).await.map(|_| ())
+    }
+
+    /// Sweeps now, and tells what was healed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn reap(&self) -> Result<reaper::Report, EngineError> {
+        Ok(reaper::sweep(&self.context).await?)
+    }
+
+    async fn step(&self, id: ConversationId, command: Command) -> Result<Done, EngineError> {
+        scheduler::step(&self.context, id, command).await
+    }
+
+    /// A step about a message, answered with that message as it is now.
+    async fn step_about(
+        &self,
+        id: ConversationId,
+        command: Command,
+    ) -> Result<message::View, EngineError> {
+        let done = self.step(id, command).await?;
+        let row = done.message.as_ref().or(done.situation.subject.as_ref());
+        Ok(self.view(&done, row.ok_or(Refusal::NotFound)?))
+    }
+
+    /// The same command in every conversation of a space where something waits or runs.
+    async fn step_everywhere(&self, space: SpaceId, command: Command) -> Result<(), EngineError> {
+        let conversations: Vec<ConversationId> = conversation::Entity::find()
+            .filter(conversation::Column::SpaceId.eq(space))
+            .select_only()
+            .column(conversation::Column::Id)
+            .into_tuple()
+            .all(self.context.db.reader())
+            .await?;
+        for id in conversations {
+            match self.step(id, command.clone()).await {
+                // Ended or deleted in between: just as well.
+                Ok(_) | Err(EngineError::Lost | EngineError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn greet_in(&self, id: ConversationId, space: SpaceId) -> Result<Done, EngineError> {
+        let greetings = self.greetings(space).await?;
+        self.step(id, Command::Greet(greetings)).await
+    }
+
+    /// What each character of a space says when it enters, in the order of the roster.
+    async fn greetings(&self, id: SpaceId) -> Result<Vec<Greeting>, EngineError> {
+        let db = self.context.db.reader();
+        let space = space::Entity::find_by_id(id)
+            .one(db)
+            .await?
+            .ok_or(Refusal::NotFound)?;
+        let seats = membership::in_space(db, id).await?;
+        let host = seats
+            .iter()
+            .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
+        let host = host
+            .map_or("you", |it| it.cached_display_name.as_str())
+            .to_owned();
+        let seated: Vec<_> = seats
+            .iter()
+            .filter(|it| it.status == membership::Status::Active)
+            .filter_map(|it| Some((it, it.character_id?)))
+            .collect();
+        let names: Vec<_> = seated
+            .iter()
+            .map(|(it, _)| it.cached_display_name.as_str())
+            .collect();
+        let group = names.join(", ");
+        let cards = character::Entity::find()
+            .filter(character::Column::Id.is_in(seated.iter().map(|(_, card)| *card)))
+            .all(db)
+            .await?;
+        let mut greetings = Vec::new();
+        for (seat, card) in &seated {
+            let Some(row) = cards.iter().find(|it| it.id == *card) else {
+                continue;
+            };
+            let Ok(card) = Card::from_document(row.card.clone()) else {
+                continue;
+            };
+            let company = greeting::Company {
+                character: &seat.cached_display_name,
+                user: &host,
+                group: (seated.len() > 1).then_some(group.as_str()),
+            };
+            let texts = greeting::greetings(&card, &company, self.context.clock.now());
+            if let Some(first) = texts.first() {
+                let token_count = self.count_tokens(first.clone()).await?;
+                greetings.push(Greeting {
+                    seat: seat.id,
+                    texts,
+                    token_count,
+                });
+            }
+        }
+        Ok(greetings)
+    }
+
+    /// Counting is CPU work, and the first count loads the tables: not on an HTTP worker.
+    async fn count_tokens(&self, text: String) -> Result<i64, EngineError> {
+        let counting = self
+            .context
+            .shutdown
+            .main()
+            .spawn_blocking(move || tokens::count(&text));
+        counting
+            .await
+            .map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()).into())
+    }
+
+    fn view(&self, done: &Done, row: &message::Model) -> message::View {
+        let author = done.situation.member(row.space_membership_id);
+        let name = author.map_or("", |it| it.cached_display_name.as_str());
+        row.view(
+            name,
+            done.situation.subject_n_swipes,
+            &self.context.markdown,
+        )
+    }
+}
+
+/// The first root conversation of a space.
+pub async fn root_of(
+    db: &impl sea_orm::ConnectionTrait,
+    space: SpaceId,
+) -> Result<Option<ConversationId>, DbErr> {
+    let root = conversation::Entity::find()
+        .filter(conversation::Column::SpaceId.eq(space))
+        .filter(conversation::Column::Kind.eq(conversation::Kind::Root))
+        .order_by_asc(conversation::Column::Id)
+        .one(db)
+        .await?;
+    Ok(root.map(|it| it.id))
+}

@@ -1,0 +1,143 @@
+//! What listeners of a conversation hear about its runs, and about the messages they become.
+
+use crate::conversations::message;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::realtime::event::Event;
+use crate::runs::run;
+use crate::runs::situation::State;
+use crate::runs::views::RoundView;
+use serde::Serialize;
+
+/// A run begins to write.
+#[derive(Debug, Serialize)]
+pub struct TypingStart {
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+    pub membership_id: MembershipId,
+    pub kind: run::Kind,
+    pub target_message_id: Option<MessageId>,
+}
+
+/// A piece of a running run's text.
+#[derive(Debug, Serialize)]
+pub struct StreamChunk<'a> {
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+    /// UTF-16 units of the text before this piece, as a browser counts.
+    pub offset: usize,
+    pub delta: &'a str,
+}
+
+/// The text begins anew.
+#[derive(Debug, Serialize)]
+pub struct StreamReset {
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+}
+
+/// No more text comes.
+#[derive(Debug, Serialize)]
+pub struct StreamComplete {
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+    pub status: run::Status,
+}
+
+/// The last event of a run that had a `typing_start`.
+#[derive(Debug, Serialize)]
+pub struct TypingStop {
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+    pub membership_id: MembershipId,
+}
+
+/// A message came, or changed.
+#[derive(Debug, Serialize)]
+pub struct MessageEvent {
+    #[serde(skip)]
+    pub is_new: bool,
+    pub conversation_id: ConversationId,
+    pub rev: i64,
+    pub message: message::View,
+}
+
+/// A message was deleted for everyone: only its place is told, not its text.
+#[derive(Debug, Serialize)]
+pub struct MessageHidden {
+    pub conversation_id: ConversationId,
+    pub rev: i64,
+    pub message: message::Gone,
+}
+
+/// A run was queued, or came to an end that no message tells of.
+#[derive(Debug, Serialize)]
+pub struct RunEvent {
+    pub conversation_id: ConversationId,
+    pub rev: i64,
+    pub run: run::View,
+    /// Of a failed run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<run::Error>,
+}
+
+/// Who speaks, who is next, and what the conversation waits for.
+#[derive(Debug, Serialize)]
+pub struct QueueUpdated {
+    pub conversation_id: ConversationId,
+    pub rev: i64,
+    pub state: State,
+    pub round: Option<RoundView>,
+    pub queued_run: Option<run::View>,
+    pub running_run: Option<run::View>,
+}
+
+/// For the rail: a conversation of the space has a new message.
+#[derive(Debug, Serialize)]
+pub struct Activity {
+    pub conversation_id: ConversationId,
+    pub seq: i64,
+}
+
+macro_rules! named {
+    ($($event:ty => $name:literal;)*) => {$(
+        impl Event for $event {
+            fn name(&self) -> &'static str {
+                $name
+            }
+        }
+    )*};
+}
+
+named! {
+    TypingStart => "typing_start";
+    StreamChunk<'_> => "stream_chunk";
+    StreamReset => "stream_reset";
+    StreamComplete => "stream_complete";
+    TypingStop => "typing_stop";
+    QueueUpdated => "queue_updated";
+    Activity => "activity";
+    MessageHidden => "message_hidden";
+}
+
+impl Event for MessageEvent {
+    fn name(&self) -> &'static str {
+        match self.is_new {
+            true => "message_created",
+            false => "message_updated",
+        }
+    }
+}
+
+impl Event for RunEvent {
+    fn name(&self) -> &'static str {
+        match self.run.status {
+            run::Status::Failed => "run_failed",
+            run::Status::Canceled => "run_canceled",
+            run::Status::Skipped => "run_skipped",
+            _ => "run_queued",
+        }
+    }
+}

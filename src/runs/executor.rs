@@ -1,0 +1,207 @@
+//! RunExecutor: one claimed run, from the prompt to the commit.
+//!
+//! **Invariant:** no transaction is open while the model speaks. The commit is fenced by the
+//! lease: if the run was canceled, reaped or claimed anew meanwhile, the text is dropped.
+
+use crate::generation::generator;
+use crate::generation::outcome::Failure;
+use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::Outcome;
+use crate::generation::trim::Trim;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::provider::Provider;
+use crate::llm::tokens;
+use crate::prompt::context::Member;
+use crate::runs::command::Command;
+use crate::runs::command::End;
+use crate::runs::command::Refusal;
+use crate::runs::command::Written;
+use crate::runs::context::Context;
+use crate::runs::error::EngineError;
+use crate::runs::lease::Lease;
+use crate::runs::lease::Why;
+use crate::runs::preparation;
+use crate::runs::preparation::Prepared;
+use crate::runs::run;
+use crate::runs::scheduler;
+use crate::runs::sink;
+use futures::FutureExt;
+use serde_json::json;
+use std::panic::AssertUnwindSafe;
+
+/// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
+pub async fn execute(context: Context, run: run::Model, lease: Lease) {
+    let turn = AssertUnwindSafe(take_turn(&context, &run, &lease)).catch_unwind();
+    let end = turn.await.unwrap_or_else(|_| {
+        let message = "Something went wrong on the server. It has been logged.";
+        Some(failed(FailureCode::Internal, message, true, None, None))
+    });
+    // From here on a heartbeat that finds no run of ours means that this very commit ended it.
+    commit(&context, &run, &lease, end).await;
+    context.leases.release(run.id);
+    context.bell.ring(); // a place among the running ones is free
+}
+
+/// Lets the speaker speak. `None`: the run is not ours any more, or to be handed back.
+async fn take_turn(context: &Context, run: &run::Model, lease: &Lease) -> Option<End> {
+    let prepared = match preparation::prepare(context, run).await {
+        Ok(prepared) => prepared,
+        Err(failure) => return Some(failed_by(failure, None, None)),
+    };
+    let Prepared {
+        provider,
+        request,
+        speaker,
+        others,
+        record,
+    } = prepared;
+    let trim = trim(&speaker, &others);
+    let outcome = stream(context, run, lease, provider.as_ref(), &request, trim).await;
+    end_of(outcome, lease, record)
+}
+
+async fn stream(
+    context: &Context,
+    run: &run::Model,
+    lease: &Lease,
+    provider: &dyn Provider,
+    request: &crate::llm::request::Request,
+    trim: Trim,
+) -> Outcome {
+    let slice = context.settings.stream_slice;
+    let (mut slices, flusher) =
+        sink::slices(context.live.clone(), run.conversation_id, run.id, slice);
+    let watches = &context.settings.watches;
+    let generate = generator::generate(provider, request, trim, watches, &mut slices, &lease.token);
+    let outcome = tokio::select! {
+        outcome = generate => outcome,
+        () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
+    };
+    flusher.flush();
+    outcome
+}
+
+fn trim(speaker: &Member, others: &[Member]) -> Trim {
+    let names = |it: &Member| std::iter::once(it.name.clone()).chain(it.aliases.clone());
+    let own: Vec<String> = names(speaker).collect();
+    let others: Vec<String> = others.iter().flat_map(names).collect();
+    Trim::new(&own, &others)
+}
+
+fn end_of(outcome: Outcome, lease: &Lease, record: run::PromptRecord) -> Option<End> {
+    match outcome {
+        Outcome::Succeeded {
+            text,
+            usage,
+            reason,
+            truncated,
+        } => {
+            let mut metadata = json!({});
+            if truncated {
+                metadata["truncated"] = json!(true);
+            }
+            if reason != FinishReason::Stop {
+                metadata["finish_reason"] = json!(reason.as_str());
+            }
+            Some(End::Succeeded(written(text, usage, metadata, record)))
+        }
+        Outcome::Failed { failure, usage, .. } => Some(failed_by(failure, usage, Some(record))),
+        Outcome::Canceled { text, usage } => match lease.why() {
+            Why::Lost | Why::Closing => None,
+            Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled { partial: None }),
+            Why::KeepPartial => {
+                let metadata = json!({ "stopped": true });
+                let partial = Some(written(text, usage, metadata, record));
+                Some(End::Canceled { partial })
+            }
+        },
+    }
+}
+
+fn written(
+    content: String,
+    usage: Option<Usage>,
+    metadata: serde_json::Value,
+    record: run::PromptRecord,
+) -> Written {
+    Written {
+        token_count: tokens::count(&content),
+        content,
+        usage: usage.map(bill),
+        metadata,
+        prompt: Some(record),
+    }
+}
+
+fn bill(usage: Usage) -> run::Usage {
+    run::Usage {
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+    }
+}
+
+fn failed_by(failure: Failure, usage: Option<Usage>, record: Option<run::PromptRecord>) -> End {
+    failed(
+        failure.code,
+        &failure.message,
+        failure.retryable,
+        usage,
+        record,
+    )
+}
+
+fn failed(
+    code: FailureCode,
+    message: &str,
+    retryable: bool,
+    usage: Option<Usage>,
+    prompt: Option<run::PromptRecord>,
+) -> End {
+    let error = run::Error {
+        code: code.to_string(),
+        message: message.to_owned(),
+        retryable,
+    };
+    End::Failed {
+        error,
+        usage: usage.map(bill),
+        prompt,
+    }
+}
+
+/// How often a commit is tried while the database does not answer: with the waits between them,
+/// longer than a restart of the database takes.
+const COMMIT_TRIES: u32 = 8;
+
+async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<End>) {
+    let command = match (end, lease.why()) {
+        (Some(end), _) => Command::Ended {
+            run: run.id,
+            lease: lease.number,
+            end,
+        },
+        (None, Why::Closing) => Command::HandedBack {
+            run: run.id,
+            lease: lease.number,
+        },
+        (None, _) => return,
+    };
+    for attempt in 1..=COMMIT_TRIES {
+        let step = scheduler::step(context, run.conversation_id, command.clone()).await;
+        match step {
+            Ok(_) => return,
+            // Canceled, reaped or claimed anew: whoever did it has told everyone. So has an earlier
+            // try of ours whose answer was lost.
+            Err(EngineError::Lost | EngineError::Refused(Refusal::AlreadyFinished)) => return,
+            Err(EngineError::Refused(Refusal::NotFound)) => return,
+            Err(error) => {
+                tracing::warn!(run.id = %run.id, attempt, %error, "the end of run {} could not be written: {error}", run.id);
+                let wait = std::time::Duration::from_millis(100 * 2_u64.pow(attempt));
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+    // Its heartbeat ends with the lease below; the reaper heals the row.
+    tracing::error!(run.id = %run.id, "run {} is left to the reaper", run.id);
+}

@@ -1,0 +1,152 @@
+//! The runs that this node holds: their heartbeat, and the word that one of them must end.
+//!
+//! **Invariant:** one statement renews every run of the node and brings back what became of them.
+//! A run that is missing in the answer is no longer ours; whatever it writes will not count.
+
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::runs::context::Context;
+use crate::runs::queue;
+use crate::runs::run;
+use dashmap::DashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering;
+use tokio_util::sync::CancellationToken;
+
+/// The runs of this node. Cloning gives another handle on the same ones.
+#[derive(Clone, Default)]
+pub struct Leases {
+    held: Arc<DashMap<RunId, Lease>>,
+}
+
+/// One run that this node executes; ends with the executor's work.
+#[derive(Clone)]
+pub struct Lease {
+    pub run: RunId,
+    pub conversation: ConversationId,
+    /// The fencing number.
+    pub number: i64,
+    /// Fires when the run must end; [`Lease::why`] says how.
+    pub token: CancellationToken,
+    why: Arc<AtomicU8>,
+}
+
+/// Why a run must end before its text is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is no longer ours: canceled, reaped, or claimed by another. Nothing is kept.
+    Lost,
+    /// Somebody pressed stop and wants to keep what there is.
+    KeepPartial,
+    /// The node closes: somebody else goes on.
+    Closing,
+}
+
+impl Lease {
+    fn new(run: &run::Model, closing: &CancellationToken) -> Self {
+        Self {
+            run: run.id,
+            conversation: run.conversation_id,
+            number: run.lease,
+            token: closing.child_token(),
+            why: Arc::new(AtomicU8::new(0)),
+        }
+    }
+
+    /// Why the token fired.
+    pub fn why(&self) -> Why {
+        match self.why.load(Ordering::Acquire) {
+            1 => Why::Lost,
+            2 => Why::KeepPartial,
+            _ => Why::Closing,
+        }
+    }
+
+    fn end(&self, why: Why) {
+        let word = match why {
+            Why::Lost => 1,
+            Why::KeepPartial => 2,
+            Why::Closing => 0,
+        };
+        // Losing a run wins over every other reason: it must not be written.
+        let _ = self
+            .why
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
+                (old != 1).then_some(word)
+            });
+        self.token.cancel();
+    }
+}
+
+impl Leases {
+    /// This node begins to execute a run it claimed.
+    pub fn hold(&self, run: &run::Model, closing: &CancellationToken) -> Lease {
+        let lease = Lease::new(run, closing);
+        self.held.insert(run.id, lease.clone());
+        lease
+    }
+
+    /// The lease of a run that this node holds.
+    pub fn of(&self, run: RunId) -> Option<Lease> {
+        self.held.get(&run).map(|it| it.value().clone())
+    }
+
+    /// The executor is done.
+    pub fn release(&self, run: RunId) {
+        self.held.remove(&run);
+    }
+
+    /// Ends a run if it is held here; its provider's request is dropped at once.
+    pub fn end(&self, run: RunId, why: Why) {
+        if let Some(lease) = self.held.get(&run) {
+            lease.end(why);
+        }
+    }
+
+    /// How many runs this node executes.
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    fn all(&self) -> Vec<Lease> {
+        self.held.iter().map(|it| it.value().clone()).collect()
+    }
+}
+
+/// Beats until the node has put everything down.
+pub async fn keep_beating(context: Context) {
+    let mut tick = tokio::time::interval(context.settings.heartbeat);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = context.shutdown.stopping.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if let Err(error) = beat(&context).await {
+            tracing::warn!(%error, "the heartbeat failed, it is tried again: {error}");
+        }
+    }
+}
+
+/// One heartbeat of the node.
+async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
+    // Taken before the statement: a run claimed meanwhile is not missed in the answer.
+    let held = context.leases.all();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let db = &context.db;
+    let alive = queue::beat(db.pulse(), &context.node, context.clock.now(), db.dialect()).await?;
+    for lease in held {
+        match alive
+            .iter()
+            .find(|it| it.id == lease.run && it.lease == lease.number)
+        {
+            None => lease.end(Why::Lost),
+            Some(run) if run.cancel_requested_at.is_some() => lease.end(Why::KeepPartial),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}

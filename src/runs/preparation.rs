@@ -1,0 +1,149 @@
+//! What a run needs before its model can speak: whom to ask, and what to say. Also shows it to
+//! people without asking anybody.
+
+use crate::generation::outcome::Failure;
+use crate::generation::outcome::FailureCode;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::llm::tokens;
+use crate::prompt::budget::ContextOverflow;
+use crate::prompt::builder;
+use crate::prompt::builder::Built;
+use crate::prompt::context::Member;
+use crate::prompt::load;
+use crate::prompt::load::Turn;
+use crate::providers::provider;
+use crate::runs::context::Context;
+use crate::runs::run;
+use crate::spaces::membership;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use std::sync::Arc;
+
+/// A turn that is ready to be taken.
+pub struct Prepared {
+    pub provider: Arc<dyn Provider>,
+    pub request: Request,
+    pub speaker: Member,
+    /// Everybody else whose name may begin a line.
+    pub others: Vec<Member>,
+    pub record: run::PromptRecord,
+}
+
+/// Prepares a claimed run.
+///
+/// # Errors
+/// The failure with which the run ends.
+pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Failure> {
+    let speaker = run.speaker_space_membership_id;
+    let row = provider_of(context, speaker)
+        .await
+        .map_err(internal)?
+        .ok_or_else(no_provider)?;
+    let provider = context.models.provider(&row).map_err(|error| Failure {
+        code: FailureCode::NoProvider,
+        message: error.to_string(),
+        retryable: true,
+    })?;
+    let turn = Turn {
+        conversation: run.conversation_id,
+        speaker,
+        cutoff_seq: run.cutoff_seq.unwrap_or(i64::MAX),
+        trigger: run.debug.trigger_message_id,
+        provider: &row,
+        now: context.clock.now(),
+    };
+    let prompt = load::load(context.db.reader(), turn)
+        .await
+        .map_err(internal)?;
+    let prompt = prompt.ok_or_else(|| internal("the conversation is gone"))?;
+    let built = builder::build(&prompt, &tokens::count).map_err(|overflow| Failure {
+        code: FailureCode::ContextOverflow,
+        message: overflow.to_string(),
+        retryable: false,
+    })?;
+    let (own, others): (Vec<Member>, Vec<Member>) =
+        prompt.cast.into_iter().partition(|it| it.id == speaker);
+    let own = own
+        .into_iter()
+        .next()
+        .ok_or_else(|| internal("the speaker has no seat"))?;
+    let seed = run.id.0.as_u64_pair().1;
+    Ok(Prepared {
+        record: record(&row, &built, seed),
+        request: built.into_request(&row.model, seed),
+        provider,
+        speaker: own,
+        others,
+    })
+}
+
+/// What would be sent if this seat spoke now, and through which endpoint. `None`: no conversation,
+/// no such seat, or no model.
+pub async fn preview(
+    context: &Context,
+    conversation: ConversationId,
+    speaker: MembershipId,
+    trigger: Option<MessageId>,
+) -> Result<Option<(provider::Model, Result<Built, ContextOverflow>)>, DbErr> {
+    let Some(row) = provider_of(context, speaker).await? else {
+        return Ok(None);
+    };
+    let turn = Turn {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        trigger,
+        provider: &row,
+        now: context.clock.now(),
+    };
+    let Some(prompt) = load::load(context.db.reader(), turn).await? else {
+        return Ok(None);
+    };
+    if prompt.speaking().is_none() {
+        return Ok(None);
+    }
+    let built = builder::build(&prompt, &tokens::count);
+    Ok(Some((row, built)))
+}
+
+async fn provider_of(
+    context: &Context,
+    speaker: MembershipId,
+) -> Result<Option<provider::Model>, DbErr> {
+    let db = context.db.reader();
+    let seat = membership::Entity::find_by_id(speaker).one(db).await?;
+    provider::usable(db, seat.and_then(|it| it.llm_provider_id)).await
+}
+
+fn record(row: &provider::Model, built: &Built, seed: u64) -> run::PromptRecord {
+    run::PromptRecord {
+        provider: row.name.clone(),
+        model: row.model.clone(),
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: i64::try_from(built.dropped_messages).unwrap_or(i64::MAX),
+        n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
+        seed: seed.cast_signed(),
+    }
+}
+
+fn no_provider() -> Failure {
+    Failure {
+        code: FailureCode::NoProvider,
+        message: "No model is connected. Connect one, then try again.".to_owned(),
+        retryable: true,
+    }
+}
+
+fn internal(cause: impl std::fmt::Display) -> Failure {
+    tracing::error!(error = %cause, "a run could not be prepared: {cause}");
+    Failure {
+        code: FailureCode::Internal,
+        message: "Something went wrong on the server. It has been logged.".to_owned(),
+        retryable: true,
+    }
+}

@@ -1,0 +1,96 @@
+//! The sink of the rooms: gathers what a model says into slices, so that readers get a steady
+//! stream of frames whatever the model does. The first delta goes out at once.
+
+use crate::generation::sink::Sink;
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::runs::live::Live;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The writing end, for the generator.
+pub struct Slices(Arc<Shared>);
+
+/// The timing end, for the executor: flushes what waits when its slice is over.
+pub struct Flusher(Arc<Shared>);
+
+struct Shared {
+    live: Live,
+    conversation: ConversationId,
+    run: RunId,
+    slice: Duration,
+    waiting: Mutex<Waiting>,
+    grew: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    text: String,
+    last_flush: Option<Instant>,
+}
+
+/// Both ends of a run's stream. A `slice` of zero sends each delta by itself.
+pub fn slices(
+    live: Live,
+    conversation: ConversationId,
+    run: RunId,
+    slice: Duration,
+) -> (Slices, Flusher) {
+    let shared = Arc::new(Shared {
+        live,
+        conversation,
+        run,
+        slice,
+        waiting: Mutex::default(),
+        grew: Notify::new(),
+    });
+    (Slices(shared.clone()), Flusher(shared))
+}
+
+impl Sink for Slices {
+    fn delta(&mut self, text: &str) {
+        let mut waiting = self.0.waiting.lock();
+        waiting.text.push_str(text);
+        let due = waiting
+            .last_flush
+            .is_none_or(|at| at.elapsed() >= self.0.slice);
+        if due {
+            self.0.flush(&mut waiting);
+        } else {
+            self.0.grew.notify_one();
+        }
+    }
+}
+
+impl Flusher {
+    /// Flushes slice after slice; never returns, to be dropped when the text is whole.
+    pub async fn keep_flushing(&self) {
+        loop {
+            self.0.grew.notified().await;
+            let last_flush = self.0.waiting.lock().last_flush;
+            if let Some(at) = last_flush {
+                tokio::time::sleep_until(at + self.0.slice).await;
+            }
+            self.flush();
+        }
+    }
+
+    /// Sends what waits now.
+    pub fn flush(&self) {
+        self.0.flush(&mut self.0.waiting.lock());
+    }
+}
+
+impl Shared {
+    fn flush(&self, waiting: &mut Waiting) {
+        if waiting.text.is_empty() {
+            return;
+        }
+        self.live.append(self.conversation, self.run, &waiting.text);
+        waiting.text.clear();
+        waiting.last_flush = Some(Instant::now());
+    }
+}

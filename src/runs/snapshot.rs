@@ -1,0 +1,184 @@
+//! Reading: what a client needs to show a conversation, and to catch up after any pause.
+
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::conversations::timeline;
+use crate::conversations::timeline::Page;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::runs::engine::Engine;
+use crate::runs::live::LiveText;
+use crate::runs::run;
+use crate::runs::situation;
+use crate::runs::situation::Round;
+use crate::runs::situation::State;
+use crate::runs::views;
+use crate::runs::views::ConversationView;
+use crate::runs::views::RoundView;
+use crate::runs::views::Runtime;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// How many messages a client starts with.
+const NEWEST: u64 = 50;
+/// More changes than this are a new start.
+const MOST_CHANGES: u64 = 500;
+
+/// A conversation at one `rev`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    #[serde(skip)]
+    pub rev: i64,
+    /// The messages are the newest ones, and what the client had is void.
+    pub reset: bool,
+    pub messages: Vec<Entry>,
+    pub state: State,
+    pub round: Option<RoundView>,
+    pub queued_run: Option<run::View>,
+    pub running_run: Option<run::View>,
+}
+
+/// A message of a snapshot, or that it is gone.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Entry {
+    Message(Box<message::View>),
+    Gone(message::Gone),
+}
+
+impl Engine {
+    /// The conversation as it is now: its newest messages, or what changed after `after_rev`.
+    /// `None`: there is no such conversation.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn snapshot(
+        &self,
+        id: ConversationId,
+        after_rev: Option<i64>,
+    ) -> Result<Option<Snapshot>, DbErr> {
+        let db = self.context.db.reader();
+        let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
+            return Ok(None);
+        };
+        // The row was read first: whatever is newer than its `rev` comes as an event as well.
+        let runtime = self.runtime(id).await?;
+        let changed = match after_rev {
+            Some(rev) if rev <= row.rev => {
+                Some(timeline::changed_since(db, id, rev, MOST_CHANGES).await?)
+            }
+            _ => None,
+        };
+        let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
+        let reset = after_rev.is_some() && changed.is_none();
+        let messages = match changed {
+            Some(changed) => changed,
+            None => timeline::page(db, id, Page::Newest, NEWEST).await?.0,
+        };
+        Ok(Some(Snapshot {
+            rev: row.rev,
+            reset,
+            messages: self.entries(messages).await?,
+            state: runtime.state(),
+            round: runtime.round.as_ref().map(Round::view),
+            queued_run: run::Model::view_of(&runtime.queued),
+            running_run: run::Model::view_of(&runtime.running),
+        }))
+    }
+
+    /// The text so far of what this node is writing in a conversation.
+    pub fn live_text(&self, id: ConversationId) -> Option<LiveText> {
+        self.context.live.text(id)
+    }
+
+    /// What a conversation is doing.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn runtime(&self, id: ConversationId) -> Result<Runtime, DbErr> {
+        let db = self.context.db.reader();
+        let (queued, running) = run::active_in(db, id).await?;
+        Ok(Runtime {
+            round: situation::active_round(db, id).await?,
+            queued,
+            running,
+        })
+    }
+
+    /// The document of a conversation.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn conversation(
+        &self,
+        row: &conversation::Model,
+        space: &space::Model,
+    ) -> Result<ConversationView, DbErr> {
+        Ok(views::conversation_view(
+            row,
+            space,
+            &self.runtime(row.id).await?,
+        ))
+    }
+
+    /// A page of a timeline, ascending, and whether there is more.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn messages(
+        &self,
+        id: ConversationId,
+        page: Page,
+        limit: u64,
+    ) -> Result<(Vec<message::View>, bool), DbErr> {
+        let (rows, has_more) = timeline::page(self.context.db.reader(), id, page, limit).await?;
+        Ok((self.views(rows).await?, has_more))
+    }
+
+    async fn entries(&self, rows: Vec<message::Model>) -> Result<Vec<Entry>, DbErr> {
+        let gone = |it: &message::Model| it.visibility == message::Visibility::Hidden;
+        let mut entries: Vec<(i64, Entry)> = rows
+            .iter()
+            .filter(|it| gone(it))
+            .map(|it| (it.seq, Entry::Gone(it.gone())))
+            .collect();
+        let shown = rows.into_iter().filter(|it| !gone(it)).collect();
+        let shown = self.views(shown).await?.into_iter();
+        entries.extend(shown.map(|it| (it.seq, Entry::Message(Box::new(it)))));
+        entries.sort_by_key(|(seq, _)| *seq);
+        Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    async fn views(&self, rows: Vec<message::Model>) -> Result<Vec<message::View>, DbErr> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let db = self.context.db.reader();
+        let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
+        let swipes = swipe::counts(db, &ids).await?;
+        let authors = membership::Entity::find()
+            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
+            .all(db)
+            .await?;
+        let names: HashMap<MembershipId, String> = authors
+            .into_iter()
+            .map(|it| (it.id, it.cached_display_name))
+            .collect();
+        let view = |row: &message::Model| {
+            let name = names
+                .get(&row.space_membership_id)
+                .map_or("", String::as_str);
+            let n_swipes = swipes.get(&row.id).copied().unwrap_or_default();
+            row.view(name, n_swipes, &self.context.markdown)
+        };
+        Ok(rows.iter().map(view).collect())
+    }
+}

@@ -1,0 +1,128 @@
+//! Documents about a conversation's runtime: its round, its state, and the whole conversation.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::SpaceId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::run;
+use crate::runs::situation::Round;
+use crate::runs::situation::State;
+use crate::spaces::space;
+use serde::Serialize;
+
+/// The document `round` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundView {
+    pub id: RoundId,
+    pub status: round::Status,
+    pub state: round::State,
+    pub cursor: i64,
+    pub trigger_message_id: Option<MessageId>,
+    pub slots: Vec<SlotView>,
+}
+
+/// One position of a round.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlotView {
+    pub position: i64,
+    pub membership_id: MembershipId,
+    pub status: slot::Status,
+    pub skip_reason: Option<String>,
+    pub chosen_because: String,
+}
+
+impl Round {
+    /// What people may read of this round.
+    pub fn view(&self) -> RoundView {
+        RoundView {
+            id: self.row.id,
+            status: self.row.status,
+            state: self.row.state,
+            cursor: self.row.cursor,
+            trigger_message_id: self.row.trigger_message_id,
+            slots: self.slots.iter().map(slot_view).collect(),
+        }
+    }
+}
+
+fn slot_view(slot: &slot::Model) -> SlotView {
+    SlotView {
+        position: slot.position,
+        membership_id: slot.space_membership_id,
+        status: slot.status,
+        skip_reason: slot.skip_reason.clone(),
+        chosen_because: slot.chosen_because.clone(),
+    }
+}
+
+/// What a conversation is doing.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    pub round: Option<Round>,
+    pub queued: Option<run::Model>,
+    pub running: Option<run::Model>,
+}
+
+impl Runtime {
+    /// In one word.
+    pub fn state(&self) -> State {
+        match self.round.as_ref().map(|it| it.row.state) {
+            Some(round::State::Paused) => State::Paused,
+            Some(round::State::Failed) => State::Failed,
+            _ if self.running.is_some() => State::Generating,
+            _ if self.queued.is_some() => State::Queued,
+            _ => State::Idle,
+        }
+    }
+}
+
+/// The document `conversation` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConversationView {
+    pub id: ConversationId,
+    pub space_id: SpaceId,
+    pub kind: conversation::Kind,
+    pub title: String,
+    pub settings: serde_json::Value,
+    /// `None` while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
+    pub last_seq: i64,
+    pub parent_conversation_id: Option<ConversationId>,
+    pub forked_from_message_id: Option<MessageId>,
+    pub rev: i64,
+    pub state: State,
+    pub round: Option<RoundView>,
+    pub queued_run: Option<run::View>,
+    pub running_run: Option<run::View>,
+    pub created_at: Timestamp,
+}
+
+/// Puts the document together.
+pub fn conversation_view(
+    row: &conversation::Model,
+    space: &space::Model,
+    runtime: &Runtime,
+) -> ConversationView {
+    ConversationView {
+        id: row.id,
+        space_id: row.space_id,
+        kind: row.kind,
+        title: row.title.clone(),
+        settings: row.settings.clone(),
+        auto_mode_turns_left: space.auto_mode_enabled.then_some(space.auto_mode_max_turns),
+        last_seq: row.last_seq,
+        parent_conversation_id: row.parent_conversation_id,
+        forked_from_message_id: row.forked_from_message_id,
+        rev: row.rev,
+        state: runtime.state(),
+        round: runtime.round.as_ref().map(Round::view),
+        queued_run: run::Model::view_of(&runtime.queued),
+        running_run: run::Model::view_of(&runtime.running),
+        created_at: row.created_at,
+    }
+}

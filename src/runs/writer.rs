@@ -1,0 +1,436 @@
+//! Writes a plan, and keeps the situation in step with the rows.
+//!
+//! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
+//! which it will be announced; the conversation's row is written once, at the end.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::conversations::timeline;
+use crate::db::connect::Dialect;
+use crate::ids::MessageId;
+use crate::ids::SlotId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::error::EngineError;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::NewMessage;
+use crate::runs::plan::Plan;
+use crate::runs::plan::Reference;
+use crate::runs::queue;
+use crate::runs::queue::Stale;
+use crate::runs::run;
+use crate::runs::situation::Round;
+use crate::runs::situation::Situation;
+use crate::spaces::space;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ColumnTrait;
+use sea_orm::DatabaseTransaction;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+
+/// The transaction, the hour, and who writes.
+pub struct Writer<'a> {
+    pub tx: &'a DatabaseTransaction,
+    pub now: Timestamp,
+    pub node: &'a str,
+    pub dialect: Dialect,
+}
+
+/// What is to be announced once it is committed.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// Appended and changed messages.
+    pub messages: Vec<Told>,
+    /// Runs that came to an end, each with the `rev` of its event if it has one of its own.
+    pub ended: Vec<(run::Model, Option<i64>)>,
+    /// Runs that went back to the queue.
+    pub handed_back: Vec<run::Model>,
+    pub queued: Option<(run::Model, i64)>,
+    /// Set when state, round, queued or running run changed.
+    pub queue_rev: Option<i64>,
+    pub claimed: Option<run::Model>,
+    /// Runs whose executor is to stop and commit what it has.
+    pub asked: Vec<run::Model>,
+}
+
+/// A message to tell of.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub row: message::Model,
+    /// Appended, or shown again.
+    pub is_new: bool,
+    pub n_swipes: i64,
+}
+
+impl Writer<'_> {
+    /// Carries out the plan; gives back the situation as it is now.
+    ///
+    /// # Errors
+    /// [`EngineError::Lost`] when a run is no longer where the plan expects it.
+    pub async fn write(
+        &self,
+        mut s: Situation,
+        plan: Plan,
+    ) -> Result<(Situation, Written), EngineError> {
+        let before = (s.conversation.rev, s.conversation.last_seq);
+        let mut written = Written::default();
+        let mut queue_changed = plan.enqueue.is_some();
+        for change in plan.changes {
+            queue_changed |= self.apply(&mut s, &mut written, change).await?;
+        }
+        if let Some(enqueue) = plan.enqueue {
+            self.enqueue(&mut s, &mut written, enqueue).await?;
+        }
+        if queue_changed {
+            written.queue_rev = Some(next_rev(&mut s));
+        }
+        if before != (s.conversation.rev, s.conversation.last_seq) {
+            self.save_conversation(&s.conversation).await?;
+        }
+        Ok((s, written))
+    }
+
+    /// Writes one change; says whether it is one of the queue.
+    async fn apply(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        change: Change,
+    ) -> Result<bool, EngineError> {
+        match change {
+            Change::Append(new) => self.append(s, written, new).await?,
+            Change::SetVisibility { visibility, .. } => {
+                self.change_subject(s, written, |it| it.visibility = visibility)
+                    .await?;
+            }
+            Change::SetContent {
+                content,
+                token_count,
+                ..
+            } => {
+                let now = self.now;
+                let change = |it: &mut message::Model| {
+                    it.content = content;
+                    it.token_count = token_count;
+                    it.edited_at = Some(now);
+                };
+                self.change_subject(s, written, change).await?;
+            }
+            Change::Spend(tokens) => self.spend(s, tokens).await?,
+            Change::AskCancel(run) => {
+                won(queue::request_cancel(self.tx, run.id, self.now).await?)?;
+                if let Some(running) = s.running.as_mut() {
+                    running.cancel_requested_at = Some(self.now);
+                    running.keep_partial = true;
+                }
+                written.asked.push(run);
+                return Ok(true);
+            }
+            Change::NewRound { .. }
+            | Change::EndRound { .. }
+            | Change::MoveRound { .. }
+            | Change::MarkSlot { .. } => {
+                self.change_round(s, change).await?;
+                return Ok(true);
+            }
+            other => {
+                self.move_run(s, written, other).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn append(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        new: NewMessage,
+    ) -> Result<(), DbErr> {
+        let id = s.conversation.id;
+        let mut row = timeline::blank(id, new.author, new.role, new.content, self.now);
+        s.conversation.last_seq += 1;
+        row.seq = s.conversation.last_seq;
+        row.rev = next_rev(s);
+        row.client_id = new.client_id;
+        row.conversation_run_id = new.run;
+        row.token_count = new.token_count;
+        row.metadata = new.metadata;
+        let row = timeline::append(self.tx, row).await?;
+        if row.role == message::Role::Assistant {
+            s.last_speaker = Some(row.space_membership_id);
+        }
+        s.tail = Some(row.clone());
+        let n_swipes = swipe::append_all(self.tx, row.id, new.alternates).await?;
+        written.messages.push(Told {
+            row,
+            is_new: true,
+            n_swipes,
+        });
+        Ok(())
+    }
+
+    async fn change_subject(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        change: impl FnOnce(&mut message::Model),
+    ) -> Result<(), DbErr> {
+        let Some(mut row) = s.subject.clone() else {
+            return Ok(());
+        };
+        let was_hidden = row.visibility == message::Visibility::Hidden;
+        change(&mut row);
+        row.rev = next_rev(s);
+        let active = row.clone().into_active_model().reset_all();
+        message::Entity::update(active).exec(self.tx).await?;
+        s.subject = Some(row.clone());
+        let n_swipes = s.subject_n_swipes;
+        written.messages.push(Told {
+            row,
+            is_new: was_hidden,
+            n_swipes,
+        });
+        Ok(())
+    }
+
+    async fn spend(&self, s: &mut Situation, tokens: i64) -> Result<(), DbErr> {
+        s.space.tokens_used += tokens;
+        space::Entity::update_many()
+            // Added by the database: another conversation of the space may commit at the same time.
+            .col_expr(
+                space::Column::TokensUsed,
+                Expr::col(space::Column::TokensUsed).add(tokens),
+            )
+            .filter(space::Column::Id.eq(s.space.id))
+            .exec(self.tx)
+            .await?;
+        Ok(())
+    }
+
+    async fn change_round(&self, s: &mut Situation, change: Change) -> Result<(), DbErr> {
+        match change {
+            Change::NewRound {
+                id,
+                trigger,
+                seed,
+                slots,
+            } => {
+                let row = round::Model {
+                    id,
+                    conversation_id: s.conversation.id,
+                    status: round::Status::Active,
+                    state: round::State::Generating,
+                    cursor: 0,
+                    trigger_message_id: trigger.and_then(|it| resolve(it, s)),
+                    seed,
+                    ended_reason: None,
+                    created_at: self.now,
+                };
+                round::Entity::insert(row.clone().into_active_model())
+                    .exec_without_returning(self.tx)
+                    .await?;
+                let slots = (0..).zip(slots).map(|(position, choice)| slot::Model {
+                    id: SlotId(0), // given by the database
+                    round_id: id,
+                    position,
+                    space_membership_id: choice.id,
+                    status: slot::Status::Pending,
+                    skip_reason: None,
+                    chosen_because: choice.because,
+                });
+                let slots: Vec<slot::Model> = slots.collect();
+                let rows = slots.iter().cloned().map(|it| {
+                    let mut row = it.into_active_model();
+                    row.id = NotSet;
+                    row
+                });
+                slot::Entity::insert_many(rows)
+                    .exec_without_returning(self.tx)
+                    .await?;
+                s.round = Some(Round { row, slots });
+            }
+            Change::EndRound { id, status, reason } => {
+                round::end(self.tx, id, status, reason).await?;
+                s.round = None;
+            }
+            Change::MoveRound { id, state, cursor } => {
+                round::set(self.tx, id, state, cursor).await?;
+                if let Some(round) = s.round.as_mut() {
+                    round.row.state = state;
+                    round.row.cursor = cursor;
+                }
+            }
+            Change::MarkSlot {
+                round,
+                position,
+                status,
+                skip_reason,
+            } => {
+                slot::mark(self.tx, round, position, status, skip_reason).await?;
+                let slots = s.round.iter_mut().flat_map(|it| it.slots.iter_mut());
+                for slot in slots.filter(|it| it.position == position) {
+                    slot.status = status;
+                    slot.skip_reason = skip_reason.map(str::to_owned);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn move_run(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        change: Change,
+    ) -> Result<(), EngineError> {
+        let (tx, now) = (self.tx, self.now);
+        match change {
+            Change::Claim(run) => self.claim(s, written, run).await?,
+            Change::SkipQueued(run) => {
+                won(queue::skip(tx, &run, now).await?)?;
+                self.left_queue(s, written, run, run::Status::Skipped, None);
+            }
+            Change::CancelQueued(run) => {
+                won(queue::cancel_queued(tx, &run, now).await?)?;
+                self.left_queue(s, written, run, run::Status::Canceled, None);
+            }
+            Change::FailQueued(run, error) => {
+                won(queue::fail_queued(tx, &run, &error, now).await?)?;
+                self.left_queue(s, written, run, run::Status::Failed, Some(error));
+            }
+            Change::Finish { run, end } => {
+                won(queue::finish(tx, &run, run.lease, &end, now).await?)?;
+                self.stopped_running(s, written, run, end);
+            }
+            Change::Expire {
+                run,
+                end,
+                silent_for_ms,
+            } => {
+                let stale = Stale {
+                    after_ms: silent_for_ms,
+                    dialect: self.dialect,
+                };
+                won(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
+                self.stopped_running(s, written, run, end);
+            }
+            Change::HandBack(run) => {
+                won(queue::hand_back(tx, run.id, run.lease).await?)?;
+                s.running = None;
+                let mut queued = run.clone();
+                queued.status = run::Status::Queued;
+                (queued.worker_id, queued.cutoff_seq) = (None, None);
+                (queued.started_at, queued.heartbeat_at) = (None, None);
+                s.queued = Some(queued);
+                written.handed_back.push(run);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn claim(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        run: run::Model,
+    ) -> Result<(), EngineError> {
+        let dialect = self.dialect;
+        let claimed = queue::claim(self.tx, run.id, self.node, self.now, dialect).await?;
+        let mut claimed = claimed.ok_or(EngineError::Lost)?;
+        claimed.cutoff_seq = Some(queue::set_cutoff(self.tx, run.id).await?);
+        s.queued = None;
+        s.running = Some(claimed.clone());
+        written.claimed = Some(claimed);
+        Ok(())
+    }
+
+    fn left_queue(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        mut run: run::Model,
+        status: run::Status,
+        error: Option<run::Error>,
+    ) {
+        s.queued = None;
+        run.status = status;
+        run.finished_at = Some(self.now);
+        run.error = error;
+        written.ended.push((run, Some(next_rev(s))));
+    }
+
+    fn stopped_running(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        mut run: run::Model,
+        end: queue::End,
+    ) {
+        s.running = None;
+        run.status = end.status();
+        run.finished_at = Some(self.now);
+        if let queue::End::Failed(error) = end {
+            run.error = Some(error);
+        }
+        // A success is told by its message.
+        let rev = (run.status != run::Status::Succeeded).then(|| next_rev(s));
+        written.ended.push((run, rev));
+    }
+
+    async fn enqueue(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        enqueue: Enqueue,
+    ) -> Result<(), DbErr> {
+        let mut run = enqueue.run;
+        run.debug.trigger_message_id = enqueue.trigger.and_then(|it| resolve(it, s));
+        run.debug.expected_last_message_id = enqueue.expected_tail.and_then(|it| resolve(it, s));
+        let run = queue::enqueue(self.tx, run).await?;
+        s.queued = Some(run.clone());
+        written.queued = Some((run, next_rev(s)));
+        Ok(())
+    }
+
+    async fn save_conversation(&self, it: &conversation::Model) -> Result<(), DbErr> {
+        conversation::Entity::update_many()
+            .col_expr(conversation::Column::Rev, Expr::value(it.rev))
+            .col_expr(conversation::Column::LastSeq, Expr::value(it.last_seq))
+            .filter(conversation::Column::Id.eq(it.id))
+            .exec(self.tx)
+            .await?;
+        Ok(())
+    }
+}
+
+fn next_rev(s: &mut Situation) -> i64 {
+    s.conversation.rev += 1;
+    s.conversation.rev
+}
+
+/// The message that is meant; the appended one is the tail by now.
+fn resolve(reference: Reference, s: &Situation) -> Option<MessageId> {
+    match reference {
+        Reference::Message(id) => Some(id),
+        Reference::Appended => s.tail.as_ref().map(|it| it.id),
+    }
+}
+
+fn won(moved: bool) -> Result<(), EngineError> {
+    if moved {
+        Ok(())
+    } else {
+        Err(EngineError::Lost)
+    }
+}

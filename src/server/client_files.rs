@@ -1,0 +1,127 @@
+//! The web client, embedded in the binary. In a debug build it is read from `static/` each time.
+
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::Method;
+use actix_web::http::header;
+use actix_web::http::header::ETag;
+use actix_web::http::header::EntityTag;
+use actix_web::http::header::Header;
+use actix_web::http::header::IfNoneMatch;
+use rust_embed::EmbeddedFile;
+use rust_embed::RustEmbed;
+
+#[derive(RustEmbed)]
+#[folder = "static/"]
+struct Files;
+
+/// Addresses that the client itself understands: it is loaded and reads them.
+const CLIENT_ROUTES: [&str; 3] = ["c", "join", "settings"];
+
+/// Answers whatever no other door takes: a file of the client, or 404.
+///
+/// # Errors
+/// 404, and 405 for a file that is to be changed.
+pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
+    let Some((name, file)) = find(request.path()) else {
+        return Err(ApiError::not_found());
+    };
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(ApiError::new(
+            405,
+            "method_not_allowed",
+            "This address does not take this method.",
+        ));
+    }
+    let tag = EntityTag::new_strong(hex::encode(&file.metadata.sha256_hash()[..16]));
+    let mut answer = match is_known(&request, &tag) {
+        true => HttpResponse::NotModified(),
+        false => HttpResponse::Ok(),
+    };
+    // Asked again each time, and answered with 304: a new version is there at once.
+    answer
+        .insert_header((header::CACHE_CONTROL, "no-cache"))
+        .insert_header(ETag(tag.clone()));
+    if is_known(&request, &tag) {
+        return Ok(answer.finish());
+    }
+    answer.insert_header((header::CONTENT_TYPE, media_type(&name)));
+    Ok(answer.body(file.data))
+}
+
+fn find(path: &str) -> Option<(String, EmbeddedFile)> {
+    let path = path.strip_prefix('/')?;
+    let first = path.split('/').next().unwrap_or_default();
+    let name = match path {
+        "" => "index.html",
+        _ if CLIENT_ROUTES.contains(&first) => "index.html",
+        _ => path,
+    };
+    // In a debug build a name leads to the disk: none may lead out of the folder.
+    let is_plain = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || "._-".contains(it))
+    };
+    if !name.split('/').all(is_plain) {
+        return None;
+    }
+    Files::get(name).map(|file| (name.to_owned(), file))
+}
+
+fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
+    match IfNoneMatch::parse(request) {
+        Ok(IfNoneMatch::Any) => true,
+        Ok(IfNoneMatch::Items(known)) => known.iter().any(|it| it.weak_eq(tag)),
+        Err(_) => false,
+    }
+}
+
+fn media_type(name: &str) -> String {
+    match name.rsplit('.').next() {
+        Some("js" | "mjs") => "text/javascript; charset=utf-8".to_owned(),
+        Some("css") => "text/css; charset=utf-8".to_owned(),
+        Some("html") => "text/html; charset=utf-8".to_owned(),
+        Some("webmanifest") => "application/manifest+json".to_owned(),
+        _ => mime_guess::from_path(name)
+            .first_or_octet_stream()
+            .to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use super::media_type;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for path in [
+            "/../Cargo.toml",
+            "/js/../../Cargo.toml",
+            "/js//main.js",
+            "/..%2fCargo.toml",
+            "/js/..;/main.js",
+            "/.env",
+            "/js/\\..\\main.js",
+            "/js/main.js\0",
+            "//etc/passwd",
+            "/js/",
+            "/nothing.js",
+        ] {
+            assert!(find(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn scripts_and_styles_have_the_type_that_browsers_ask_for() {
+        assert_eq!(media_type("js/main.js"), "text/javascript; charset=utf-8");
+        assert_eq!(media_type("css/base.css"), "text/css; charset=utf-8");
+        assert_eq!(media_type("favicon.svg"), "image/svg+xml");
+        assert_eq!(media_type("x.unknown"), "application/octet-stream");
+    }
+}

@@ -1,0 +1,85 @@
+//! What the binary does beside `check`: serve, migrate, reset a password.
+
+use crate::accounts::names::Password;
+use crate::accounts::password::Passwords;
+use crate::accounts::session;
+use crate::accounts::token;
+use crate::accounts::user;
+use crate::app;
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::connect::Db;
+use crate::server::serve;
+use anyhow::Context;
+use std::io::Write;
+
+/// Serves until the system asks to end.
+///
+/// # Errors
+/// What keeps the server from starting, or made it fail.
+pub async fn serve(config: Config) -> anyhow::Result<()> {
+    let app = App::build(config, Clock::System).await?;
+    let listening = serve::listen(app).await?;
+    tracing::info!("listening on http://{}", listening.address);
+    listening.until(serve::asked_to_end()).await
+}
+
+/// Brings the database up to date.
+///
+/// # Errors
+/// When it cannot be opened, or a step fails.
+pub async fn migrate(config: &Config) -> anyhow::Result<()> {
+    let _ours = app::own_database(config)?;
+    let db = Db::connect(&app::database_options(config))
+        .await
+        .context("the database cannot be opened")?;
+    let missing = db.missing_migrations().await?;
+    db.migrate().await?;
+    say(&format!(
+        "The database is up to date ({missing} steps were missing)."
+    ))
+}
+
+/// Gives a user a new password, which is printed, and ends all their sessions.
+///
+/// # Errors
+/// When nobody has that name, or the database fails.
+pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<()> {
+    let db = Db::connect(&app::database_options(config))
+        .await
+        .context("the database cannot be opened")?;
+    anyhow::ensure!(
+        db.missing_migrations().await? == 0,
+        "the database is not up to date: run `troupe migrate` first"
+    );
+    let user = user::by_username(db.reader(), username)
+        .await?
+        .with_context(|| format!("nobody is called {username:?}"))?;
+    let password: String = token::random().chars().take(20).collect();
+    let hash = Passwords::new().hash(Password::parse(&password)?).await?;
+    let change = user::Change {
+        password_hash: Some(hash),
+        ..Default::default()
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            user::update(tx, user.id, change).await?;
+            session::end_all(tx, user.id).await?;
+            Ok::<_, user::UserError>(())
+        })
+    })
+    .await?;
+    say(&format!(
+        "The new password of {}: {password}",
+        user.username
+    ))
+}
+
+/// Says something to whoever ran the command.
+///
+/// # Errors
+/// When nobody listens.
+pub fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("the output is closed")
+}

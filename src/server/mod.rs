@@ -1,0 +1,6 @@
+//! The server: mounts the doors, serves the client, closes in order; and the other commands.
+
+pub mod check;
+pub mod client_files;
+pub mod commands;
+pub mod serve;

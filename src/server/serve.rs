@@ -1,0 +1,147 @@
+//! Serving: binds, mounts the doors, and closes in order.
+//!
+//! **Invariant:** closing goes outside in. Nothing new is begun; runs end or are handed back;
+//! sockets close; the server stops; the background tasks have ended before the database closes.
+
+use crate::api::routes;
+use crate::app::App;
+use crate::http::auth;
+use crate::http::error::ApiError;
+use crate::http::frame;
+use crate::server::client_files;
+use actix_web::HttpServer;
+use actix_web::dev::Server;
+use actix_web::dev::ServerHandle;
+use actix_web::middleware::from_fn;
+use actix_web::web;
+use anyhow::Context;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A peer that takes nothing for so long has gone, whatever it says.
+const SILENT_PEER: Duration = Duration::from_secs(20);
+
+/// A server that listens.
+pub struct Listening {
+    /// Where, with the port that was given when any would do.
+    pub address: SocketAddr,
+    server: Server,
+    app: App,
+}
+
+/// Binds, mounts the doors, and sets the engine to work.
+///
+/// # Errors
+/// When the address cannot be had, or the engine cannot heal what the last process left.
+pub async fn listen(app: App) -> anyhow::Result<Listening> {
+    let bind = app.config.bind;
+    let data = web::Data::new(app.clone());
+    let server = HttpServer::new(move || {
+        actix_web::App::new()
+            .app_data(data.clone())
+            .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
+            .app_data(web::QueryConfig::default().error_handler(|error, _| {
+                ApiError::new(
+                    400,
+                    "invalid_value",
+                    format!("The query is wrong: {error}."),
+                )
+                .into()
+            }))
+            .wrap(from_fn(frame::dress))
+            .configure(routes::open)
+            .service(
+                web::scope("/api")
+                    .wrap(from_fn(auth::identify))
+                    .configure(routes::api),
+            )
+            .default_service(web::to(client_files::serve))
+    });
+    let server = server
+        .tcp_nodelay(true)
+        // A client that has left ends its request at once; writes run in tasks of their own.
+        .h1_allow_half_closed(false)
+        .keep_alive(Duration::from_secs(30))
+        .client_request_timeout(Duration::from_secs(10))
+        .max_connections(50_000)
+        .shutdown_timeout(5)
+        .disable_signals()
+        .on_connect(|connection, _| {
+            // A peer that stops reading would keep its socket for ever: nothing else limits writes.
+            if let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() {
+                let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(SILENT_PEER));
+            }
+        })
+        .bind(bind)
+        .with_context(|| format!("TROUPE_BIND {bind} cannot be listened on"))?;
+    app.engine.start().await?;
+    let address = server.addrs().first().copied().unwrap_or(bind);
+    Ok(Listening {
+        address,
+        server: server.run(),
+        app,
+    })
+}
+
+impl Listening {
+    /// Serves until `stop` resolves, then closes in order.
+    ///
+    /// # Errors
+    /// When the server itself fails.
+    pub async fn until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let handle = self.server.handle();
+        let app = self.app;
+        let closing = async move {
+            stop.await;
+            close(&app, &handle).await;
+            app.db.close().await;
+        };
+        let (served, ()) = futures::join!(self.server, closing);
+        served.context("the server failed")
+    }
+}
+
+async fn close(app: &App, server: &ServerHandle) {
+    tracing::info!("closing: no new work is begun");
+    app.shutdown.draining.cancel();
+    app.engine.drain(app.config.shutdown_grace).await;
+    app.shutdown.stopping.cancel();
+    server.stop(true).await;
+    app.shutdown.wait().await;
+    tracing::info!("closed");
+}
+
+/// Resolves when the system asks this process to end. Asked twice, the process ends at once.
+pub async fn asked_to_end() {
+    one_signal().await;
+    tokio::spawn(async {
+        one_signal().await;
+        tracing::warn!("asked to end a second time: ending now");
+        std::process::exit(1);
+    });
+}
+
+#[cfg(unix)]
+async fn one_signal() {
+    use tokio::signal::unix::SignalKind;
+    use tokio::signal::unix::signal;
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            // Without it the process is ended by the system's own rules.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = terminate => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn one_signal() {
+    // An error would mean that nothing can ask; then nothing has.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

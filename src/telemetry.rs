@@ -1,0 +1,37 @@
+//! The log: where it goes, how it looks, what it is called.
+//!
+//! Fields have the same dotted names everywhere: `request.id user.id space.id conversation.id
+//! membership.id run.id run.kind run.status llm.provider llm.model llm.tokens_in llm.tokens_out
+//! tool.name queue_wait_ms duration_ms node.id error`.
+//!
+//! **Invariant:** no line holds the text of a message, a prompt, a key or a cookie.
+
+use crate::config::LogFormat;
+use anyhow::Context;
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+
+const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
+
+/// Sends the log of this process to its standard output.
+///
+/// # Errors
+/// When `RUST_LOG` makes no sense.
+pub fn start(format: LogFormat) -> anyhow::Result<()> {
+    let asked = std::env::var("RUST_LOG")
+        .ok()
+        .filter(|it| !it.trim().is_empty());
+    let filter = asked.as_deref().unwrap_or(DEFAULT_FILTER);
+    let filter = EnvFilter::try_new(filter).with_context(|| {
+        format!("RUST_LOG is {filter:?}, but takes filters such as {DEFAULT_FILTER:?}")
+    })?;
+    let is_read_by_a_person = std::io::stdout().is_terminal();
+    let log = fmt().with_env_filter(filter).with_ansi(is_read_by_a_person);
+    match format {
+        LogFormat::Pretty => log.try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    }
+    // Only a second call in one process could fail: the first log stays.
+    .or(Ok(()))
+}

@@ -1,0 +1,157 @@
+//! When a call is tried again, how often, and what is told when it was in vain.
+
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use troupe::generation::outcome::FailureCode;
+
+use crate::support::model_call;
+use crate::support::model_call::begun;
+use crate::support::model_call::code;
+use crate::support::model_call::failure;
+use crate::support::model_call::patient;
+use crate::support::model_call::registry;
+use crate::support::model_call::speak;
+use crate::support::model_call::succeeded;
+use crate::support::model_call::text;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn passing_troubles_are_outlived_within_three_attempts() {
+    for status in [408, 409, 425, 429, 499, 500, 502, 503] {
+        let upstream = Upstream::start().await;
+        upstream.next(Script::status(status));
+        upstream.next(Script::status(status));
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(outcome, succeeded("Hello."), "{status}");
+        assert_eq!(upstream.n_requests(), 3, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn after_three_attempts_the_providers_reason_is_told() {
+    for (status, expected) in [
+        (429, FailureCode::UpstreamRateLimited),
+        (503, FailureCode::UpstreamError),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(Script::status(status));
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), expected);
+        assert!(
+            failure(&outcome)
+                .message
+                .contains(&format!("Scripted {status}.")),
+            "{outcome:?}"
+        );
+        assert!(failure(&outcome).retryable);
+        assert_eq!(upstream.n_requests(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_for_good_is_not_repeated() {
+    for status in [302, 400, 401, 402, 403, 404, 422] {
+        let upstream = Upstream::start().await;
+        upstream.always(Script::status(status));
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamError);
+        assert!(!failure(&outcome).retryable);
+        assert_eq!(upstream.n_requests(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_retry_after_is_waited_for() {
+    let upstream = Upstream::start().await;
+    upstream.next(Script::rate_limited("1"));
+
+    let outcome = speak(&upstream, patient()).await;
+
+    let waited = upstream.seen(1).came_at - upstream.seen(0).came_at;
+    assert_eq!(outcome, succeeded("Hello."));
+    assert!(waited >= Duration::from_secs(1), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_long_retry_after_fails_at_once() {
+    let date = Script::rate_limited("Wed, 21 Oct 2015 07:29:00 GMT")
+        .header("Date", "Wed, 21 Oct 2015 07:28:00 GMT");
+    for script in [
+        Script::rate_limited("11"),
+        Script::rate_limited("999999"),
+        date,
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(script);
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamRateLimited);
+        assert_eq!(upstream.n_requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_retry_after_that_says_nothing_is_ignored() {
+    for nonsense in ["soon", "-5", "0", "Wed, 21 Oct 2015 07:28:00 GMT"] {
+        let upstream = Upstream::start().await;
+        upstream.next(Script::rate_limited(nonsense));
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(outcome, succeeded("Hello."), "{nonsense}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_there_is_told_in_plain_words() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let provider = registry()
+        .provider(&model_call::spec(&format!("http://{address}/v1")))
+        .unwrap();
+
+    let (outcome, _) = model_call::speak_aloud(&*provider, patient()).await;
+
+    assert_eq!(code(&outcome), FailureCode::UpstreamError);
+    assert_eq!(
+        failure(&outcome).message,
+        "The provider could not be reached: it refused the connection."
+    );
+    assert!(failure(&outcome).retryable);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_any_text_is_tried_again() {
+    let upstream = Upstream::start().await;
+    upstream.next(Script::reset_before_headers());
+    upstream.next(Script::stream().role().reset());
+
+    let outcome = speak(&upstream, patient()).await;
+
+    assert_eq!(outcome, succeeded("Hello."));
+    assert_eq!(upstream.n_requests(), 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_in_the_text_is_not() {
+    for broken in [begun().reset(), begun().close()] {
+        let upstream = Upstream::start().await;
+        upstream.always(broken);
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamDisconnected);
+        assert_eq!(text(&outcome), "Once upon a time");
+        assert_eq!(upstream.n_requests(), 1);
+    }
+}

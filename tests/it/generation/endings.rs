@@ -1,0 +1,233 @@
+//! How an answer can end by itself, and which of it is success.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use troupe::generation::outcome::FailureCode;
+use troupe::generation::outcome::Outcome;
+use troupe::generation::watches::Watches;
+use troupe::llm::delta::FinishReason;
+
+use crate::support::model_call::SHORT;
+use crate::support::model_call::begun;
+use crate::support::model_call::code;
+use crate::support::model_call::failure;
+use crate::support::model_call::patient;
+use crate::support::model_call::speak;
+use crate::support::model_call::succeeded;
+use crate::support::model_call::text;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn an_answer_comes_with_its_usage() {
+    let upstream = Upstream::start().await;
+    upstream.say("Good morning, Eve.");
+
+    let outcome = speak(&upstream, patient()).await;
+
+    assert_eq!(outcome, succeeded("Good morning, Eve."));
+    assert_eq!(upstream.n_requests(), 1);
+}
+
+#[tokio::test]
+async fn an_end_without_finish_reason_and_done_is_never_success() {
+    for cut in [
+        begun(),
+        Script::stream(),
+        Script::stream().role(),
+        begun().raw("data: {\"choices\": ["),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(cut);
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamDisconnected);
+    }
+}
+
+#[tokio::test]
+async fn either_a_finish_reason_or_done_is_an_end() {
+    for whole in [begun().finish("stop"), begun().done()] {
+        let upstream = Upstream::start().await;
+        upstream.always(whole);
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+        assert_eq!(text(&outcome), "Once upon a time");
+    }
+}
+
+#[tokio::test]
+async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
+    for whole in [
+        begun().finish("stop").hang(),
+        begun().done().hang(),
+        begun().finish("stop").reset(),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(whole);
+
+        let outcome = speak(
+            &upstream,
+            Watches {
+                idle: SHORT,
+                ..patient()
+            },
+        )
+        .await;
+
+        assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_length_limit_truncates_and_a_filter_is_told() {
+    let upstream = Upstream::start().await;
+    for (word, reason, is_truncated) in [
+        ("length", FinishReason::Length, true),
+        ("content_filter", FinishReason::ContentFilter, false),
+        ("tool_calls", FinishReason::ToolCalls, false),
+        ("tired", FinishReason::Other("tired".to_owned()), false),
+    ] {
+        upstream.next(begun().finish(word).done());
+
+        let outcome = speak(&upstream, patient()).await;
+
+        let text = "Once upon a time".to_owned();
+        assert_eq!(
+            outcome,
+            Outcome::Succeeded {
+                text,
+                usage: None,
+                reason,
+                truncated: is_truncated
+            }
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_visible_is_a_failure_with_its_reason() {
+    let upstream = Upstream::start().await;
+    for (said, word, expected) in [
+        ("", "stop", FailureCode::EmptyResponse),
+        (" \n\u{200b} ", "stop", FailureCode::EmptyResponse),
+        ("", "length", FailureCode::EmptyResponse),
+        ("", "content_filter", FailureCode::ContentFilter),
+        ("", "tool_calls", FailureCode::EmptyResponse),
+        ("Ada: ", "stop", FailureCode::EmptyResponse),
+        ("Bob: Hello!\n", "stop", FailureCode::EmptyResponse),
+    ] {
+        upstream.next(Script::stream().role().text(said).finish(word).done());
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), expected, "{said:?} {word}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_object_in_the_stream_fails_with_its_reason() {
+    let upstream = Upstream::start().await;
+    upstream.always(
+        begun()
+            .error("The engine overheated.")
+            .finish("stop")
+            .done(),
+    );
+
+    let outcome = speak(&upstream, patient()).await;
+
+    assert_eq!(code(&outcome), FailureCode::UpstreamError);
+    assert_eq!(
+        failure(&outcome).message,
+        "The provider broke off: The engine overheated."
+    );
+    assert_eq!(text(&outcome), "Once upon a time");
+    assert_eq!(upstream.n_requests(), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_event_stream_fails() {
+    for (script, hint) in [
+        (begun().garbage().finish("stop").done(), "not JSON"),
+        (Script::html(), "web page"),
+        (
+            begun().raw(vec![b'x'; 2 * 1024 * 1024]).done(),
+            "more than a megabyte",
+        ),
+        (
+            Script::stream()
+                .header("Content-Encoding", "gzip")
+                .raw([0x1f, 0x8b]),
+            "compressed",
+        ),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(script);
+
+        let outcome = speak(&upstream, patient()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamError);
+        assert!(failure(&outcome).message.contains(hint), "{outcome:?}");
+        assert_eq!(upstream.n_requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
+    let upstream = Upstream::start().await;
+    upstream.always(
+        Script::stream()
+            .words("Ada: Well.\n\n**Bob:** I agree! ")
+            .hang(),
+    );
+
+    let outcome = speak(&upstream, patient()).await;
+
+    let text = "Well.".to_owned();
+    let reason = FinishReason::Stop;
+    assert_eq!(
+        outcome,
+        Outcome::Succeeded {
+            text,
+            usage: None,
+            reason,
+            truncated: false
+        }
+    );
+    upstream.hung_up(0).await;
+}
+
+#[tokio::test]
+async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed() {
+    let upstream = Upstream::start().await;
+    upstream.say("A whole answer.");
+    upstream.misbehave(7, 60);
+    let watches = Watches {
+        first_chunk: Duration::from_secs(1),
+        idle: Duration::from_secs(1),
+        total: Duration::from_secs(4),
+        ..patient()
+    };
+
+    let outcomes = join_all((0..60).map(|_| speak(&upstream, watches))).await;
+
+    let n_succeeded = outcomes
+        .iter()
+        .filter(|it| matches!(it, Outcome::Succeeded { .. }))
+        .count();
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Succeeded { text, .. } => assert_eq!(text, "A whole answer."),
+            Outcome::Failed { text, .. } => {
+                assert!("Once upon a time".starts_with(&text), "{text}")
+            }
+            Outcome::Canceled { .. } => panic!("nobody canceled"),
+        }
+    }
+    assert!((20..60).contains(&n_succeeded), "{n_succeeded}");
+}

@@ -1,0 +1,177 @@
+//! The limits of time and size on a model call.
+
+use std::time::Duration;
+
+use troupe::generation::outcome::FailureCode;
+use troupe::generation::outcome::Outcome;
+use troupe::generation::watches::Watches;
+use troupe::llm::delta::FinishReason;
+
+use crate::support::model_call::SHORT;
+use crate::support::model_call::begun;
+use crate::support::model_call::code;
+use crate::support::model_call::failure;
+use crate::support::model_call::patient;
+use crate::support::model_call::speak;
+use crate::support::model_call::succeeded;
+use crate::support::model_call::text;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
+    for script in [
+        Script::hang_before_headers(),
+        Script::hang_before_first_chunk(),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(script);
+
+        let outcome = speak(
+            &upstream,
+            Watches {
+                first_chunk: SHORT,
+                ..patient()
+            },
+        )
+        .await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
+        assert!(failure(&outcome).retryable);
+        assert_eq!(upstream.n_requests(), 2);
+        upstream.hung_up(0).await;
+        upstream.hung_up(1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_start_is_made_good_by_the_second_attempt() {
+    let upstream = Upstream::start().await;
+    upstream.next(Script::hang_before_first_chunk());
+    let watches = Watches {
+        first_chunk: Duration::from_secs(2),
+        ..patient()
+    };
+
+    let outcome = speak(&upstream, watches).await;
+
+    assert_eq!(outcome, succeeded("Hello."));
+    assert_eq!(upstream.n_requests(), 2);
+}
+
+#[tokio::test]
+async fn comments_roles_and_empty_pieces_are_signs_of_life() {
+    for alive in [
+        Script::stream().comment(),
+        Script::stream().role(),
+        Script::stream().empty(),
+        Script::stream().usage(1, 0),
+        Script::stream().raw("data: {\"cho"),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(alive.hang());
+        let first_chunk = Duration::from_secs(2);
+
+        let outcome = speak(
+            &upstream,
+            Watches {
+                first_chunk,
+                idle: SHORT,
+                ..patient()
+            },
+        )
+        .await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
+        assert_eq!(
+            upstream.n_requests(),
+            1,
+            "silence after a sign of life is not tried again"
+        );
+    }
+}
+
+#[tokio::test]
+async fn silence_in_an_answer_ends_it() {
+    let upstream = Upstream::start().await;
+    upstream.always(begun().hang());
+
+    let outcome = speak(
+        &upstream,
+        Watches {
+            idle: SHORT,
+            ..patient()
+        },
+    )
+    .await;
+
+    assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
+    assert_eq!(text(&outcome), "Once upon a time");
+    assert_eq!(upstream.n_requests(), 1);
+    upstream.hung_up(0).await;
+}
+
+#[tokio::test]
+async fn the_total_limit_ends_a_stream_of_mere_comments() {
+    let upstream = Upstream::start().await;
+    upstream.always(Script::stream().forever(": ping\n\n", Duration::from_millis(5)));
+
+    let outcome = speak(
+        &upstream,
+        Watches {
+            total: SHORT,
+            ..patient()
+        },
+    )
+    .await;
+
+    assert_eq!(code(&outcome), FailureCode::RunTimeout);
+    upstream.hung_up(0).await;
+}
+
+#[tokio::test]
+async fn the_total_limit_counts_the_waits_between_attempts_too() {
+    let upstream = Upstream::start().await;
+    upstream.always(Script::rate_limited("9"));
+
+    let outcome = speak(
+        &upstream,
+        Watches {
+            total: SHORT,
+            ..patient()
+        },
+    )
+    .await;
+
+    assert_eq!(code(&outcome), FailureCode::RunTimeout);
+    assert_eq!(upstream.n_requests(), 1);
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_cut_at_the_size_limit() {
+    let upstream = Upstream::start().await;
+    let flood = "data: {\"choices\": [{\"delta\": {\"content\": \"na na 漢 \"}}]}\n\n";
+    upstream.always(Script::stream().forever(flood, Duration::ZERO));
+
+    let outcome = speak(
+        &upstream,
+        Watches {
+            max_text_bytes: 10_000,
+            ..patient()
+        },
+    )
+    .await;
+
+    let Outcome::Succeeded {
+        text,
+        reason,
+        truncated,
+        ..
+    } = outcome
+    else {
+        panic!("{outcome:?}")
+    };
+    assert!((9_990..=10_000).contains(&text.len()), "{}", text.len());
+    assert_eq!((reason, truncated), (FinishReason::Length, true));
+    upstream.hung_up(0).await;
+}

@@ -1,0 +1,215 @@
+//! The provider for compatible endpoints at the wire: what it sends, what it never shows.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::json;
+use troupe::llm::catalog;
+use troupe::llm::delta::Delta;
+use troupe::llm::delta::FinishReason;
+use troupe::llm::delta::Usage;
+use troupe::llm::error::LlmError;
+use troupe::llm::request::Request;
+
+use crate::support::model_call;
+use crate::support::model_call::KEY;
+use crate::support::model_call::provider;
+use crate::support::model_call::registry;
+use crate::support::model_call::request;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+async fn refusal(upstream: &Upstream) -> LlmError {
+    match provider(upstream).stream(&request()).await {
+        Err(error) => error,
+        Ok(_) => panic!("expected a refusal"),
+    }
+}
+
+#[tokio::test]
+async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
+    let upstream = Upstream::start().await;
+    let asked = Request {
+        temperature: Some(0.5),
+        max_tokens: Some(9),
+        ..request()
+    };
+
+    let sent = provider(&upstream).stream(&asked).await;
+
+    assert!(sent.is_ok());
+    let seen = upstream.seen(0);
+    assert_eq!(
+        seen.body,
+        json!({
+            "model": "scripted",
+            "messages": [
+                { "role": "system", "content": "Be Ada." },
+                { "role": "user", "name": "Eve", "content": "Hi." },
+            ],
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "temperature": 0.5,
+            "max_tokens": 9,
+        }),
+    );
+    assert_eq!(seen.header("authorization"), Some("Bearer planted-key"));
+    assert_eq!(seen.header("accept-encoding"), Some("identity"));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_is_taken_whole() {
+    let upstream = Upstream::start().await;
+    upstream.always(Script::json(
+        200,
+        &json!({
+            "choices": [{ "message": { "role": "assistant", "content": "Hello." }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 3, "completion_tokens": 2 },
+        }),
+    ));
+
+    let stream = provider(&upstream).stream(&request()).await.unwrap();
+    let deltas: Vec<Delta> = stream.map(Result::unwrap).collect().await;
+
+    let usage = Usage {
+        prompt_tokens: 3,
+        completion_tokens: 2,
+    };
+    let said: Vec<Delta> = deltas.into_iter().filter(|it| *it != Delta::Life).collect();
+    assert_eq!(
+        said,
+        [
+            Delta::Text("Hello.".to_owned()),
+            Delta::End(FinishReason::Stop),
+            Delta::Usage(usage)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
+    let upstream = Upstream::start().await;
+    let provider = provider(&upstream);
+
+    for _ in 0..3 {
+        let (outcome, _) = model_call::speak_aloud(&*provider, model_call::patient()).await;
+        assert_eq!(model_call::text(&outcome), "Hello.");
+    }
+
+    assert_eq!(upstream.seen(2).connection, upstream.seen(0).connection);
+}
+
+#[tokio::test]
+async fn who_does_not_speak_tls_is_not_spoken_to_in_the_clear() {
+    let upstream = Upstream::start().await;
+    let spec = model_call::spec(&upstream.base_url().replace("http:", "https:"));
+
+    let sent = registry().provider(&spec).unwrap().stream(&request()).await;
+
+    let message = sent.err().map(|it| it.to_string()).unwrap_or_default();
+    assert_eq!(
+        message,
+        "The provider could not be reached: no secure connection could be made."
+    );
+    assert_eq!(upstream.n_requests(), 0);
+}
+
+#[tokio::test]
+async fn the_key_appears_in_no_message_and_in_no_debug_output() {
+    let upstream = Upstream::start().await;
+    let echo = json!({ "error": { "message": format!("The key {KEY} is wrong.") } });
+    for status in [400, 401, 403, 429, 500] {
+        upstream.next(Script::json(status, &echo));
+
+        let error = refusal(&upstream).await;
+
+        assert!(!format!("{error} {error:?}").contains(KEY), "{error:?}");
+    }
+    let endpoint = registry()
+        .endpoint(&model_call::spec(&upstream.base_url()))
+        .unwrap();
+    assert!(!format!("{endpoint:?}").contains(KEY));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Upstream::start().await;
+    let upstream = Upstream::start().await;
+    for status in [301, 302, 307, 308] {
+        let target = format!("{}/chat/completions", elsewhere.base_url());
+        upstream.next(Script::status(status).header("Location", &target));
+
+        assert_eq!(refusal(&upstream).await.status(), Some(status));
+    }
+    assert_eq!(elsewhere.n_requests(), 0);
+}
+
+#[tokio::test]
+async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
+    let upstream = Upstream::start().await;
+    let many = (0..1_000).fold(Script::say("Hello."), |it, i| {
+        it.header(&format!("X-{i}"), "x")
+    });
+    upstream.next(many);
+    upstream.next(Script::say("Hello.").header("X-Long", &"x".repeat(100_000)));
+    upstream
+        .next(Script::body(500, "text/plain", Vec::new()).forever([b'x'; 8_192], Duration::ZERO));
+
+    assert!(matches!(
+        refusal(&upstream).await,
+        LlmError::Unreachable { .. }
+    ));
+    assert!(matches!(
+        refusal(&upstream).await,
+        LlmError::Upstream { .. }
+    ));
+    assert_eq!(refusal(&upstream).await.status(), Some(500));
+    upstream.hung_up(2).await;
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_sent_is_told_without_asking() {
+    let upstream = Upstream::start().await;
+    let mut spec = model_call::spec(&upstream.base_url());
+    spec.api_key = Some(troupe::llm::secret::Secret::new("line\nbreak"));
+
+    let sent = registry().provider(&spec).unwrap().stream(&request()).await;
+
+    assert!(matches!(sent.err(), Some(LlmError::Unusable { .. })));
+    assert_eq!(upstream.n_requests(), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_lists_its_models() {
+    let upstream = Upstream::start().await;
+    upstream.models(&["small", "large"]);
+    let endpoint = registry()
+        .endpoint(&model_call::spec(&upstream.base_url()))
+        .unwrap();
+
+    assert_eq!(
+        catalog::list_models(&endpoint).await.unwrap(),
+        ["small", "large"]
+    );
+}
+
+#[tokio::test]
+async fn a_probe_asks_for_a_word_and_tells_what_is_wrong() {
+    let upstream = Upstream::start().await;
+    upstream.next(Script::say("Hello."));
+    upstream.next(Script::status(404));
+    upstream.next(Script::stream().role());
+    let provider = provider(&upstream);
+
+    let well = catalog::probe(&*provider, "scripted").await;
+    let unknown = catalog::probe(&*provider, "scripted").await.unwrap_err();
+    let cut = catalog::probe(&*provider, "scripted").await.unwrap_err();
+
+    assert!(well.is_ok_and(|it| it > Duration::ZERO));
+    assert_eq!(upstream.body(0)["max_tokens"], 16);
+    assert_eq!(
+        unknown.to_string(),
+        "The provider does not know this model or address (404): Scripted 404."
+    );
+    assert_eq!(cut.to_string(), "The provider's answer was cut off.");
+}

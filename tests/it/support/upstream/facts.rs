@@ -1,0 +1,160 @@
+//! What happened at the server, for tests to ask and to wait for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio::time::timeout;
+
+use super::connection::Received;
+
+/// A fact that has not come by then will not come.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Older requests are forgotten, so that a test of hours stays small.
+const MAX_KEPT: usize = 2_000;
+
+/// One request for an answer, as it came and as it went.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Requests with the same number came over the same connection.
+    pub connection: usize,
+    pub body: Value,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub came_at: Instant,
+    /// Visible pieces of text that were sent.
+    pub n_texts: usize,
+    /// The script was played to its end.
+    pub finished_at: Option<Instant>,
+    /// The client left before that.
+    pub hung_up_at: Option<Instant>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    n_forgotten: usize,
+    kept: VecDeque<Seen>,
+}
+
+impl Log {
+    fn get(&self, i: usize) -> Option<&Seen> {
+        self.kept.get(i.checked_sub(self.n_forgotten)?)
+    }
+
+    fn len(&self) -> usize {
+        self.n_forgotten + self.kept.len()
+    }
+}
+
+/// The log of a server; whoever waits is woken by every entry.
+#[derive(Debug)]
+pub struct Facts(watch::Sender<Log>);
+
+impl Facts {
+    pub fn new() -> Self {
+        Self(watch::Sender::default())
+    }
+
+    /// Enters a request and gives its number, from 0.
+    pub fn came(&self, connection: usize, received: Received) -> usize {
+        let came_at = Instant::now();
+        let Received { body, headers, .. } = received;
+        let seen = Seen {
+            connection,
+            body,
+            headers,
+            came_at,
+            n_texts: 0,
+            finished_at: None,
+            hung_up_at: None,
+        };
+        let mut i = 0;
+        self.0.send_modify(|log| {
+            i = log.len();
+            log.kept.push_back(seen);
+            if log.kept.len() > MAX_KEPT {
+                log.kept.pop_front();
+                log.n_forgotten += 1;
+            }
+        });
+        i
+    }
+
+    /// Changes the entry of a request that is still remembered.
+    pub fn note(&self, i: usize, change: impl FnOnce(&mut Seen)) {
+        self.0.send_modify(|log| {
+            let place = i.checked_sub(log.n_forgotten);
+            if let Some(seen) = place.and_then(|it| log.kept.get_mut(it)) {
+                change(seen);
+            }
+        });
+    }
+
+    pub fn n_requests(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// The request with this number; panics if it has not come or is forgotten.
+    pub fn seen(&self, i: usize) -> Seen {
+        let log = self.0.borrow();
+        log.get(i)
+            .unwrap_or_else(|| panic!("request {i} of {} is not there", log.len()))
+            .clone()
+    }
+
+    pub async fn requested(&self, n: usize) {
+        self.wait(&format!("{n} requests"), |log| {
+            (log.len() >= n).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn said(&self, i: usize, n_texts: usize) {
+        let is_said = |log: &Log| log.get(i).filter(|it| it.n_texts >= n_texts).map(|_| ());
+        self.wait(&format!("{n_texts} pieces of answer {i}"), is_said)
+            .await;
+    }
+
+    pub async fn hung_up(&self, i: usize) -> Instant {
+        self.wait(&format!("the client to leave request {i}"), |log| {
+            log.get(i)?.hung_up_at
+        })
+        .await
+    }
+
+    pub async fn finished(&self, i: usize) -> Instant {
+        self.wait(&format!("the end of answer {i}"), |log| {
+            log.get(i)?.finished_at
+        })
+        .await
+    }
+
+    async fn wait<T>(&self, what: &str, mut probe: impl FnMut(&Log) -> Option<T>) -> T {
+        let mut log = self.0.subscribe();
+        let mut found = None;
+        let is_found = log.wait_for(|log| {
+            found = probe(log);
+            found.is_some()
+        });
+        let res = timeout(DEADLINE, is_found).await.map(|it| it.map(|_| ()));
+        match (res, found) {
+            (Ok(Ok(())), Some(found)) => found,
+            _ => panic!(
+                "waited in vain for {what}: {} requests came",
+                self.n_requests()
+            ),
+        }
+    }
+}

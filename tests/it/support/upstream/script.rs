@@ -1,0 +1,261 @@
+//! How one request is answered, step by step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+/// One thing that the server does to the connection.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Sends a visible piece of text. Waits at a gate if there is one.
+    Text(String),
+    /// Sends bytes as they are.
+    Raw(Vec<u8>),
+    /// Sends the same bytes again and again, until the client leaves.
+    Forever(Vec<u8>, Duration),
+    /// Waits a while, at the pace of a real model.
+    Pause(Duration),
+    /// Waits until the client leaves.
+    Hang,
+    /// Breaks the connection with a reset.
+    Reset,
+    /// Closes the connection in the middle of the body.
+    Close,
+}
+
+/// An answer. One that was not ended by a step ends properly, as HTTP sees it.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub hangs_before_head: bool,
+    pub resets_before_head: bool,
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub steps: Vec<Step>,
+    pub gate: Option<Gate>,
+}
+
+impl Script {
+    /// A whole, flawless answer: role, text word by word, finish reason, usage, `[DONE]`.
+    pub fn say(text: &str) -> Self {
+        let n_words = i64::try_from(text.split_whitespace().count()).expect("a short text");
+        Self::stream()
+            .role()
+            .words(text)
+            .finish("stop")
+            .usage(7, n_words)
+            .done()
+    }
+
+    /// An event stream without an event yet.
+    pub fn stream() -> Self {
+        Self::body(200, "text/event-stream", Vec::new())
+    }
+
+    /// The same, of another type and with headers of its own.
+    pub fn body(status: u16, content_type: &str, steps: Vec<Step>) -> Self {
+        Self {
+            hangs_before_head: false,
+            resets_before_head: false,
+            status,
+            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
+            steps,
+            gate: None,
+        }
+    }
+
+    /// A refusal, with a reason as providers give it.
+    pub fn status(status: u16) -> Self {
+        Self::json(
+            status,
+            &json!({ "error": { "message": format!("Scripted {status}."), "type": "scripted" } }),
+        )
+    }
+
+    /// A refusal that asks to come back later, in whatever words.
+    pub fn rate_limited(retry_after: &str) -> Self {
+        Self::status(429).header("Retry-After", retry_after)
+    }
+
+    /// A document in place of a stream.
+    pub fn json(status: u16, document: &Value) -> Self {
+        Self::body(
+            status,
+            "application/json",
+            vec![Step::Raw(document.to_string().into_bytes())],
+        )
+    }
+
+    /// A page for people in place of an answer.
+    pub fn html() -> Self {
+        let page = b"<!doctype html><title>Sign in</title><h1>Sign in</h1>".to_vec();
+        Self::body(200, "text/html; charset=utf-8", vec![Step::Raw(page)])
+    }
+
+    /// Takes the request and never says anything.
+    pub fn hang_before_headers() -> Self {
+        Self {
+            hangs_before_head: true,
+            ..Self::stream()
+        }
+    }
+
+    /// Takes the request and breaks the connection.
+    pub fn reset_before_headers() -> Self {
+        Self {
+            resets_before_head: true,
+            ..Self::stream()
+        }
+    }
+
+    /// Says that an answer comes; it does not.
+    pub fn hang_before_first_chunk() -> Self {
+        Self::stream().hang()
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The first chunk of most servers: a role and no text.
+    pub fn role(self) -> Self {
+        self.delta(json!({ "role": "assistant", "content": "" }))
+    }
+
+    /// A chunk that says nothing at all.
+    pub fn empty(self) -> Self {
+        self.delta(json!({}))
+    }
+
+    pub fn comment(self) -> Self {
+        self.raw(": keep-alive\n\n")
+    }
+
+    pub fn text(mut self, text: &str) -> Self {
+        self.steps.push(Step::Text(text.to_owned()));
+        self
+    }
+
+    /// The text in chunks of one word.
+    pub fn words(self, text: &str) -> Self {
+        text.split_inclusive(' ').fold(self, Self::text)
+    }
+
+    pub fn finish(self, reason: &str) -> Self {
+        self.event(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }))
+    }
+
+    pub fn usage(self, prompt_tokens: i64, completion_tokens: i64) -> Self {
+        let usage = json!({
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        });
+        self.event(&json!({ "choices": [], "usage": usage }))
+    }
+
+    pub fn done(self) -> Self {
+        self.raw("data: [DONE]\n\n")
+    }
+
+    /// An error object in the middle of a stream that began well.
+    pub fn error(self, message: &str) -> Self {
+        self.event(&json!({ "error": { "message": message, "type": "server_error" } }))
+    }
+
+    pub fn garbage(self) -> Self {
+        self.raw("data: {\"choices\": [{\"delta\": {\"cont\n\n")
+    }
+
+    /// Any bytes.
+    pub fn raw(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Raw(bytes.as_ref().to_vec()))
+    }
+
+    pub fn pause(self, duration: Duration) -> Self {
+        self.step(Step::Pause(duration))
+    }
+
+    pub fn hang(self) -> Self {
+        self.step(Step::Hang)
+    }
+
+    pub fn reset(self) -> Self {
+        self.step(Step::Reset)
+    }
+
+    pub fn close(self) -> Self {
+        self.step(Step::Close)
+    }
+
+    /// The same bytes until the client leaves: keep-alives, or a flood if there is no pause.
+    pub fn forever(self, bytes: impl AsRef<[u8]>, every: Duration) -> Self {
+        self.step(Step::Forever(bytes.as_ref().to_vec(), every))
+    }
+
+    /// Each piece of text waits for the gate.
+    pub fn gated(self, gate: &Gate) -> Self {
+        Self {
+            gate: Some(gate.clone()),
+            ..self
+        }
+    }
+
+    /// Any event.
+    pub fn event(self, chunk: &Value) -> Self {
+        self.raw(event(chunk))
+    }
+
+    fn delta(self, delta: Value) -> Self {
+        self.event(&json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+}
+
+/// The bytes of a visible piece of text.
+pub fn text_event(text: &str) -> Vec<u8> {
+    let delta = json!({ "content": text });
+    event(&json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
+}
+
+fn event(chunk: &Value) -> Vec<u8> {
+    let mut chunk = chunk.clone();
+    chunk["id"] = "chatcmpl-scripted".into();
+    chunk["object"] = "chat.completion.chunk".into();
+    format!("data: {chunk}\n\n").into_bytes()
+}
+
+/// Lets pieces of text through one by one.
+#[derive(Debug, Clone)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    /// A gate that lets nothing through yet.
+    pub fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets one piece through, now or when it comes.
+    pub fn step(&self) {
+        self.0.add_permits(1);
+    }
+
+    /// Lets everything through from now on.
+    pub fn open(&self) {
+        self.0.close();
+    }
+
+    /// What the server does before each piece of text.
+    pub async fn pass(&self) {
+        if let Ok(permit) = self.0.acquire().await {
+            permit.forget();
+        }
+    }
+}

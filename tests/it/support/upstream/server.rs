@@ -1,0 +1,248 @@
+//! The server itself: listens, hands each request its script, keeps the facts.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde_json::Value;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connection::Connection;
+use super::connection::Played;
+use super::facts::Facts;
+use super::facts::Seen;
+use super::fault;
+use super::script::Gate;
+use super::script::Script;
+
+/// More clients than these at once have to wait.
+const MAX_CONNECTIONS: usize = 4_096;
+
+type Answerer = Box<dyn FnMut(&Value) -> Script + Send>;
+
+/// A provider for tests. Dropping it closes every connection.
+pub struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+struct Shared {
+    facts: Facts,
+    plan: Mutex<Plan>,
+}
+
+/// What the coming requests are answered.
+struct Plan {
+    next: VecDeque<Script>,
+    otherwise: Answerer,
+    gate: Option<Gate>,
+    models: Vec<String>,
+}
+
+impl Upstream {
+    /// Listens on a free port of this machine, and answers "Hello." until told otherwise.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let plan = Plan {
+            next: VecDeque::new(),
+            otherwise: Box::new(|_| Script::say("Hello.")),
+            gate: None,
+            models: vec!["scripted".to_owned()],
+        };
+        let shared = Arc::new(Shared {
+            facts: Facts::new(),
+            plan: Mutex::new(plan),
+        });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Self {
+            address,
+            shared,
+            accepting,
+        }
+    }
+
+    /// What a provider's settings have to say.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Answers every request with this text.
+    pub fn say(&self, text: &str) {
+        self.always(Script::say(text));
+    }
+
+    /// Answers every request by this script.
+    pub fn always(&self, script: Script) {
+        self.answer_with(move |_| script.clone());
+    }
+
+    /// Answers every request by what it asks: its JSON body.
+    pub fn answer_with(&self, answerer: impl FnMut(&Value) -> Script + Send + 'static) {
+        self.plan(|plan| plan.otherwise = Box::new(answerer));
+    }
+
+    /// Answers one request by this script, after those already given here.
+    pub fn next(&self, script: Script) {
+        self.plan(|plan| plan.next.push_back(script));
+    }
+
+    /// Spoils so many of a hundred answers, the same ones for the same seed and order.
+    pub fn misbehave(&self, seed: u64, percent: u32) {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        self.plan(|plan| {
+            let otherwise: Answerer = Box::new(|_| Script::say("Hello."));
+            let mut otherwise = std::mem::replace(&mut plan.otherwise, otherwise);
+            plan.otherwise = Box::new(move |body| {
+                let is_spoilt = dice.random_range(0..100) < percent;
+                if is_spoilt {
+                    fault::draw(&mut dice)
+                } else {
+                    otherwise(body)
+                }
+            });
+        });
+    }
+
+    /// From now on each piece of text waits for this gate, except in scripts with their own.
+    pub fn gate(&self) -> Gate {
+        let gate = Gate::closed();
+        self.plan(|plan| plan.gate = Some(gate.clone()));
+        gate
+    }
+
+    /// What `GET /v1/models` lists.
+    pub fn models(&self, names: &[&str]) {
+        self.plan(|plan| plan.models = names.iter().map(|it| (*it).to_owned()).collect());
+    }
+
+    /// Requests for an answer so far.
+    pub fn n_requests(&self) -> usize {
+        self.shared.facts.n_requests()
+    }
+
+    /// All about a request, numbered from 0.
+    pub fn seen(&self, i: usize) -> Seen {
+        self.shared.facts.seen(i)
+    }
+
+    /// The JSON body of a request.
+    pub fn body(&self, i: usize) -> Value {
+        self.seen(i).body
+    }
+
+    /// Waits until so many requests have come in all.
+    pub async fn requested(&self, n: usize) {
+        self.shared.facts.requested(n).await;
+    }
+
+    /// Waits until so many pieces of text of this answer were sent.
+    pub async fn said(&self, i: usize, n_texts: usize) {
+        self.shared.facts.said(i, n_texts).await;
+    }
+
+    /// Waits until the client left this request before its answer was complete.
+    pub async fn hung_up(&self, i: usize) -> Instant {
+        self.shared.facts.hung_up(i).await
+    }
+
+    /// Waits until this answer was played to its end.
+    pub async fn finished(&self, i: usize) -> Instant {
+        self.shared.facts.finished(i).await
+    }
+
+    fn plan(&self, change: impl FnOnce(&mut Plan)) {
+        change(
+            &mut self
+                .shared
+                .plan
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    for number in 0.. {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= MAX_CONNECTIONS {
+            connections.join_next().await;
+        }
+        if let Ok((socket, _)) = listener.accept().await {
+            connections.spawn(serve(socket, number, Arc::clone(&shared)));
+        }
+    }
+}
+
+async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
+    let _ = socket.set_nodelay(true);
+    let mut connection = Connection::new(socket);
+    while let Some(received) = connection.receive().await {
+        let path = received.path.split('?').next().unwrap_or_default();
+        let played = match (received.method.as_str(), path) {
+            ("POST", "/v1/chat/completions") => {
+                let script = shared.script(&received.body);
+                let i = shared.facts.came(number, received);
+                let on_text = || shared.facts.note(i, |seen| seen.n_texts += 1);
+                let played = connection.play(&script, on_text).await;
+                shared.note_end(i, played);
+                played
+            }
+            ("GET", "/v1/models") => connection.play(&shared.models(), || ()).await,
+            _ => connection.play(&Script::status(404), || ()).await,
+        };
+        if played != Played::Whole {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    fn script(&self, body: &Value) -> Script {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut script = match plan.next.pop_front() {
+            Some(script) => script,
+            None => (plan.otherwise)(body),
+        };
+        script.gate = script.gate.or_else(|| plan.gate.clone());
+        script
+    }
+
+    fn models(&self) -> Script {
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let models: Vec<Value> = plan
+            .models
+            .iter()
+            .map(|it| json!({ "id": it, "object": "model" }))
+            .collect();
+        Script::json(200, &json!({ "object": "list", "data": models }))
+    }
+
+    fn note_end(&self, i: usize, played: Played) {
+        let now = Instant::now();
+        self.facts.note(i, |seen| match played {
+            Played::Left => seen.hung_up_at = Some(now),
+            Played::Whole | Played::Broken => seen.finished_at = Some(now),
+        });
+    }
+}
