@@ -1,6 +1,8 @@
 //! Conversations: timelines and the messages on them.
 
 pub mod conversation;
+pub mod markdown;
+pub mod markdown_limits;
 pub mod message;
 pub mod read_mark;
 pub mod swipe;
