@@ -6,7 +6,7 @@
 //! let through is decided here, from the snapshot and the envelopes alone.
 //!
 //! The text of another run than the snapshot's is of no use: that run began after the snapshot,
-//! so all of it is heard.
+//! so all of it is heard. The snapshot's `rev` is read first; what else is in it may be newer.
 //!
 //! **Invariant:** whatever the snapshot met half-way, the client ends with the timeline and the
 //! text of the stream that it would have if it had been there from the beginning.
@@ -69,16 +69,10 @@ impl Filter {
     /// Begins behind a snapshot, and takes out of `held`, which was heard before the mark, what the
     /// client knows of streams by its answer. What is left is to be judged like all that follows.
     pub fn begin(start: Start, held: &mut Vec<Arc<Envelope>>) -> Self {
-        let running = start.running.map(|(run, _)| run);
-        let over = begun_before(start.rev, running, held);
-        held.retain(|it| match &it.cargo {
-            Cargo::Delta(Delta { run, .. }) => Some(*run) != running && !over.contains(run),
-            Cargo::Stream { run, mark, .. } if Some(*run) == running => {
-                matches!(mark, Mark::Complete | Mark::Stop)
-            }
-            Cargo::Stream { run, .. } => !over.contains(run),
-            _ => true,
-        });
+        match start.running {
+            Some((run, _)) => drop_up_to_the_text_of(run, held),
+            None => drop_begun_before(start.rev, held),
+        }
         let open = start.running.map(|(run, length)| Writer {
             run,
             length: Some(length),
@@ -180,30 +174,45 @@ impl Filter {
     }
 }
 
-/// Runs that were announced before a durable event which is in the snapshot, and that were not
-/// running in it: they had ended by then, and the client has what came of them.
-fn begun_before(rev: i64, running: Option<Uuid>, held: &[Arc<Envelope>]) -> Vec<Uuid> {
-    let durable = |it: &Arc<Envelope>| match it.cargo {
-        Cargo::Frame { rev, .. } => rev,
-        _ => None,
+/// The client knows what this run had written at the mark, and that it was the one that wrote: what
+/// is heard of other runs before its end comes from before its beginning.
+fn drop_up_to_the_text_of(run: Uuid, held: &mut Vec<Arc<Envelope>>) {
+    let mut is_over = false;
+    held.retain(|it| match (run_of(&it.cargo), is_over) {
+        (None, _) | (Some(_), true) => true,
+        (Some((of, mark)), false) => {
+            is_over = of == run && mark == Some(Mark::Stop);
+            of == run && matches!(mark, Some(Mark::Complete | Mark::Stop))
+        }
+    });
+}
+
+/// Nobody wrote in the snapshot. Runs that were announced before a durable event which is in it
+/// had ended by then, and the client has what came of them.
+fn drop_begun_before(rev: i64, held: &mut Vec<Arc<Envelope>>) {
+    let is_in_snapshot = |it: &Arc<Envelope>| match it.cargo {
+        Cargo::Frame { rev: Some(of), .. } => of <= rev,
+        _ => false,
     };
-    let past = held
-        .split(|it| durable(it).is_some_and(|it| it > rev))
-        .next();
-    let past = past.unwrap_or_default();
-    let newest = past.iter().rposition(|it| durable(it).is_some());
-    past[..newest.unwrap_or_default()]
+    let Some(newest) = held.iter().rposition(is_in_snapshot) else {
+        return;
+    };
+    let begun: Vec<Uuid> = held[..newest]
         .iter()
-        .filter_map(|it| match it.cargo {
-            Cargo::Stream {
-                run,
-                mark: Mark::Start,
-                ..
-            } => Some(run),
-            _ => None,
-        })
-        .filter(|run| Some(*run) != running)
-        .collect()
+        .filter_map(|it| run_of(&it.cargo))
+        .filter(|(_, mark)| *mark == Some(Mark::Start))
+        .map(|(run, _)| run)
+        .collect();
+    held.retain(|it| run_of(&it.cargo).is_none_or(|(run, _)| !begun.contains(&run)));
+}
+
+/// The run whose stream an envelope belongs to; a piece of text has no mark.
+fn run_of(cargo: &Cargo) -> Option<(Uuid, Option<Mark>)> {
+    match cargo {
+        Cargo::Stream { run, mark, .. } => Some((*run, Some(*mark))),
+        Cargo::Delta(delta) => Some((delta.run, None)),
+        _ => None,
+    }
 }
 
 /// The frame of what follows in this piece after the first `length` units of the run's text;

@@ -221,10 +221,13 @@ impl Latecomer {
         }
     }
 
-    fn read_snapshot(&mut self, world: &World) {
+    fn read_rev(&mut self, world: &World) {
         self.start.rev = world.rev;
-        self.start.running = world.running.map(|run| (run, 0));
         self.client.timeline = (1..=world.rev).collect();
+    }
+
+    fn read_running(&mut self, world: &World) {
+        self.start.running = world.running.map(|run| (run, 0));
     }
 
     fn read_live_text(&mut self, world: &World) {
@@ -282,7 +285,7 @@ impl Latecomer {
 }
 
 /// When the late client takes its steps, as acts that have happened by then; rising.
-type Moments = [usize; 3];
+type Moments = [usize; 4];
 
 /// Plays the story. `takes`: whether the socket's task runs after an act; `misses`: whether a
 /// piece of text gets lost on its way to the late client.
@@ -295,7 +298,7 @@ fn play(
 ) -> [Client; 2] {
     let acts = acts(scenes);
     let at = |fraction: usize| fraction * acts.len() / 1000;
-    let [listen, snapshot, live] = moments.map(at);
+    let [listen, rev, running, live] = moments.map(at);
     let rest = &acts[at(end).max(live).min(acts.len() - 1)..];
     let quiet = rest.iter().position(|it| matches!(it, Act::Quiet)).unwrap();
     let n_acts = acts.len() - rest.len() + quiet + 1;
@@ -308,8 +311,11 @@ fn play(
             late = Some(Latecomer::listen());
         }
         if let Some(late) = &mut late {
-            if n == snapshot {
-                late.read_snapshot(&world);
+            if n == rev {
+                late.read_rev(&world);
+            }
+            if n == running {
+                late.read_running(&world);
             }
             if n == live {
                 late.read_live_text(&world);
@@ -349,7 +355,7 @@ fn scene() -> impl Strategy<Value = Scene> {
 }
 
 fn moments() -> impl Strategy<Value = Moments> {
-    any::<[u16; 3]>().prop_map(|it| {
+    any::<[u16; 4]>().prop_map(|it| {
         let mut moments = it.map(|it| usize::from(it) % 1000);
         moments.sort_unstable();
         moments

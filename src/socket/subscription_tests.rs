@@ -200,6 +200,9 @@ fn a_run_that_began_and_ended_before_the_snapshot_is_not_told_again() {
 #[test]
 fn what_was_held_of_the_running_run_is_in_its_text() {
     let mut held = held([
+        mark(OTHER, Mark::Start),
+        piece(OTHER, 0, "long ago"),
+        mark(OTHER, Mark::Stop),
         mark(RUN, Mark::Start),
         piece(RUN, 0, "given up"),
         mark(RUN, Mark::Reset),
