@@ -261,3 +261,22 @@ fn speaker_for_generate(d: &Draft) -> Option<Choice> {
     let mut dice = Dice::from_seed(d.fresh.seed);
     selector::select(d.s.space.reply_order, Trigger::Generate, &scene, &mut dice)
 }
+
+#[cfg(test)]
+#[path = "planner_stage.rs"]
+mod stage;
+#[cfg(test)]
+#[path = "planner_stage_writer.rs"]
+mod stage_writer;
+
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "planner_endings_tests.rs"]
+mod endings_tests;
+
+#[cfg(test)]
+#[path = "planner_control_tests.rs"]
+mod control_tests;
