@@ -1,149 +1,174 @@
-//! In which seat a caller sits: proved once at the door, carried on as a type.
+//! In which seat a caller sits: proven once for each request, before anything else is told.
 //!
-//! **Invariant:** who may not see a space gets the same 404 as for one that does not exist.
+//! **Invariant:** who may not see a space gets the same answer as for one that does not exist.
 
 use crate::app::App;
 use crate::conversations::conversation;
+use crate::conversations::message;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::ids::ConversationId;
+use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;
 use crate::spaces::permissions::Standing;
 use crate::spaces::space;
-use actix_web::FromRequest;
-use actix_web::HttpRequest;
-use actix_web::dev::Payload;
-use actix_web::web::Data;
-use futures::future::LocalBoxFuture;
 use sea_orm::EntityTrait;
-use std::str::FromStr;
+use std::ops::Deref;
 
-/// A caller who may see a space; what else they may do there is asked of it. As an extractor it
-/// reads `{space_id}`.
+/// A caller inside a space.
 #[derive(Clone, Debug)]
-pub struct Seat {
-    pub caller: CurrentUser,
+pub struct InSpace {
     pub space: space::Model,
-    /// Their own seat. `None`: an admin who does not sit here.
-    pub membership: Option<membership::Model>,
+    /// The caller's own seat; an admin may be inside without one.
+    pub seat: Option<membership::Model>,
     pub standing: Standing,
 }
 
-/// A caller who may see a conversation. As an extractor it reads `{conversation_id}`.
+/// A caller inside a space, at one of its conversations.
 #[derive(Clone, Debug)]
-pub struct ConversationSeat {
-    pub seat: Seat,
+pub struct InConversation {
     pub conversation: conversation::Model,
+    pub within: InSpace,
 }
 
-impl Seat {
-    /// # Errors
-    /// 404.
-    pub async fn in_space(app: &App, caller: CurrentUser, id: SpaceId) -> ApiResult<Self> {
-        let space = space::Entity::find_by_id(id).one(app.db.reader()).await?;
-        let space = space.ok_or_else(ApiError::not_found)?;
-        let membership = membership::of_user(app.db.reader(), id, caller.id()).await?;
-        let membership = membership.filter(|it| it.status == membership::Status::Active);
-        let standing = Standing::of(membership.as_ref(), caller.is_admin());
-        Ok(Self {
-            caller,
-            space,
-            membership,
-            standing: standing.ok_or_else(ApiError::not_found)?,
-        })
-    }
+impl Deref for InConversation {
+    type Target = InSpace;
 
-    /// For what changes nothing.
+    fn deref(&self) -> &InSpace {
+        &self.within
+    }
+}
+
+impl InSpace {
+    /// Whether the caller may do this.
     ///
     /// # Errors
-    /// 403 `forbidden`.
+    /// 403.
     pub fn may(&self, act: Act) -> ApiResult<()> {
         match self.standing.may(act) {
             true => Ok(()),
             false => Err(ApiError::forbidden(
-                "Your role in this space does not allow this.",
+                "Your seat in this space does not allow that.",
             )),
         }
     }
 
-    /// For what changes something: an archived space stays as it is.
+    /// Whether the caller may do this, which changes something.
     ///
     /// # Errors
     /// 403 `forbidden`, 403 `space_archived`.
-    pub fn may_change(&self, act: Act) -> ApiResult<()> {
+    pub fn may_write(&self, act: Act) -> ApiResult<()> {
         self.may(act)?;
         match self.space.status {
             space::Status::Active => Ok(()),
             space::Status::Archived => Err(ApiError::new(
                 403,
                 "space_archived",
-                "This space is archived. Its owner can bring it back.",
+                "This space is archived. Its owner can open it again.",
             )),
         }
     }
 
-    /// The caller's own seat, for what needs a mouth.
+    /// The seat from which the caller speaks.
     ///
     /// # Errors
-    /// 403 `forbidden` for an admin who does not sit here.
-    pub fn own(&self) -> ApiResult<&membership::Model> {
-        self.membership
+    /// 403 for an admin who has not joined.
+    pub fn own_seat(&self) -> ApiResult<&membership::Model> {
+        self.seat
             .as_ref()
-            .ok_or_else(|| ApiError::forbidden("Take a seat in this space first."))
+            .ok_or_else(|| ApiError::forbidden("Join this space to write in it."))
     }
-}
 
-impl ConversationSeat {
+    /// How people here know the caller.
+    pub fn display_name(&self, caller: &CurrentUser) -> String {
+        let seat = self.seat.as_ref().map(|it| &it.cached_display_name);
+        seat.unwrap_or(&caller.user.display_name).clone()
+    }
+
+    /// Whether the caller may hide a message, dim it, or show it again.
+    ///
     /// # Errors
-    /// 404.
-    pub async fn of(app: &App, caller: CurrentUser, id: ConversationId) -> ApiResult<Self> {
-        let found = conversation::Entity::find_by_id(id)
-            .one(app.db.reader())
-            .await?;
-        let conversation = found.ok_or_else(ApiError::not_found)?;
-        let seat = Seat::in_space(app, caller, conversation.space_id).await?;
-        Ok(Self { seat, conversation })
-    }
-}
-
-impl FromRequest for Seat {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, ApiResult<Self>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let parts = parts(request, payload, "space_id");
-        Box::pin(async move {
-            let (app, caller, id) = parts?;
-            Self::in_space(&app, caller, id).await
+    /// 403.
+    pub fn may_change_message(&self, row: &message::Model) -> ApiResult<()> {
+        self.may_write(if self.wrote(row) {
+            Act::ChangeOwnMessage
+        } else {
+            Act::Moderate
         })
     }
-}
 
-impl FromRequest for ConversationSeat {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, ApiResult<Self>>;
+    /// Whether the caller may change the text of a message: their own, or an AI's.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn may_edit_message(&self, row: &message::Model) -> ApiResult<()> {
+        match (self.wrote(row), row.role) {
+            (true, _) => self.may_write(Act::ChangeOwnMessage),
+            (false, message::Role::Assistant) => self.may_write(Act::EditAiText),
+            (false, _) => Err(ApiError::forbidden("Only its author may change this text.")),
+        }
+    }
 
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let parts = parts(request, payload, "conversation_id");
-        Box::pin(async move {
-            let (app, caller, id) = parts?;
-            Self::of(&app, caller, id).await
-        })
+    fn wrote(&self, row: &message::Model) -> bool {
+        self.seat
+            .as_ref()
+            .is_some_and(|it| it.id == row.space_membership_id)
     }
 }
 
-/// The app, the caller, and the id in the path; what is no number is nowhere.
-fn parts<I: FromStr>(
-    request: &HttpRequest,
-    payload: &mut Payload,
-    name: &'static str,
-) -> ApiResult<(Data<App>, CurrentUser, I)> {
-    let caller = CurrentUser::from_request(request, payload).into_inner()?;
-    let id = request.match_info().get(name).and_then(|it| it.parse().ok());
-    let app = request.app_data::<Data<App>>().cloned();
-    let app = app.ok_or_else(|| ApiError::internal("the server was built without its parts"))?;
-    Ok((app, caller, id.ok_or_else(ApiError::not_found)?))
+/// The caller inside a space.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn in_space(app: &App, caller: &CurrentUser, id: SpaceId) -> ApiResult<InSpace> {
+    let db = app.db.reader();
+    let space = space::Entity::find_by_id(id).one(db).await?;
+    let space = space.ok_or_else(ApiError::not_found)?;
+    let seat = membership::of_user(db, id, caller.id())
+        .await?
+        .filter(|it| it.status == membership::Status::Active);
+    let standing = Standing::of(seat.as_ref(), caller.is_admin());
+    Ok(InSpace {
+        space,
+        seat,
+        standing: standing.ok_or_else(ApiError::not_found)?,
+    })
+}
+
+/// The caller at a conversation.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn in_conversation(
+    app: &App,
+    caller: &CurrentUser,
+    id: ConversationId,
+) -> ApiResult<InConversation> {
+    let found = conversation::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    let conversation = found.ok_or_else(ApiError::not_found)?;
+    let within = in_space(app, caller, conversation.space_id).await?;
+    Ok(InConversation {
+        conversation,
+        within,
+    })
+}
+
+/// The caller at the conversation of a message.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn at_message(
+    app: &App,
+    caller: &CurrentUser,
+    id: MessageId,
+) -> ApiResult<(message::Model, InConversation)> {
+    let found = message::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let row = found.ok_or_else(ApiError::not_found)?;
+    let at = in_conversation(app, caller, row.conversation_id).await?;
+    Ok((row, at))
 }

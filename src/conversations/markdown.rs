@@ -1,0 +1,277 @@
+//! Markdown of people and models, as HTML that is safe to put into a page.
+//!
+//! One library renders, with raw HTML shown as text; another lets through a short list of tags and
+//! attributes. **Invariant:** what comes out loads nothing by itself, runs nothing, and carries no
+//! class but ours; links leave in a tab of their own. A text that would cost too much is shown
+//! plain. Rendering is CPU work, a few milliseconds for a long text: each text is rendered once.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use ammonia::Builder;
+use ammonia::UrlRelative;
+use comrak::Arena;
+use comrak::Options;
+use comrak::nodes::AstNode;
+use comrak::nodes::NodeValue;
+use moka::sync::Cache;
+use sha2::Digest;
+use sha2::Sha256;
+
+use crate::conversations::markdown_limits::MAX_OUTPUT;
+use crate::conversations::markdown_limits::is_tame;
+
+/// How deep the parts of a text may stand inside each other; a level of a list counts twice.
+const MAX_TREE_DEPTH: usize = 80;
+/// How much rendered text is kept, in bytes.
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Marks a link that stands where a picture was meant.
+const EXTERNAL_IMAGE: &str = "external-image";
+
+/// Renders, and remembers what it rendered.
+#[derive(Debug)]
+pub struct Markdown {
+    /// By the hash of the text. Filled for the life of the program; the oldest give way.
+    rendered: Cache<[u8; 32], Arc<str>>,
+    allowed: Builder<'static>,
+}
+
+impl Default for Markdown {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Markdown {
+    /// A renderer with an empty memory.
+    pub fn new() -> Self {
+        let weight =
+            |_: &[u8; 32], html: &Arc<str>| u32::try_from(html.len() + 64).unwrap_or(u32::MAX);
+        let rendered = Cache::builder()
+            .max_capacity(CACHE_BYTES)
+            .weigher(weight)
+            .build();
+        Self {
+            rendered,
+            allowed: allow_list(),
+        }
+    }
+
+    /// `text` as safe HTML.
+    pub fn render(&self, text: &str) -> Arc<str> {
+        let key = Sha256::digest(text).into();
+        self.rendered
+            .get_with(key, || self.render_anew(text).into())
+    }
+
+    fn render_anew(&self, text: &str) -> String {
+        if !is_tame(text) {
+            return plain(text);
+        }
+        // A stranger's text that makes a library stumble must not make a room unreadable for good.
+        let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text)));
+        html.ok().flatten().unwrap_or_else(|| plain(text))
+    }
+
+    /// The text rendered and cleaned; nothing when it turned out too deep or too long.
+    fn to_safe_html(&self, text: &str) -> Option<String> {
+        let options = options();
+        let arena = Arena::new();
+        let root = comrak::parse_document(&arena, text, &options);
+        if depth(root) > MAX_TREE_DEPTH {
+            return None;
+        }
+        replace_images(root);
+        let mut html = String::new();
+        comrak::format_html(root, &options, &mut html).ok()?;
+        if html.len() > MAX_OUTPUT {
+            return None;
+        }
+        let clean = self.allowed.clean(&html).to_string();
+        (clean.len() <= MAX_OUTPUT).then_some(clean)
+    }
+}
+
+fn options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.autolink = true;
+    options.extension.strikethrough = true;
+    options.extension.table = true;
+    options.extension.tasklist = true;
+    options.parse.ignore_setext = true; // a line of dashes is a change of scene, not a heading
+    options.render.hardbreaks = true;
+    options.render.escape = true; // `Vec<String>` stays readable
+    options
+}
+
+/// Everything that may be in the page; what is not here is taken out.
+fn allow_list() -> Builder<'static> {
+    let tags = [
+        "a",
+        "blockquote",
+        "br",
+        "code",
+        "del",
+        "em",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "input",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "strong",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ];
+    let attributes: [(&str, &[&str]); 3] = [
+        ("a", &["href"]),
+        ("input", &["checked"]),
+        ("ol", &["start"]),
+    ];
+    let sides = HashSet::from(["left", "center", "right"]);
+    let values = HashMap::from([
+        (
+            "input",
+            HashMap::from([("type", HashSet::from(["checkbox"]))]),
+        ),
+        ("td", HashMap::from([("align", sides.clone())])),
+        ("th", HashMap::from([("align", sides)])),
+    ]);
+    let mut builder = Builder::empty();
+    builder
+        .tags(tags.into())
+        .tag_attributes(
+            attributes
+                .into_iter()
+                .map(|(tag, names)| (tag, names.iter().copied().collect()))
+                .collect(),
+        )
+        .tag_attribute_values(values)
+        .set_tag_attribute_value("a", "target", "_blank")
+        .set_tag_attribute_value("input", "disabled", "")
+        .allowed_classes(HashMap::from([("a", HashSet::from([EXTERNAL_IMAGE]))]))
+        .generic_attributes(HashSet::new()) // or a title could be set on anything
+        .url_schemes(["http", "https", "mailto"].into())
+        .url_relative(UrlRelative::Deny)
+        .link_rel(Some("noopener noreferrer nofollow ugc"));
+    builder
+}
+
+/// How deep the tree is. Walked without recursion: it is as deep as a stranger likes.
+fn depth<'a>(root: &'a AstNode<'a>) -> usize {
+    let mut deepest = 0;
+    let mut waiting = vec![(root, 1)];
+    while let Some((node, depth)) = waiting.pop() {
+        deepest = deepest.max(depth);
+        if depth > MAX_TREE_DEPTH {
+            break;
+        }
+        waiting.extend(node.children().map(|child| (child, depth + 1)));
+    }
+    deepest
+}
+
+/// Puts a link where a picture was meant: whoever shows a picture learns who looks at it.
+fn replace_images<'a>(root: &'a AstNode<'a>) {
+    let images = root
+        .descendants()
+        .filter(|it| matches!(it.data.borrow().value, NodeValue::Image(_)));
+    for image in images.collect::<Vec<_>>() {
+        let html = in_place_of(image);
+        image
+            .children()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|it| it.detach());
+        image.data.borrow_mut().value = NodeValue::Raw(html);
+    }
+}
+
+/// The link, named by what the picture would have been called; inside a link the name alone.
+fn in_place_of<'a>(image: &'a AstNode<'a>) -> String {
+    let data = image.data.borrow();
+    let NodeValue::Image(link) = &data.value else {
+        return String::new();
+    };
+    let mut called = String::new();
+    for node in image.descendants() {
+        match &node.data.borrow().value {
+            NodeValue::Text(text) => called.push_str(text),
+            NodeValue::Code(code) => called.push_str(&code.literal),
+            _ => {}
+        }
+    }
+    let called = escaped(if called.trim().is_empty() {
+        &link.url
+    } else {
+        &called
+    });
+    let is_inside_link = image
+        .ancestors()
+        .skip(1)
+        .any(|it| matches!(it.data.borrow().value, NodeValue::Link(_)));
+    let is_external = ["http://", "https://"]
+        .iter()
+        .any(|it| starts_with(&link.url, it));
+    if is_inside_link || !is_external {
+        return called;
+    }
+    let mut html = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        html,
+        "<a class=\"{EXTERNAL_IMAGE}\" href=\"{}\">{called}</a>",
+        escaped(&link.url)
+    );
+    html
+}
+
+fn starts_with(url: &str, scheme: &str) -> bool {
+    url.get(..scheme.len())
+        .is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+}
+
+/// The text as it was typed, line by line.
+fn plain(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escaped).collect();
+    format!("<p>{}</p>", lines.join("<br>\n"))
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            '\0' => html.push('\u{FFFD}'),
+            _ => html.push(letter),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+#[path = "markdown_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "markdown_attack_tests.rs"]
+mod attack_tests;

@@ -1,0 +1,212 @@
+//! What people see of what they wrote.
+
+use super::Markdown;
+use super::plain;
+use std::sync::Arc;
+
+fn html(text: &str) -> String {
+    Markdown::new().render(text).trim_end().to_owned()
+}
+
+/// What a reader reads: no tags, entities resolved.
+pub fn visible(html: &str) -> String {
+    let mut text = String::new();
+    let mut in_tag = false;
+    for letter in html.chars() {
+        match letter {
+            '<' => in_tag = true,
+            '>' => in_tag = false,
+            _ if in_tag => {}
+            _ => text.push(letter),
+        }
+    }
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", "\u{A0}"),
+        ("&amp;", "&"),
+    ];
+    entities
+        .iter()
+        .fold(text, |text, (entity, letter)| text.replace(entity, letter))
+}
+
+#[test]
+fn the_usual_marks_are_rendered() {
+    assert_eq!(
+        html("*waves* and **shouts**"),
+        "<p><em>waves</em> and <strong>shouts</strong></p>"
+    );
+    assert_eq!(
+        html("~~no~~ `code`"),
+        "<p><del>no</del> <code>code</code></p>"
+    );
+    assert_eq!(html("# Title"), "<h1>Title</h1>");
+    assert_eq!(html("> quote"), "<blockquote>\n<p>quote</p>\n</blockquote>");
+    assert_eq!(
+        html("3. three\n4. four"),
+        "<ol start=\"3\">\n<li>three</li>\n<li>four</li>\n</ol>"
+    );
+    assert_eq!(
+        html("```rust\nlet a = 1;\n```"),
+        "<pre><code>let a = 1;\n</code></pre>"
+    );
+}
+
+#[test]
+fn a_line_break_is_a_line_break() {
+    assert_eq!(
+        html("one\ntwo\n\nthree"),
+        "<p>one<br>\ntwo</p>\n<p>three</p>"
+    );
+}
+
+#[test]
+fn a_line_of_dashes_is_a_change_of_scene() {
+    assert_eq!(
+        html("Later.\n---\nNight."),
+        "<p>Later.</p>\n<hr>\n<p>Night.</p>"
+    );
+}
+
+#[test]
+fn tables_and_tasks_are_rendered() {
+    let table = html("| a | b |\n|:-:|--:|\n| 1 | 2 |");
+    assert!(table.contains("<th align=\"center\">a</th>"), "{table}");
+    assert!(table.contains("<td align=\"right\">2</td>"), "{table}");
+    let tasks = html("- [x] done\n- [ ] open");
+    assert!(
+        tasks.contains("<input type=\"checkbox\" checked=\"\" disabled=\"\">"),
+        "{tasks}"
+    );
+    assert_eq!(tasks.matches("disabled").count(), 2);
+}
+
+#[test]
+fn links_leave_in_a_tab_of_their_own_and_tell_nobody() {
+    for text in [
+        "https://example.org/a?b=1&c=2",
+        "[x](https://example.org/a?b=1&c=2)",
+        "<https://example.org/a?b=1&c=2>",
+    ] {
+        let html = html(text);
+
+        assert!(
+            html.contains("href=\"https://example.org/a?b=1&amp;c=2\""),
+            "{html}"
+        );
+        assert!(html.contains("target=\"_blank\""), "{html}");
+        assert!(
+            html.contains("rel=\"noopener noreferrer nofollow ugc\""),
+            "{html}"
+        );
+    }
+    assert!(html("www.example.org").contains("href=\"http://www.example.org\""));
+    assert!(html("ann@example.org").contains("href=\"mailto:ann@example.org\""));
+}
+
+#[test]
+fn links_into_this_house_are_text() {
+    for text in [
+        "[x](/logout)",
+        "[x](logout)",
+        "[x](//evil.example)",
+        "[x](#top)",
+        "[x](?a=1)",
+    ] {
+        assert!(!html(text).contains("href"), "{text}");
+    }
+}
+
+#[test]
+fn a_picture_becomes_a_link() {
+    let picture = html("![a cat](https://example.org/cat.png \"title\")");
+    assert!(
+        picture.contains("<a class=\"external-image\" href=\"https://example.org/cat.png\""),
+        "{picture}"
+    );
+    assert_eq!(visible(&picture), "a cat");
+    let nameless = html("![](HTTPS://example.org/cat.png)");
+    assert_eq!(visible(&nameless), "HTTPS://example.org/cat.png");
+    let linked = html("[![a `b` *c*](https://example.org/cat.png)](https://example.org)");
+    assert_eq!(linked.matches("<a ").count(), 1, "{linked}");
+    assert_eq!(visible(&linked), "a b c");
+    assert!(!html("[![x](https://example.org/cat.png)](/x)").contains("href"));
+    for text in [
+        "![x](data:image/png;base64,AAAA)",
+        "![x](/api/me)",
+        "![x](javascript:alert(1))",
+    ] {
+        assert_eq!(html(text), "<p>x</p>", "{text}");
+    }
+}
+
+#[test]
+fn what_looks_like_html_stays_readable() {
+    for text in [
+        "Vec<String>",
+        "I <3 you",
+        "5 > 3 && 2 < 4",
+        "<b>bold</b>",
+        "<script>alert(1)</script>",
+        "a & b &amp; c",
+        "\"quoted\" and 'single'",
+        "<!-- hidden? -->",
+        "<thinking>hm</thinking>",
+        "</p>",
+    ] {
+        let resolved = text.replace("&amp;", "&");
+        assert_eq!(visible(&html(text)), resolved, "{text}");
+    }
+}
+
+#[test]
+fn plain_words_come_through_in_every_script() {
+    for text in [
+        "Hello there!",
+        "Привет, мир.",
+        "你好，世界。",
+        "こんにちは「世界」",
+        "مرحبا بالعالم",
+        "สวัสดี",
+        "🦊 and 👩\u{200D}🚀",
+        "C:\\path\\file",
+        "snake_case_name",
+        "2 * 3 * 4",
+        "a\u{A0}b",
+        "\u{202E}abc\u{202C}",
+        "#tag",
+        "100%",
+        "$5 and $6",
+        "(brackets) [not a link] {braces}",
+        "Hi~ you~",
+    ] {
+        assert_eq!(visible(&html(text)), text);
+    }
+}
+
+#[test]
+fn nothing_becomes_nothing() {
+    assert_eq!(html(""), "");
+    assert_eq!(html(" \n\n "), "");
+}
+
+#[test]
+fn the_same_text_is_rendered_once() {
+    let markdown = Markdown::new();
+
+    let (first, second) = (markdown.render("*a*"), markdown.render("*a*"));
+
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(!Arc::ptr_eq(&first, &markdown.render("*b*")));
+}
+
+#[test]
+fn plain_text_is_escaped_line_by_line() {
+    assert_eq!(
+        plain("a <b>\n\"c\" & 'd'\n"),
+        "<p>a &lt;b&gt;<br>\n&quot;c&quot; &amp; &#39;d&#39;</p>"
+    );
+}
