@@ -66,9 +66,14 @@ pub async fn change(
         Box::pin(async move {
             let seat = Entity::find_by_id(id).one(tx).await?;
             let space_id = seat.ok_or(ChangeError::Gone)?.space_id;
-            let space = tenancy::locked(tx, space_id).await?.ok_or(ChangeError::Gone)?;
+            let space = tenancy::locked(tx, space_id)
+                .await?
+                .ok_or(ChangeError::Gone)?;
             let seats = membership::in_space(tx, space_id).await?;
-            let present = seats.iter().find(|it| it.id == id).ok_or(ChangeError::Gone)?;
+            let present = seats
+                .iter()
+                .find(|it| it.id == id)
+                .ok_or(ChangeError::Gone)?;
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present.clone())));
             }
@@ -81,7 +86,10 @@ pub async fn change(
             if let Some(position) = change.position {
                 others.extend(reorder(tx, &seats, id, position).await?);
             }
-            let row = Entity::find_by_id(id).one(tx).await?.ok_or(ChangeError::Gone)?;
+            let row = Entity::find_by_id(id)
+                .one(tx)
+                .await?
+                .ok_or(ChangeError::Gone)?;
             let row = with_change(row, change);
             let seat = match row.is_changed() {
                 true => row.update(tx).await?,
@@ -150,7 +158,10 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
             column.set_if_not_equals(value);
         }
     }
-    let changes_settings = change.settings.as_ref().is_some_and(|it| *it != seat.settings);
+    let changes_settings = change
+        .settings
+        .as_ref()
+        .is_some_and(|it| *it != seat.settings);
     let next_version = seat.settings_version + i64::from(changes_settings);
     let mut row = seat.into_active_model();
     put(&mut row.role, change.role);
@@ -161,8 +172,14 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
     put(&mut row.settings, change.settings);
     put(&mut row.settings_version, Some(next_version));
     put(&mut row.copilot_mode, change.copilot_mode);
-    put(&mut row.copilot_remaining_steps, change.copilot_remaining_steps);
-    put(&mut row.copilot_conversation_id, change.copilot_conversation_id);
+    put(
+        &mut row.copilot_remaining_steps,
+        change.copilot_remaining_steps,
+    );
+    put(
+        &mut row.copilot_conversation_id,
+        change.copilot_conversation_id,
+    );
     put(&mut row.llm_provider_id, change.llm_provider_id);
     put(&mut row.preset_id, change.preset_id);
     row

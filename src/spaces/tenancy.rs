@@ -117,7 +117,10 @@ pub async fn update(
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present)));
             }
-            let changes_settings = rules.settings.as_ref().is_some_and(|it| *it != present.settings);
+            let changes_settings = rules
+                .settings
+                .as_ref()
+                .is_some_and(|it| *it != present.settings);
             let next_version = present.settings_version + i64::from(changes_settings);
             let mut row = with_rules(present.clone().into_active_model(), rules);
             if changes_settings {
@@ -156,7 +159,10 @@ pub fn of_user(user: UserId) -> Select<Entity> {
 }
 
 fn with_rules(mut row: ActiveModel, rules: Rules) -> ActiveModel {
-    fn put<T: Into<sea_orm::Value> + PartialEq>(column: &mut sea_orm::ActiveValue<T>, value: Option<T>) {
+    fn put<T: Into<sea_orm::Value> + PartialEq>(
+        column: &mut sea_orm::ActiveValue<T>,
+        value: Option<T>,
+    ) {
         if let Some(value) = value {
             column.set_if_not_equals(value);
         }
