@@ -5,4 +5,6 @@
 pub mod event;
 pub mod hub;
 pub mod outbox;
+pub mod presence;
 pub mod topic;
+pub mod typing;
