@@ -16,11 +16,11 @@ async fn c17_arrow_up_edits_my_newest_message_and_escape_gives_it_back() {
     page.see_text(".message[data-state=final]", "typo hree")
         .await;
 
-    page.write(FIELD, &Key::Up.to_string()).await;
+    page.write(FIELD, Key::Up).await;
     page.rewrite(".message__edit textarea", "never mind").await;
     page.press(Key::Escape).await;
     page.see_text(".message", "typo hree").await;
-    page.write(FIELD, &Key::Up.to_string()).await;
+    page.write(FIELD, Key::Up).await;
     page.rewrite(".message__edit textarea", "typo here").await;
     page.press(Key::Enter).await;
 

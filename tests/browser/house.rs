@@ -10,7 +10,6 @@ use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::person::Person;
 use crate::support::person::expect;
-use crate::support::person::id;
 use crate::support::person::root_of;
 use crate::support::process::Server;
 use crate::support::upstream::server::Upstream;
@@ -26,7 +25,6 @@ pub struct House {
 /// A room with its cast, and the one who opened it.
 pub struct Room {
     pub ann: Person,
-    pub space: Value,
     pub conversation: i64,
     /// The memberships of the characters, in order.
     pub cast: Vec<Value>,
@@ -80,7 +78,6 @@ impl House {
         let conversation = root_of(&space);
         Room {
             ann,
-            space,
             conversation,
             cast,
         }
@@ -125,12 +122,6 @@ impl Room {
     pub async fn say(&self, text: &str) {
         let answer = self.ann.post_message(self.conversation, text, None).await;
         expect(201, answer);
-    }
-
-    /// Changes columns of the space.
-    pub async fn change(&self, columns: Value) {
-        let path = format!("/api/spaces/{}", id(&self.space));
-        expect(200, self.ann.patch(&path, columns).await);
     }
 }
 

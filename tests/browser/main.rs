@@ -14,6 +14,6 @@ mod scheduling;
 mod sending;
 mod streaming;
 // A workbench shared with the other tests: none of them uses all of it.
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod support;
 mod timeline;

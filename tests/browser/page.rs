@@ -232,10 +232,10 @@ impl Page {
     }
 
     /// Writes into a field, after what stands there.
-    pub async fn write(&self, css: &str, text: &str) {
+    pub async fn write(&self, css: &str, keys: impl Into<TypingData>) {
         let field = self.see(css).await;
         field
-            .send_keys(text)
+            .send_keys(keys)
             .await
             .unwrap_or_else(|error| panic!("{css} takes no text: {error}"));
     }
@@ -258,7 +258,7 @@ impl Page {
     /// Writes a message and sends it.
     pub async fn say(&self, text: &str) {
         self.write(FIELD, text).await;
-        self.write(FIELD, &Key::Enter.to_string()).await;
+        self.write(FIELD, Key::Enter).await;
     }
 
     pub async fn cdp(&self, method: &str, params: Value) -> Value {

@@ -15,9 +15,9 @@ async fn c09_enter_sends_and_shift_enter_begins_a_line() {
     let page = room.page().await;
 
     page.write(FIELD, "one").await;
-    page.write(FIELD, &(Key::Shift + Key::Enter)).await;
-    page.write(FIELD, &format!("{}two", Key::Null)).await;
-    page.write(FIELD, &Key::Enter.to_string()).await;
+    page.write(FIELD, Key::Shift + Key::Enter).await;
+    page.write(FIELD, "two").await;
+    page.write(FIELD, Key::Enter).await;
 
     page.see_text(".message[data-state=final]", "two").await;
     assert_eq!(room.texts().await, ["one\ntwo"]);
@@ -52,7 +52,7 @@ async fn c09_on_a_phone_enter_begins_a_line() {
     let page = room.page_on(Screen::Phone).await;
 
     page.write(FIELD, "one").await;
-    page.write(FIELD, &Key::Enter.to_string()).await;
+    page.write(FIELD, Key::Enter).await;
     page.write(FIELD, "two").await;
     page.click("[aria-label=Send]").await;
 
@@ -143,7 +143,7 @@ async fn c12_a_draft_survives_a_reload_and_ends_with_sending() {
         &format!("{field} === 'half a thought'"),
     )
     .await;
-    page.write(FIELD, &Key::Enter.to_string()).await;
+    page.write(FIELD, Key::Enter).await;
     page.see_text(".message[data-state=final]", "half a thought")
         .await;
     page.reload().await;
