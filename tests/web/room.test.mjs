@@ -111,6 +111,16 @@ test("a stream in the snapshot goes on after a break", () => {
   assert.equal(room.stream.text, "Hello there!")
 })
 
+test("a run without a word yet takes its first piece", () => {
+  const room = openRoom(snapshot({ rev: 1, running_run: { id: RUN, speaker_space_membership_id: 2 } }))
+
+  const what = room.apply({ type: "stream_chunk", run_id: RUN, offset: 0, delta: "Hello" })
+
+  assert.equal(what, "stream")
+  assert.equal(room.stream.text, "Hello")
+  assert.equal(room.stream.membershipId, 2)
+})
+
 test("a snapshot with reset replaces what was there", () => {
   const room = openRoom()
 

@@ -40,7 +40,7 @@ export default class Room {
     this.typing.clear()
     this.queue = queueOf(snapshot)
     this.presence = presenceOf(snapshot.presence)
-    this.stream = snapshot.stream ? this.#restoredStream(snapshot.stream) : null
+    this.stream = this.#restoredStream(snapshot)
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
   }
@@ -77,9 +77,8 @@ export default class Room {
     }
   }
 
-  #startStream({ run_id: runId, membership_id: membershipId, kind }) {
+  #startStream({ run_id: runId, membership_id: membershipId }) {
     this.stream = new RunStream({ runId, membershipId, startedAt: this.#clock() })
-    this.stream.kind = kind
     this.notice.clear()
     return "stream"
   }
@@ -131,9 +130,13 @@ export default class Room {
     return "presence"
   }
 
-  #restoredStream({ run_id: runId, membership_id: membershipId, text }) {
+  // A run may be running without a word yet: its first piece will come with offset 0.
+  #restoredStream({ stream, running_run: running }) {
+    if (!stream && !running) return null
+    const runId = stream?.run_id ?? running.id
+    const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
     const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
-    return new RunStream({ runId, membershipId, text, startedAt })
+    return new RunStream({ runId, membershipId, text: stream?.text ?? "", startedAt })
   }
 
   #restoreMessages(snapshot, isFirst) {
