@@ -94,6 +94,8 @@ export default class TimelineView {
   }
 
   #onChange(what) {
+    // Between leaving a room and leaving the page the next room may already speak.
+    if (this.#parts.store.room !== this.room) return
     if (what === "stream") return this.#streamChanged()
     if (what === "typing" || what === "presence") return
     if (what === "restored") this.#restored()
