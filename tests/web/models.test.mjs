@@ -88,15 +88,26 @@ test("drafts are kept apart by person and conversation", () => {
 })
 
 test("the same author within five minutes is one group", () => {
-  const found = group([{ authorId: 1, at: 0 }, { authorId: 1, at: 5 * MINUTE }, { authorId: 1, at: 11 * MINUTE }, { authorId: 2, at: 11 * MINUTE }])
+  const found = group([
+    { authorId: 1, at: 0 },
+    { authorId: 1, at: 5 * MINUTE },
+    { authorId: 1, at: 11 * MINUTE },
+    { authorId: 2, at: 11 * MINUTE },
+  ])
 
-  assert.deepEqual(found.map(({ startsGroup }) => startsGroup), [true, false, true, true])
+  assert.deepEqual(
+    found.map(({ startsGroup }) => startsGroup),
+    [true, false, true, true],
+  )
 })
 
 test("a new day begins a group", () => {
   const midnight = new Date(2026, 0, 2).getTime()
 
-  const [, second] = group([{ authorId: 1, at: midnight - MINUTE }, { authorId: 1, at: midnight + MINUTE }])
+  const [, second] = group([
+    { authorId: 1, at: midnight - MINUTE },
+    { authorId: 1, at: midnight + MINUTE },
+  ])
 
   assert.deepEqual(second, { startsDay: true, startsGroup: true })
 })
@@ -114,7 +125,10 @@ test("a page is asked for once, however often one scrolls", async () => {
   await paginator.loadOlder()
 
   assert.equal(asked, 1)
-  assert.deepEqual(timeline.messages.map(({ seq }) => seq), [50, 51])
+  assert.deepEqual(
+    timeline.messages.map(({ seq }) => seq),
+    [50, 51],
+  )
 })
 
 test("a page that a reset made useless is dropped", async () => {
@@ -128,7 +142,10 @@ test("a page that a reset made useless is dropped", async () => {
   const added = await paginator.loadOlder()
 
   assert.equal(added, 0)
-  assert.deepEqual(timeline.messages.map(({ seq }) => seq), [900])
+  assert.deepEqual(
+    timeline.messages.map(({ seq }) => seq),
+    [900],
+  )
 })
 
 test("a person whose end of typing got lost stops by themselves", () => {
@@ -152,18 +169,38 @@ test("typing ends by word of the server", () => {
 })
 
 test("the cast stands by position, then by id, without those who left", () => {
-  const member = (id, position, rest = {}) => ({ id, position, kind: "character", status: "active", participation: "active", display_name: `M${id}`, ...rest })
+  const member = (id, position, rest = {}) => ({
+    id,
+    position,
+    kind: "character",
+    status: "active",
+    participation: "active",
+    display_name: `M${id}`,
+    ...rest,
+  })
   const roster = new Roster([member(3, 1), member(1, 2), member(2, 1), member(4, 0, { status: "removed" })])
 
-  assert.deepEqual(roster.characters.map(({ id }) => id), [2, 3, 1])
+  assert.deepEqual(
+    roster.characters.map(({ id }) => id),
+    [2, 3, 1],
+  )
   assert.equal(roster.nameOf(4), "M4")
 })
 
 test("a muted character may be asked to speak, an observer may not", () => {
-  const member = (id, participation) => ({ id, position: id, kind: "character", status: "active", participation })
+  const member = (id, participation) => ({
+    id,
+    position: id,
+    kind: "character",
+    status: "active",
+    participation,
+  })
   const roster = new Roster([member(1, "muted"), member(2, "observer")])
 
-  assert.deepEqual(roster.speakers.map(({ id }) => id), [1])
+  assert.deepEqual(
+    roster.speakers.map(({ id }) => id),
+    [1],
+  )
 })
 
 test("at most 240 messages are shown, whatever is loaded", () => {
@@ -201,10 +238,17 @@ test("older messages put in front leave the window on the same messages", () => 
 })
 
 test("emphasis is found, and a mark without a partner is shown as it is", () => {
-  assert.deepEqual(lines("a *b* **c** _d_ *e"), [[
-    { text: "a ", mark: null }, { text: "b", mark: "em" }, { text: " ", mark: null }, { text: "c", mark: "strong" },
-    { text: " ", mark: null }, { text: "d", mark: "em" }, { text: " *e", mark: null },
-  ]])
+  assert.deepEqual(lines("a *b* **c** _d_ *e"), [
+    [
+      { text: "a ", mark: null },
+      { text: "b", mark: "em" },
+      { text: " ", mark: null },
+      { text: "c", mark: "strong" },
+      { text: " ", mark: null },
+      { text: "d", mark: "em" },
+      { text: " *e", mark: null },
+    ],
+  ])
 })
 
 test("underscores inside a word are no emphasis", () => {
@@ -228,7 +272,10 @@ test("a name always has the same hue", () => {
 })
 
 test("a card shows its name and greeting before it is stored", () => {
-  const card = { spec: "chara_card_v2", data: { name: " Sera ", description: "A guardian", first_mes: "Hello." } }
+  const card = {
+    spec: "chara_card_v2",
+    data: { name: " Sera ", description: "A guardian", first_mes: "Hello." },
+  }
 
   const found = readCard(JSON.stringify(card))
 
@@ -242,19 +289,53 @@ test("what is no card says why", () => {
 })
 
 test("the queue says who speaks and who follows", () => {
-  const round = { id: "q", slots: [{ position: 0, membership_id: 5, status: "pending" }, { position: 1, membership_id: 6, status: "pending", chosen_because: "next by position" }] }
-  const running = { id: "a", round_id: "q", slot_position: 0, speaker_space_membership_id: 5, chosen_because: "mentioned" }
+  const round = {
+    id: "q",
+    slots: [
+      { position: 0, membership_id: 5, status: "pending" },
+      { position: 1, membership_id: 6, status: "pending", chosen_because: "next by position" },
+    ],
+  }
+  const running = {
+    id: "a",
+    round_id: "q",
+    slot_position: 0,
+    speaker_space_membership_id: 5,
+    chosen_because: "mentioned",
+  }
 
-  const found = describe({ queue: { state: "generating", round, queued_run: null, running_run: running }, stream: null })
+  const found = describe({
+    queue: { state: "generating", round, queued_run: null, running_run: running },
+    stream: null,
+  })
 
-  assert.deepEqual(found, { state: "generating", now: 5, next: null, because: "mentioned", upcoming: [6], hasRound: true })
+  assert.deepEqual(found, {
+    state: "generating",
+    now: 5,
+    next: null,
+    because: "mentioned",
+    upcoming: [6],
+    hasRound: true,
+  })
 })
 
 test("a queued run is next, with the reason of its slot", () => {
-  const round = { id: "q", slots: [{ position: 0, membership_id: 5, status: "pending", chosen_because: "next by position" }] }
-  const queued = { id: "a", round_id: "q", slot_position: 0, speaker_space_membership_id: 5, chosen_because: null }
+  const round = {
+    id: "q",
+    slots: [{ position: 0, membership_id: 5, status: "pending", chosen_because: "next by position" }],
+  }
+  const queued = {
+    id: "a",
+    round_id: "q",
+    slot_position: 0,
+    speaker_space_membership_id: 5,
+    chosen_because: null,
+  }
 
-  const found = describe({ queue: { state: "queued", round, queued_run: queued, running_run: null }, stream: null })
+  const found = describe({
+    queue: { state: "queued", round, queued_run: queued, running_run: null },
+    stream: null,
+  })
 
   assert.deepEqual([found.next, found.because, found.upcoming], [5, "next by position", []])
 })
@@ -268,20 +349,48 @@ test("a guest may not let anybody speak", () => {
 
 test("pending messages stand before the text that is being written", () => {
   const room = new Room({ conversationId: 1 })
-  room.restore(snapshot({ messages: [message({ seq: 1 })], rev: 1, stream: { run_id: "r", membership_id: 2, text: "" } }))
+  room.restore(
+    snapshot({
+      messages: [message({ seq: 1 })],
+      rev: 1,
+      stream: { run_id: "r", membership_id: 2, text: "" },
+    }),
+  )
 
-  const found = rows({ room, entries: [{ clientId: "abc", content: "x", createdAt: 2000, state: "pending" }], seatId: 1, now: 3000, end: 1 })
+  const found = rows({
+    room,
+    entries: [{ clientId: "abc", content: "x", createdAt: 2000, state: "pending" }],
+    seatId: 1,
+    now: 3000,
+    end: 1,
+  })
 
-  assert.deepEqual(found.map(({ kind }) => kind), ["day", "message", "pending", "stream"])
+  assert.deepEqual(
+    found.map(({ kind }) => kind),
+    ["day", "message", "pending", "stream"],
+  )
 })
 
 test("the unread mark stands before the first message of another that was not read", () => {
   const room = new Room({ conversationId: 1 })
-  room.restore(snapshot({ messages: [message({ seq: 1 }), message({ seq: 2, author: 9 }), message({ seq: 3 }), message({ seq: 4, author: 9 })], rev: 4 }))
+  room.restore(
+    snapshot({
+      messages: [
+        message({ seq: 1 }),
+        message({ seq: 2, author: 9 }),
+        message({ seq: 3 }),
+        message({ seq: 4, author: 9 }),
+      ],
+      rev: 4,
+    }),
+  )
 
   const found = rows({ room, entries: [], seatId: 9, now: 0, end: 4, unreadAfter: 1 })
 
-  assert.deepEqual(found.map(({ kind, seq }) => seq ?? kind), ["day", 1, 2, "unread", 3, 4])
+  assert.deepEqual(
+    found.map(({ kind, seq }) => seq ?? kind),
+    ["day", 1, 2, "unread", 3, 4],
+  )
 })
 
 test("a message before the window decides about its day but is not shown", () => {
@@ -290,5 +399,8 @@ test("a message before the window decides about its day but is not shown", () =>
 
   const found = rows({ room, entries: [], seatId: 9, now: 0, start: 1, end: 2 })
 
-  assert.deepEqual(found.map(({ kind, startsGroup }) => [kind, startsGroup]), [["message", false]])
+  assert.deepEqual(
+    found.map(({ kind, startsGroup }) => [kind, startsGroup]),
+    [["message", false]],
+  )
 })

@@ -14,8 +14,21 @@ export default class Banner {
   }
 
   mount() {
-    const retry = el("button", { class: "button button--quiet button--small", type: "button", on: { click: () => this.#parts.reconnect() } }, t("banner.retry"))
-    this.#node = el("div", { class: "banner", role: "status", hidden: true }, el("span", {}, t("banner.reconnecting")), retry)
+    const retry = el(
+      "button",
+      {
+        class: "button button--quiet button--small",
+        type: "button",
+        on: { click: () => this.#parts.reconnect() },
+      },
+      t("banner.retry"),
+    )
+    this.#node = el(
+      "div",
+      { class: "banner", role: "status", hidden: true },
+      el("span", {}, t("banner.reconnecting")),
+      retry,
+    )
     this.#root.append(this.#node)
     this.#update()
     const stop = this.#parts.store.on("connection", () => (this.#node.isConnected ? this.#update() : stop()))

@@ -42,7 +42,13 @@ export default class Composer {
     this.#build()
     this.#field.value = drafts.read(this.#conversationId)
     this.#root.addEventListener("submit", this.#onSubmit)
-    this.#stops = [store.on("room", (what) => { if (what !== "typing") this.#update() }), store.on("cast", () => this.#update()), store.on("spaces", () => this.#update())]
+    this.#stops = [
+      store.on("room", (what) => {
+        if (what !== "typing") this.#update()
+      }),
+      store.on("cast", () => this.#update()),
+      store.on("spaces", () => this.#update()),
+    ]
     this.#update()
     this.#grow()
   }
@@ -54,7 +60,9 @@ export default class Composer {
 
   // Actions
 
-  focus() { this.#field.focus() }
+  focus() {
+    this.#field.focus()
+  }
 
   // Private
 
@@ -66,12 +74,41 @@ export default class Composer {
       "aria-label": t("composer.field"),
       "aria-describedby": "composer-count",
       enterkeyhint: TOUCH.matches ? "enter" : "send",
-      on: { input: () => this.#onInput(), keydown: (event) => this.#onKey(event), blur: () => this.#sayTyping(false) },
+      on: {
+        input: () => this.#onInput(),
+        keydown: (event) => this.#onKey(event),
+        blur: () => this.#sayTyping(false),
+      },
     })
-    this.#send = el("button", { class: "icon-button composer__send", type: "submit", "aria-label": t("composer.send"), title: t("composer.send") }, icon("send"))
-    this.#stop = el("button", { class: "icon-button composer__stop", type: "button", hidden: true, "aria-label": t("composer.stop"), title: t("composer.stop"), on: { click: () => this.#onStop() } }, icon("stop"))
+    this.#send = el(
+      "button",
+      {
+        class: "icon-button composer__send",
+        type: "submit",
+        "aria-label": t("composer.send"),
+        title: t("composer.send"),
+      },
+      icon("send"),
+    )
+    this.#stop = el(
+      "button",
+      {
+        class: "icon-button composer__stop",
+        type: "button",
+        hidden: true,
+        "aria-label": t("composer.stop"),
+        title: t("composer.stop"),
+        on: { click: () => this.#onStop() },
+      },
+      icon("stop"),
+    )
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
-    this.#box = el("div", { class: "composer__box" }, el("div", { class: "composer__row" }, this.#field, this.#stop, this.#send), this.#counter)
+    this.#box = el(
+      "div",
+      { class: "composer__box" },
+      el("div", { class: "composer__row" }, this.#field, this.#stop, this.#send),
+      this.#counter,
+    )
     replace(this.#root, this.#box)
   }
 
@@ -90,13 +127,15 @@ export default class Composer {
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
     this.#send.disabled = isEmpty || this.#isTooLong()
-    if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden)) this.#field.focus()
+    if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
+      this.#field.focus()
     this.#updateCounter()
   }
 
   #placeholder() {
     const { openSpace: space, openRoster: roster } = this.#parts.store
-    if (roster.characters.length === 1) return t("composer.placeholder_one", { name: roster.characters[0].display_name })
+    if (roster.characters.length === 1)
+      return t("composer.placeholder_one", { name: roster.characters[0].display_name })
     return t("composer.placeholder", { name: space?.name ?? "" })
   }
 
@@ -114,7 +153,9 @@ export default class Composer {
     const isOver = bytes > LONGEST_BYTES
     this.#counter.hidden = bytes < COUNTS_FROM_BYTES
     this.#counter.classList.toggle("composer__count--over", isOver)
-    const text = isOver ? t("composer.too_long", { n: count(bytes - LONGEST_BYTES) }) : t("composer.left", { n: count(LONGEST_BYTES - bytes) })
+    const text = isOver
+      ? t("composer.too_long", { n: count(bytes - LONGEST_BYTES) })
+      : t("composer.left", { n: count(LONGEST_BYTES - bytes) })
     if (this.#counter.textContent !== text) this.#counter.textContent = text
   }
 
@@ -145,7 +186,8 @@ export default class Composer {
       event.preventDefault()
       this.#root.requestSubmit()
     }
-    if (event.key === "ArrowUp" && this.#field.value === "" && this.#callbacks.onEditLast()) event.preventDefault()
+    if (event.key === "ArrowUp" && this.#field.value === "" && this.#callbacks.onEditLast())
+      event.preventDefault()
   }
 
   #onSubmit = (event) => {

@@ -17,10 +17,23 @@ export default class MessageEditor {
 
   open() {
     const { message } = this.#view.row
-    this.#field = el("textarea", { class: "input input--area", "aria-label": t("edit.label"), value: message.content })
-    const cancel = el("button", { class: "button button--small button--quiet", type: "button", on: { click: () => this.#close() } }, t("cancel"))
+    this.#field = el("textarea", {
+      class: "input input--area",
+      "aria-label": t("edit.label"),
+      value: message.content,
+    })
+    const cancel = el(
+      "button",
+      { class: "button button--small button--quiet", type: "button", on: { click: () => this.#close() } },
+      t("cancel"),
+    )
     const save = el("button", { class: "button button--small button--primary", type: "submit" }, t("save"))
-    this.#form = el("form", { class: "message__edit" }, this.#field, el("div", { class: "form__actions" }, cancel, save))
+    this.#form = el(
+      "form",
+      { class: "message__edit" },
+      this.#field,
+      el("div", { class: "form__actions" }, cancel, save),
+    )
     this.#form.addEventListener("submit", (event) => this.#save(event))
     this.#field.addEventListener("keydown", (event) => this.#onKey(event))
     this.#view.body.hidden = true

@@ -26,8 +26,21 @@ export default class Panel {
 
   mount() {
     const { store, shell } = this.#parts
-    const tabs = el("div", { class: "panel__tabs", role: "tablist", "aria-label": t("panel.label") }, Object.keys(TABS).map((name) => this.#button(name)))
-    const close = el("button", { class: "icon-button for-panel-drawer", type: "button", "aria-label": t("panel.close"), on: { click: () => shell.closeDrawer() } }, icon("close"))
+    const tabs = el(
+      "div",
+      { class: "panel__tabs", role: "tablist", "aria-label": t("panel.label") },
+      Object.keys(TABS).map((name) => this.#button(name)),
+    )
+    const close = el(
+      "button",
+      {
+        class: "icon-button for-panel-drawer",
+        type: "button",
+        "aria-label": t("panel.close"),
+        on: { click: () => shell.closeDrawer() },
+      },
+      icon("close"),
+    )
     this.#body = el("div", { class: "panel__body", role: "tabpanel", id: "panel-body", tabindex: "0" })
     replace(this.#root, el("header", { class: "panel__head" }, tabs, close), this.#body)
     tabs.addEventListener("keydown", (event) => this.#onKey(event))
@@ -40,7 +53,18 @@ export default class Panel {
 
   #button(name) {
     const click = () => this.#show(name)
-    const button = el("button", { class: "panel__tab", type: "button", role: "tab", id: `panel-tab-${name}`, "aria-controls": "panel-body", on: { click } }, t(`panel.${name}`))
+    const button = el(
+      "button",
+      {
+        class: "panel__tab",
+        type: "button",
+        role: "tab",
+        id: `panel-tab-${name}`,
+        "aria-controls": "panel-body",
+        on: { click },
+      },
+      t(`panel.${name}`),
+    )
     this.#buttons.set(name, button)
     return button
   }

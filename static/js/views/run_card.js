@@ -19,10 +19,14 @@ export default class RunCard {
     const { store } = this.#parts
     const { room } = store
     const { run } = room.notice
-    const signature = run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
+    const signature =
+      run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
     if (signature === this.#signature) return
     this.#signature = signature
-    replace(this.#root, run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)))
+    replace(
+      this.#root,
+      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)),
+    )
     if (run?.status === "failed") document.getElementById("alarm").textContent = explainRun(run)
   }
 
@@ -30,7 +34,12 @@ export default class RunCard {
     const name = this.#nameOf(run)
     return el(
       "section",
-      { class: "card card--failed", "data-card": "failed", "data-run-id": run.id, "aria-label": t("failed.label", { name }) },
+      {
+        class: "card card--failed",
+        "data-card": "failed",
+        "data-run-id": run.id,
+        "aria-label": t("failed.label", { name }),
+      },
       el("div", { class: "card__icon" }, icon("alert")),
       el(
         "div",
@@ -49,7 +58,16 @@ export default class RunCard {
     return [
       this.#button(t("retry"), "retry", "button--primary", () => room.retry()),
       queue.round && this.#button(t("skip"), "skip", "", () => room.skip()),
-      store.user.role === "admin" && el("button", { class: "button button--small button--quiet", type: "button", on: { click: () => connectModel(this.#parts) } }, t("failed.change_model")),
+      store.user.role === "admin" &&
+        el(
+          "button",
+          {
+            class: "button button--small button--quiet",
+            type: "button",
+            on: { click: () => connectModel(this.#parts) },
+          },
+          t("failed.change_model"),
+        ),
     ]
   }
 
@@ -59,7 +77,12 @@ export default class RunCard {
       await act().catch((error) => this.#parts.toasts.error(error))
       currentTarget.disabled = false
     }
-    return el("button", { class: `button button--small ${className}`, type: "button", on: { click } }, icon(name), label)
+    return el(
+      "button",
+      { class: `button button--small ${className}`, type: "button", on: { click } },
+      icon(name),
+      label,
+    )
   }
 
   #canceled(run) {

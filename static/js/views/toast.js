@@ -24,7 +24,18 @@ export default class Toasts {
       toast.remove()
     }
     if (action) toast.append(this.#actionButton(action, close))
-    toast.append(el("button", { class: "icon-button icon-button--small", type: "button", "aria-label": t("close"), on: { click: close } }, icon("close")))
+    toast.append(
+      el(
+        "button",
+        {
+          class: "icon-button icon-button--small",
+          type: "button",
+          "aria-label": t("close"),
+          on: { click: close },
+        },
+        icon("close"),
+      ),
+    )
     const timer = setTimeout(close, staysMs)
     this.#root.append(toast)
     this.#rise()
