@@ -1,6 +1,7 @@
 // Says at the top that the line to the server is down, and that the page is coming back.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button } from "./buttons.js"
 
 export default class Banner {
   #root
@@ -14,15 +15,7 @@ export default class Banner {
   }
 
   mount() {
-    const retry = el(
-      "button",
-      {
-        class: "button button--quiet button--small",
-        type: "button",
-        on: { click: () => this.#parts.reconnect() },
-      },
-      t("banner.retry"),
-    )
+    const retry = button(t("banner.retry"), { look: "quiet small", click: () => this.#parts.reconnect() })
     this.#node = el(
       "div",
       { class: "banner", role: "status", hidden: true },

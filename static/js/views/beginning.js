@@ -2,6 +2,7 @@
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
 import { connectModel } from "./provider_dialog.js"
 
@@ -61,12 +62,7 @@ export default class Beginning {
         el(
           "div",
           { class: "beginning__actions" },
-          el(
-            "button",
-            { class: "button button--primary", type: "button", on: { click } },
-            icon("plus"),
-            t("cast.add"),
-          ),
+          button(t("cast.add"), { look: "primary", icon: "plus", click }),
         ),
     )
   }
@@ -89,20 +85,8 @@ export default class Beginning {
           "div",
           { class: "card__actions" },
           isAdmin &&
-            el(
-              "button",
-              {
-                class: "button button--small button--primary",
-                type: "button",
-                on: { click: () => connectModel(this.#parts) },
-              },
-              t("demo.connect"),
-            ),
-          el(
-            "button",
-            { class: "button button--small button--quiet", type: "button", on: { click: dismiss } },
-            t("demo.later"),
-          ),
+            button(t("demo.connect"), { look: "small primary", click: () => connectModel(this.#parts) }),
+          button(t("demo.later"), { look: "small quiet", click: dismiss }),
         ),
       ),
     )

@@ -1,8 +1,9 @@
 // Cast: the people, and the characters in the order in which they speak.
-import { bdi, el, icon, reconcile, replace } from "../base/dom.js"
+import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
+import { button, iconButton } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
 import { confirm } from "./dialog.js"
 
@@ -26,42 +27,16 @@ export default class CastTab {
   mount() {
     const { store } = this.#parts
     const add = () => askForCharacter(this.#parts, store.openSpace.id)
-    this.#add = el(
-      "button",
-      {
-        class: "icon-button icon-button--small",
-        type: "button",
-        "aria-label": t("cast.add"),
-        title: t("cast.add"),
-        on: { click: add },
-      },
-      icon("plus"),
-    )
+    this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
     replace(
       this.#empty,
       el("p", {}, t("cast.empty")),
-      el(
-        "button",
-        { class: "button button--small", type: "button", on: { click: add } },
-        icon("plus"),
-        t("cast.add"),
-      ),
+      button(t("cast.add"), { look: "small", icon: "plus", click: add }),
     )
     replace(
       this.#root,
-      el(
-        "section",
-        { class: "panel__section" },
-        el("div", { class: "panel__title" }, el("h2", {}, t("cast.characters")), this.#add),
-        this.#empty,
-        this.#characters,
-      ),
-      el(
-        "section",
-        { class: "panel__section" },
-        el("div", { class: "panel__title" }, el("h2", {}, t("cast.people"))),
-        this.#people,
-      ),
+      panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
+      panelSection([t("cast.people")], this.#people),
     )
     this.#stops = [
       store.on("cast", () => this.#update()),
@@ -211,33 +186,17 @@ export default class CastTab {
   }
 
   #iconButton(name, label, act) {
-    return el(
-      "button",
-      {
-        class: "icon-button icon-button--small",
-        type: "button",
-        "data-act": name,
-        "aria-label": label,
-        title: label,
-        on: { click: () => this.#try(act) },
-      },
-      icon(name),
-    )
+    return iconButton(name, label, { look: "small", "data-act": name, click: () => this.#try(act) })
   }
 
   #button(name, label, act, isPressed = null) {
-    return el(
-      "button",
-      {
-        class: "button button--small button--quiet",
-        type: "button",
-        "data-act": name,
-        "aria-pressed": isPressed === null ? null : String(isPressed),
-        on: { click: () => this.#try(act) },
-      },
-      icon(name),
-      label,
-    )
+    return button(label, {
+      look: "small quiet",
+      icon: name,
+      "data-act": name,
+      "aria-pressed": isPressed === null ? null : String(isPressed),
+      click: () => this.#try(act),
+    })
   }
 
   #toggle(id) {
@@ -287,4 +246,13 @@ export default class CastTab {
       this.#parts.toasts.error(error)
     }
   }
+}
+
+function panelSection([title, action = null], ...children) {
+  return el(
+    "section",
+    { class: "panel__section" },
+    el("div", { class: "panel__title" }, el("h2", {}, title), action),
+    children,
+  )
 }

@@ -3,6 +3,7 @@ import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { readCard } from "../models/card.js"
 import { avatar } from "./avatar.js"
+import { button, submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
 import { area, field, form, input } from "./form.js"
 
@@ -133,16 +134,7 @@ function libraryItem(parts, spaceId, character, close) {
     { class: "list__item" },
     avatar({ name: character.name, url: character.avatar_url }),
     el("span", { class: "list__main truncate" }, bdi(character.name)),
-    el(
-      "button",
-      {
-        class: "button button--small",
-        type: "button",
-        "aria-label": t("character.seat", { name: character.name }),
-        on: { click },
-      },
-      t("add"),
-    ),
+    button(t("add"), { look: "small", "aria-label": t("character.seat", { name: character.name }), click }),
   )
 }
 
@@ -151,9 +143,5 @@ function add(parts, spaceId, description) {
 }
 
 function buttons() {
-  return el(
-    "div",
-    { class: "form__actions" },
-    el("button", { class: "button button--primary", type: "submit" }, t("character.add")),
-  )
+  return el("div", { class: "form__actions" }, submitButton(t("character.add")))
 }

@@ -1,8 +1,9 @@
 // Where one writes: drafts, Enter, Send that turns into Stop, the word that one is typing.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { count } from "../base/time.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
@@ -67,41 +68,27 @@ export default class Composer {
   // Private
 
   #build() {
+    const on = {
+      input: () => this.#onInput(),
+      keydown: (event) => this.#onKey(event),
+      blur: () => this.#sayTyping(false),
+    }
+    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-count" }
+    const enter = TOUCH.matches ? "enter" : "send"
     this.#field = el("textarea", {
       class: "composer__field",
       rows: "1",
       name: "message",
-      "aria-label": t("composer.field"),
-      "aria-describedby": "composer-count",
-      enterkeyhint: TOUCH.matches ? "enter" : "send",
-      on: {
-        input: () => this.#onInput(),
-        keydown: (event) => this.#onKey(event),
-        blur: () => this.#sayTyping(false),
-      },
+      enterkeyhint: enter,
+      ...label,
+      on,
     })
-    this.#send = el(
-      "button",
-      {
-        class: "icon-button composer__send",
-        type: "submit",
-        "aria-label": t("composer.send"),
-        title: t("composer.send"),
-      },
-      icon("send"),
-    )
-    this.#stop = el(
-      "button",
-      {
-        class: "icon-button composer__stop",
-        type: "button",
-        hidden: true,
-        "aria-label": t("composer.stop"),
-        title: t("composer.stop"),
-        on: { click: () => this.#onStop() },
-      },
-      icon("stop"),
-    )
+    this.#send = iconButton("send", t("composer.send"), { class: "composer__send", type: "submit" })
+    this.#stop = iconButton("stop", t("composer.stop"), {
+      class: "composer__stop",
+      hidden: true,
+      click: () => this.#onStop(),
+    })
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
     this.#box = el(
       "div",

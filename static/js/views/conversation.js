@@ -1,7 +1,8 @@
 // The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
 import { railButton } from "./hollow.js"
 import { menuButton } from "./menu.js"
@@ -74,18 +75,11 @@ export default class ConversationView {
         className: "icon-button",
         items: () => this.#items(conversation, space),
       }),
-      el(
-        "button",
-        {
-          class: "icon-button",
-          type: "button",
-          "data-id": "panel",
-          "aria-label": t("panel.toggle"),
-          "aria-controls": "panel",
-          on: { click: () => shell.togglePanel() },
-        },
-        icon("panel"),
-      ),
+      iconButton("panel", t("panel.toggle"), {
+        "data-id": "panel",
+        "aria-controls": "panel",
+        click: () => shell.togglePanel(),
+      }),
     )
     if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
   }

@@ -1,7 +1,8 @@
 // A layer above the page, as the browser's own modal dialog: focus stays inside, Esc closes the top
 // one, and focus goes back to where it was.
-import { el, icon } from "../base/dom.js"
+import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button, iconButton } from "./buttons.js"
 
 let n = 0
 
@@ -47,21 +48,8 @@ export async function confirm({ title, text, action }) {
         el(
           "div",
           { class: "form__actions" },
-          el(
-            "button",
-            {
-              class: "button button--quiet",
-              type: "button",
-              autofocus: true,
-              on: { click: () => close(false) },
-            },
-            t("cancel"),
-          ),
-          el(
-            "button",
-            { class: "button button--danger", type: "button", on: { click: () => close(true) } },
-            action,
-          ),
+          button(t("cancel"), { look: "quiet", autofocus: true, click: () => close(false) }),
+          button(action, { look: "danger", click: () => close(true) }),
         ),
       ],
     })) === true
@@ -69,9 +57,5 @@ export async function confirm({ title, text, action }) {
 }
 
 function closeButton(close) {
-  return el(
-    "button",
-    { class: "icon-button", type: "button", "aria-label": t("close"), on: { click: () => close() } },
-    icon("close"),
-  )
+  return iconButton("close", t("close"), { click: () => close() })
 }

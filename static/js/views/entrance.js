@@ -1,63 +1,52 @@
 // The pages before one is inside: set-up of the first account, and signing in.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { submitButton } from "./buttons.js"
 import { field, form, input } from "./form.js"
 
 // The first account. Resolves when it exists.
 export function showSetUp(root, session) {
   return new Promise((resolve) => {
-    const name = field({
-      label: t("setup.name"),
-      control: input({
-        name: "display_name",
-        autocomplete: "name",
-        maxlength: "100",
-        required: true,
-        autofocus: true,
-      }),
-    })
-    const username = field({
-      label: t("setup.username"),
-      hint: t("setup.username_hint"),
-      control: input({
-        name: "username",
-        autocomplete: "username",
-        autocapitalize: "none",
-        spellcheck: "false",
-        maxlength: "32",
-      }),
-    })
-    const password = field({
-      label: t("password"),
-      hint: t("password.hint"),
-      control: input({
-        name: "password",
-        type: "password",
-        autocomplete: "new-password",
-        minlength: "8",
-        maxlength: "256",
-      }),
-    })
+    const fields = setUpFields()
+    const { display_name: name, username, password } = fields
     suggestUsername(name.control, username.control)
     const submit = async () => {
-      await session.setUp({
-        displayName: name.control.value.trim(),
-        username: username.control.value.trim(),
-        password: password.control.value,
-      })
+      const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
+      await session.setUp({ ...account, password: password.control.value })
       resolve()
     }
-    show(
-      root,
-      t("setup.title"),
-      t("setup.lead"),
-      form({
-        fields: { display_name: name, username, password },
-        submit,
-        children: [name.node, username.node, password.node, submitButton(t("setup.submit"))],
-      }),
-    )
+    const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
+    show(root, t("setup.title"), t("setup.lead"), form({ fields, submit, children }))
     name.control.focus()
+  })
+}
+
+function setUpFields() {
+  const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
+  const password = input({
+    name: "password",
+    type: "password",
+    autocomplete: "new-password",
+    maxlength: "256",
+  })
+  return {
+    display_name: field({ label: t("setup.name"), control: name }),
+    username: field({
+      label: t("setup.username"),
+      hint: t("setup.username_hint"),
+      control: usernameInput({ maxlength: "32" }),
+    }),
+    password: field({ label: t("password"), hint: t("password.hint"), control: password }),
+  }
+}
+
+function usernameInput(props = {}) {
+  return input({
+    name: "username",
+    autocomplete: "username",
+    autocapitalize: "none",
+    spellcheck: "false",
+    ...props,
   })
 }
 
@@ -71,16 +60,7 @@ export function showSignIn(root, session) {
 
 // A wrong password leaves the name as it is and asks for the password again.
 export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
-  const username = field({
-    label: t("setup.username"),
-    control: input({
-      name: "username",
-      autocomplete: "username",
-      autocapitalize: "none",
-      spellcheck: "false",
-      value: known,
-    }),
-  })
+  const username = field({ label: t("setup.username"), control: usernameInput({ value: known }) })
   const password = field({
     label: t("password"),
     control: input({
@@ -101,7 +81,7 @@ export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
         await session.signIn({ username: username.control.value.trim(), password: password.control.value }),
       ),
     onError: retype,
-    children: [username.node, password.node, submitButton(t("sign_in.submit"))],
+    children: [username.node, password.node, wideSubmit(t("sign_in.submit"))],
   })
 }
 
@@ -160,8 +140,8 @@ function head(title, lead) {
   )
 }
 
-function submitButton(label) {
-  return el("button", { class: "button button--primary button--wide", type: "submit" }, label)
+function wideSubmit(label) {
+  return submitButton(label, { look: "primary wide" })
 }
 
 // "Ann Lee" becomes "ann.lee", until one writes a name oneself.

@@ -6,6 +6,7 @@ import { showServerHtml } from "../base/server_html.js"
 import { fullTime, timeOfDay } from "../base/time.js"
 import { splitParagraphs } from "../models/emphasis.js"
 import { avatar, hueClass } from "./avatar.js"
+import { button } from "./buttons.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 
 export default class MessageView {
@@ -136,20 +137,8 @@ export default class MessageView {
     const { onRetry, onDiscard } = this.#context
     return [
       el("span", { class: "message__note" }, icon("alert"), known[error] ?? error),
-      el(
-        "button",
-        { class: "button button--small", type: "button", on: { click: () => onRetry(clientId) } },
-        t("retry"),
-      ),
-      el(
-        "button",
-        {
-          class: "button button--small button--quiet",
-          type: "button",
-          on: { click: () => onDiscard(clientId) },
-        },
-        t("discard"),
-      ),
+      button(t("retry"), { look: "small", click: () => onRetry(clientId) }),
+      button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
     ]
   }
 }

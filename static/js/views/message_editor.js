@@ -1,6 +1,7 @@
 // Changes the text of a message in its place. Esc gives it back as it was.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button, submitButton } from "./buttons.js"
 
 export default class MessageEditor {
   #view
@@ -22,12 +23,8 @@ export default class MessageEditor {
       "aria-label": t("edit.label"),
       value: message.content,
     })
-    const cancel = el(
-      "button",
-      { class: "button button--small button--quiet", type: "button", on: { click: () => this.#close() } },
-      t("cancel"),
-    )
-    const save = el("button", { class: "button button--small button--primary", type: "submit" }, t("save"))
+    const cancel = button(t("cancel"), { look: "small quiet", click: () => this.#close() })
+    const save = submitButton(t("save"), { look: "small primary" })
     this.#form = el(
       "form",
       { class: "message__edit" },

@@ -2,10 +2,11 @@
 //
 // One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
 // the messages only one is a tab stop; arrows move from one to the next.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { copyText } from "../base/clipboard.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 import MessageEditor from "./message_editor.js"
 import { UNDO_MS } from "./toast.js"
 
@@ -101,17 +102,7 @@ export default class MessageTools {
   }
 
   #button(name, label, click) {
-    return el(
-      "button",
-      {
-        class: "icon-button icon-button--small",
-        type: "button",
-        "aria-label": label,
-        title: label,
-        on: { click },
-      },
-      icon(name),
-    )
+    return iconButton(name, label, { look: "small", click })
   }
 
   #isMine(message) {

@@ -3,6 +3,7 @@
 import { el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { nameFor, PRESETS } from "../models/presets.js"
+import { button, submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
 import { explain } from "./explain.js"
 import { field, form, input } from "./form.js"
@@ -88,24 +89,14 @@ class ProviderForm {
   }
 
   #form() {
-    const models = el(
-      "button",
-      { class: "button", type: "button", on: { click: () => this.#try(() => this.#loadModels()) } },
-      t("provider.list"),
-    )
+    const models = button(t("provider.list"), { click: () => this.#try(() => this.#loadModels()) })
     const row = el("div", { class: "field__row" })
     this.#model.control.replaceWith(row)
     row.append(this.#model.control, models)
-    const test = el(
-      "button",
-      {
-        class: "button",
-        type: "button",
-        on: { click: (event) => this.#busy(event.currentTarget, () => this.#test()) },
-      },
-      t("provider.test"),
-    )
-    const save = el("button", { class: "button button--primary", type: "submit" }, t("provider.use"))
+    const test = button(t("provider.test"), {
+      click: (event) => this.#busy(event.currentTarget, () => this.#test()),
+    })
+    const save = submitButton(t("provider.use"))
     return form({
       fields: { base_url: this.#url, api_key: this.#key, model: this.#model },
       submit: () => this.#use(),

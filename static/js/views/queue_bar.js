@@ -1,9 +1,10 @@
 // The bar above the field: who speaks, who is next and why; or, when nobody is due, whom to ask.
-import { bdi, el, icon, replace } from "../base/dom.js"
+import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { describe } from "../models/queue.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
+import { button } from "./buttons.js"
 
 export default class QueueBar {
   #root
@@ -84,19 +85,14 @@ export default class QueueBar {
 
   #speakers(speakers) {
     if (speakers.length === 0) return null
-    const anyone = el(
-      "button",
-      {
-        class: "button button--small button--quiet",
-        type: "button",
-        "data-act": "generate",
-        title: t("queue.generate"),
-        "aria-label": t("queue.generate"),
-        on: { click: (event) => this.#act(event, () => this.#parts.room.generate()) },
-      },
-      icon("spark"),
-      el("span", { class: "button__label" }, t("queue.anyone")),
-    )
+    const anyone = button(el("span", { class: "button__label" }, t("queue.anyone")), {
+      look: "small quiet",
+      icon: "spark",
+      title: t("queue.generate"),
+      "aria-label": t("queue.generate"),
+      "data-act": "generate",
+      click: (event) => this.#act(event, () => this.#parts.room.generate()),
+    })
     return el(
       "div",
       { class: "queue__actions", role: "group", "aria-label": t("queue.let_speak") },
@@ -198,19 +194,14 @@ export default class QueueBar {
 
   #control(name, label, act) {
     const click = (event) => this.#act(event, act)
-    return el(
-      "button",
-      {
-        class: "button button--small button--quiet",
-        type: "button",
-        "data-act": name,
-        "aria-label": label,
-        title: label,
-        on: { click },
-      },
-      icon(name),
-      el("span", { class: "button__label" }, label),
-    )
+    return button(el("span", { class: "button__label" }, label), {
+      look: "small quiet",
+      icon: name,
+      title: label,
+      "aria-label": label,
+      "data-act": name,
+      click,
+    })
   }
 
   async #act({ currentTarget }, act) {

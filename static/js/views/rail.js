@@ -4,6 +4,7 @@ import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
+import { iconButton } from "./buttons.js"
 import { menuButton, openMenu } from "./menu.js"
 import {
   askForConversation,
@@ -41,16 +42,10 @@ export default class Rail {
   // Private
 
   #head() {
-    const close = el(
-      "button",
-      {
-        class: "icon-button for-rail-drawer",
-        type: "button",
-        "aria-label": t("rail.close"),
-        on: { click: () => this.#parts.shell.closeDrawer() },
-      },
-      icon("close"),
-    )
+    const close = iconButton("close", t("rail.close"), {
+      class: "for-rail-drawer",
+      click: () => this.#parts.shell.closeDrawer(),
+    })
     const brand = el(
       "a",
       { class: "rail__brand", href: "/" },
@@ -61,17 +56,7 @@ export default class Rail {
   }
 
   #label() {
-    const add = el(
-      "button",
-      {
-        class: "icon-button icon-button--small",
-        type: "button",
-        "aria-label": t("space.new"),
-        title: t("space.new"),
-        on: { click: () => askForSpace(this.#parts) },
-      },
-      icon("plus"),
-    )
+    const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
     return el("div", { class: "rail__label" }, el("h2", {}, t("rail.spaces")), add)
   }
 

@@ -3,6 +3,7 @@ import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
 import { count, fullTime, seconds, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
 import { explainRun } from "./explain.js"
 import { showPrompt } from "./prompt_dialog.js"
 
@@ -64,12 +65,7 @@ export default class RunsTab {
       { class: "panel__section" },
       el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
       el("p", { class: "field__hint" }, t("prompt.hint")),
-      el(
-        "div",
-        { class: "field__row" },
-        this.#speaker,
-        el("button", { class: "button", type: "button", on: { click } }, t("prompt.show")),
-      ),
+      el("div", { class: "field__row" }, this.#speaker, button(t("prompt.show"), { click })),
     )
   }
 
@@ -163,8 +159,7 @@ export default class RunsTab {
     const click = () => showPrompt(this.#parts, () => this.#parts.room.promptOfRun(run.id))
     return [
       el("dl", { class: "run__list" }, nodes),
-      mayRead &&
-        el("button", { class: "button button--small", type: "button", on: { click } }, t("runs.prompt")),
+      mayRead && button(t("runs.prompt"), { look: "small", click }),
     ]
   }
 }

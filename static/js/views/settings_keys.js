@@ -1,8 +1,9 @@
 // Settings, API keys: make one, see it once, take it back.
-import { bdi, el, icon, replace } from "../base/dom.js"
+import { bdi, el, replace } from "../base/dom.js"
 import { copyText } from "../base/clipboard.js"
 import { t } from "../base/i18n.js"
 import { shortTime } from "../base/time.js"
+import { button, submitButton } from "./buttons.js"
 import { confirm } from "./dialog.js"
 import { field, form, input } from "./form.js"
 import { card } from "./settings_profile.js"
@@ -22,11 +23,7 @@ export function keysCard(parts) {
     name.control.value = ""
     reload()
   }
-  const make = el(
-    "div",
-    { class: "form__actions form__actions--start" },
-    el("button", { class: "button button--primary", type: "submit" }, t("keys.create")),
-  )
+  const make = el("div", { class: "form__actions form__actions--start" }, submitButton(t("keys.create")))
   reload()
   return card(
     t("settings.keys"),
@@ -43,12 +40,7 @@ function showSecret({ toasts }, shown, { key }) {
     shown,
     el("p", { class: "field__label" }, t("keys.once")),
     el("p", { class: "secret" }, key),
-    el(
-      "button",
-      { class: "button button--small", type: "button", on: { click: copy } },
-      icon("copy"),
-      t("tools.copy"),
-    ),
+    button(t("tools.copy"), { look: "small", icon: "copy", click: copy }),
   )
 }
 
@@ -91,15 +83,10 @@ function keyItem(parts, key, reload) {
       bdi(key.name),
       el("p", { class: "field__hint" }, key.prefix ? `${key.prefix}… · ${used}` : used),
     ),
-    el(
-      "button",
-      {
-        class: "button button--small button--danger",
-        type: "button",
-        "aria-label": t("keys.revoke_named", { name: key.name }),
-        on: { click },
-      },
-      t("keys.revoke"),
-    ),
+    button(t("keys.revoke"), {
+      look: "small danger",
+      "aria-label": t("keys.revoke_named", { name: key.name }),
+      click,
+    }),
   )
 }

@@ -1,6 +1,7 @@
 // Settings, profile: name, password, light or dark.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { submitButton } from "./buttons.js"
 import { field, form, input } from "./form.js"
 
 const THEME = "troupe.theme"
@@ -106,9 +107,5 @@ function setTheme(local, theme) {
 }
 
 function saveButton(label) {
-  return el(
-    "div",
-    { class: "form__actions form__actions--start" },
-    el("button", { class: "button button--primary", type: "submit" }, label),
-  )
+  return el("div", { class: "form__actions form__actions--start" }, submitButton(label))
 }

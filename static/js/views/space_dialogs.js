@@ -2,6 +2,7 @@
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
+import { submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
 import { field, form, input } from "./form.js"
 
@@ -91,11 +92,7 @@ function askForText({
         await save(words)
         close(true)
       }
-      const buttons = el(
-        "div",
-        { class: "form__actions" },
-        el("button", { class: "button button--primary", type: "submit" }, action),
-      )
+      const buttons = el("div", { class: "form__actions" }, submitButton(action))
       return form({ fields: { [param]: text }, submit, children: [text.node, buttons] })
     },
   })

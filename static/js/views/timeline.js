@@ -11,6 +11,7 @@ import Paginator from "../models/paginator.js"
 import { rows } from "../models/rows.js"
 import Announcer from "./announcer.js"
 import Beginning from "./beginning.js"
+import { button } from "./buttons.js"
 import MessageView from "./message.js"
 import MessageTools from "./message_tools.js"
 import RunCard from "./run_card.js"
@@ -92,12 +93,7 @@ export default class TimelineView {
     this.end = el("div", { class: "timeline__end" })
     this.inner = el("div", { class: "timeline__inner" }, this.top, this.list, this.end)
     this.scroller = el("section", { class: "timeline", tabindex: "-1" }, this.inner)
-    this.jump = el("button", {
-      class: "button button--small jump",
-      type: "button",
-      hidden: true,
-      on: { click: () => this.toEnd() },
-    })
+    this.jump = button(null, { look: "small", class: "jump", hidden: true, click: () => this.toEnd() })
     this.#root.append(this.scroller, this.jump)
     this.beginning = new Beginning(this.top, this.#parts)
     this.card = new RunCard(this.end, this.#parts)
