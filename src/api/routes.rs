@@ -1,7 +1,10 @@
 //! The whole surface on one screen.
 
 use crate::api::api_keys;
+use crate::api::conversations;
 use crate::api::health;
+use crate::api::messages;
+use crate::api::runs;
 use crate::api::session;
 use crate::api::setup;
 use crate::api::users;
@@ -21,7 +24,7 @@ pub fn open(doors: &mut ServiceConfig) {
 
 /// Everything under `/api`.
 pub fn api(doors: &mut ServiceConfig) {
-    doors.configure(people);
+    doors.configure(people).configure(play);
 }
 
 fn people(doors: &mut ServiceConfig) {
@@ -47,4 +50,43 @@ fn people(doors: &mut ServiceConfig) {
                 .route(post().to(api_keys::create)),
         )
         .service(resource("/api_keys/{api_key_id}").route(delete().to(api_keys::revoke)));
+}
+
+fn play(doors: &mut ServiceConfig) {
+    let button = |path: &str| resource(format!("/conversations/{{conversation_id}}/{path}"));
+    doors
+        .service(
+            resource("/spaces/{space_id}/conversations")
+                .route(get().to(conversations::list))
+                .route(post().to(conversations::create)),
+        )
+        .service(
+            resource("/conversations/{conversation_id}")
+                .route(get().to(conversations::show))
+                .route(patch().to(conversations::change))
+                .route(delete().to(conversations::delete)),
+        )
+        .service(
+            button("messages")
+                .route(get().to(messages::list))
+                .route(post().to(messages::create)),
+        )
+        .service(button("read").route(post().to(conversations::read)))
+        .service(button("generate").route(post().to(conversations::generate)))
+        .service(button("stop").route(post().to(conversations::stop)))
+        .service(button("pause").route(post().to(conversations::pause)))
+        .service(button("resume").route(post().to(conversations::resume)))
+        .service(button("skip").route(post().to(conversations::skip)))
+        .service(button("retry").route(post().to(conversations::retry)))
+        .service(button("prompt").route(get().to(conversations::prompt)))
+        .service(button("runs").route(get().to(runs::list)))
+        .service(
+            resource("/messages/{message_id}")
+                .route(patch().to(messages::change))
+                .route(delete().to(messages::hide)),
+        )
+        .service(resource("/messages/{message_id}/swipes").route(get().to(messages::swipes)))
+        .service(resource("/runs/{run_id}").route(get().to(runs::show)))
+        .service(resource("/runs/{run_id}/cancel").route(post().to(runs::cancel)))
+        .service(resource("/admin/reap").route(post().to(runs::reap)));
 }

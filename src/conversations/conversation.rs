@@ -1,9 +1,12 @@
 //! Table `conversations`: timelines.
 
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use sea_orm::ActiveValue::Set;
+use sea_orm::IntoActiveModel;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
@@ -72,4 +75,35 @@ pub enum Kind {
 /// On SQLite the transaction itself is the lock, and the words `FOR UPDATE` are left out.
 pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}
+
+/// Changes title or settings. `None`: it is gone.
+pub async fn change(
+    db: &Db,
+    id: ConversationId,
+    title: Option<String>,
+    settings: Option<Json>,
+) -> Result<Option<Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let Some(row) = lock(tx, id).await? else {
+                return Ok(None);
+            };
+            let mut row = row.into_active_model();
+            if let Some(title) = title {
+                row.title = Set(title);
+            }
+            if let Some(settings) = settings {
+                row.settings = Set(settings);
+            }
+            row.update(tx).await.map(Some)
+        })
+    })
+    .await
+}
+
+/// Deletes a conversation with everything on it.
+pub async fn delete(db: &Db, id: ConversationId) -> Result<(), DbErr> {
+    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
+        .await
 }

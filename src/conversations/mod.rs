@@ -4,6 +4,7 @@ pub mod conversation;
 pub mod markdown;
 pub mod markdown_limits;
 pub mod message;
+pub mod message_text;
 pub mod read_mark;
 pub mod swipe;
 pub mod timeline;

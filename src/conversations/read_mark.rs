@@ -1,8 +1,12 @@
 //! Table `read_marks`: how far each person has read.
 
+use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::UserId;
+use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::OnConflict;
+use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "read_marks")]
@@ -18,3 +22,46 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// How far a person has read in each of these conversations.
+pub async fn of_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    conversations: &[ConversationId],
+) -> Result<HashMap<ConversationId, i64>, DbErr> {
+    let marks = Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::ConversationId.is_in(conversations.iter().copied()))
+        .all(db)
+        .await?;
+    Ok(marks
+        .into_iter()
+        .map(|it| (it.conversation_id, it.last_read_seq))
+        .collect())
+}
+
+/// A person has read up to `seq`.
+pub async fn set(
+    db: &Db,
+    user: UserId,
+    conversation: ConversationId,
+    seq: i64,
+) -> Result<(), DbErr> {
+    let mark = ActiveModel {
+        user_id: Set(user),
+        conversation_id: Set(conversation),
+        last_read_seq: Set(seq),
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            let mut again = OnConflict::columns([Column::UserId, Column::ConversationId]);
+            again.update_column(Column::LastReadSeq);
+            Entity::insert(mark)
+                .on_conflict(again)
+                .exec_without_returning(tx)
+                .await
+                .map(|_| ())
+        })
+    })
+    .await
+}

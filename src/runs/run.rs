@@ -246,20 +246,32 @@ pub async fn newest_in(
         .await
 }
 
-/// A page of a conversation's runs, newest first, from `before` on.
+/// Which of a conversation's runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part {
+    pub status: Option<Status>,
+    /// Older than this one.
+    pub before: Option<RunId>,
+    /// Newer than this one.
+    pub after: Option<RunId>,
+}
+
+/// A part of a conversation's runs, newest first.
 pub async fn page(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
-    status: Option<Status>,
-    before: Option<RunId>,
+    part: Part,
     limit: u64,
 ) -> Result<Vec<Model>, DbErr> {
     let mut query = Entity::find().filter(Column::ConversationId.eq(conversation));
-    if let Some(status) = status {
+    if let Some(status) = part.status {
         query = query.filter(Column::Status.eq(status));
     }
-    if let Some(before) = before {
+    if let Some(before) = part.before {
         query = query.filter(Column::Id.lt(before));
+    }
+    if let Some(after) = part.after {
+        query = query.filter(Column::Id.gt(after));
     }
     query.order_by_desc(Column::Id).limit(limit).all(db).await
 }

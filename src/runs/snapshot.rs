@@ -129,6 +129,30 @@ impl Engine {
         ))
     }
 
+    /// Who would speak if the button were pressed now, as far as that can be said without dice: the
+    /// character after the last speaker.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn likely_speaker(&self, id: ConversationId) -> Result<Option<MembershipId>, DbErr> {
+        let db = self.context.db.reader();
+        let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
+            return Ok(None);
+        };
+        let last = timeline::last_speaker(db, id).await?;
+        let seats = membership::in_space(db, row.space_id).await?;
+        let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
+        let place = |id: MembershipId| {
+            seats
+                .iter()
+                .find(|it| it.id == id)
+                .map(|it| (it.position, it.id))
+        };
+        let after = last.and_then(place);
+        let next = can.iter().find(|it| Some((it.position, it.id)) > after);
+        Ok(next.or(can.first()).map(|it| it.id))
+    }
+
     /// A page of a timeline, ascending, and whether there is more.
     ///
     /// # Errors

@@ -1,4 +1,6 @@
 //! Spaces: who sits where, and by which rules they play.
 
+pub mod events;
 pub mod membership;
+pub mod permissions;
 pub mod space;

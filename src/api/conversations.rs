@@ -1,0 +1,386 @@
+//! Conversations: their list, their documents, and the buttons that move their schedule.
+
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::read_mark;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::runs::engine;
+use crate::runs::engine::NewConversation;
+use crate::runs::preparation;
+use crate::runs::views::ConversationView;
+use crate::spaces::events;
+use crate::spaces::permissions::Act;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use actix_web::web::Query;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::PaginatorTrait;
+use sea_orm::QueryFilter;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+/// The body of a new conversation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct New {
+    title: Option<String>,
+    kind: Option<conversation::Kind>,
+    parent_conversation_id: Option<ConversationId>,
+}
+
+/// The body of a change.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    title: Option<String>,
+    settings: Option<Value>,
+}
+
+/// How far one has read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    seq: i64,
+}
+
+/// Who is to speak.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generate {
+    speaker_id: Option<MembershipId>,
+}
+
+/// What becomes of the text so far.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    #[serde(default)]
+    keep_partial: bool,
+}
+
+/// `GET /api/spaces/{id}/conversations`
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    page: Page,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    let db = app.db.reader();
+    let of_space =
+        conversation::Entity::find().filter(conversation::Column::SpaceId.eq(at.space.id));
+    let found = page.of(of_space, conversation::Column::Id, db).await?;
+    let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
+    let marks = read_mark::of_user(db, caller.id(), &ids).await?;
+    let mut data = Vec::new();
+    for row in &found.data {
+        let view = app.engine.conversation(row, &at.space).await?;
+        let mut document = json!(view);
+        document["last_read_seq"] = json!(marks.get(&row.id).copied().unwrap_or_default());
+        data.push(document);
+    }
+    Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": found.has_more })))
+}
+
+/// `POST /api/spaces/{id}/conversations`
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    body: Body<New>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    let body = body.read().await?;
+    let kind = body.kind.unwrap_or(conversation::Kind::Root);
+    let new = NewConversation {
+        title: body.title.as_deref().map(title).transpose()?,
+        kind,
+        parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
+    };
+    let row = app
+        .engine
+        .create_conversation(at.space.id, new)
+        .await
+        .map_err(answer)?;
+    let view = app.engine.conversation(&row, &at.space).await?;
+    announce(&app, &view);
+    Ok(HttpResponse::Created().json(view))
+}
+
+/// The parent that a new conversation of this kind must have, or must not.
+async fn parent(
+    app: &App,
+    at: &seat::InSpace,
+    kind: conversation::Kind,
+    parent: Option<ConversationId>,
+) -> ApiResult<Option<ConversationId>> {
+    let wrong = |message: &str| Err(ApiError::invalid_value("parent_conversation_id", message));
+    match (kind, parent) {
+        (conversation::Kind::Branch, _) => Err(ApiError::invalid_value(
+            "kind",
+            "A branch is made from a message, not here.",
+        )),
+        (conversation::Kind::Root, None) => Ok(None),
+        (conversation::Kind::Root, Some(_)) => wrong("Only a thread has a parent."),
+        (conversation::Kind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
+        (conversation::Kind::Thread, Some(id)) => {
+            let found = conversation::Entity::find_by_id(id)
+                .one(app.db.reader())
+                .await?;
+            match found.filter(|it| it.space_id == at.space.id) {
+                Some(it) => Ok(Some(it.id)),
+                None => wrong("There is no such conversation in this space."),
+            }
+        }
+    }
+}
+
+/// `GET /api/conversations/{id}`
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<Json<ConversationView>> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    Ok(Json(
+        app.engine.conversation(&at.conversation, &at.space).await?,
+    ))
+}
+
+/// `PATCH /api/conversations/{id}`
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Change>,
+) -> ApiResult<Json<ConversationView>> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    let body = body.read().await?;
+    let title = body.title.as_deref().map(title).transpose()?;
+    if body.settings.as_ref().is_some_and(|it| !it.is_object()) {
+        return Err(
+            ApiError::new(400, "invalid_type", "Settings are an object.").about("settings"),
+        );
+    }
+    let row = conversation::change(&app.db, at.conversation.id, title, body.settings)
+        .await?
+        .ok_or_else(ApiError::not_found)?;
+    let view = app.engine.conversation(&row, &at.space).await?;
+    announce(&app, &view);
+    Ok(Json(view))
+}
+
+/// `DELETE /api/conversations/{id}`
+pub async fn delete(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::DeleteConversation)?;
+    let db = app.db.reader();
+    let id = at.conversation.id;
+    if engine::root_of(db, at.space.id).await? == Some(id) {
+        return Err(ApiError::conflict(
+            "root_conversation",
+            "This is the space's first conversation. It goes only with the space.",
+        ));
+    }
+    let children = conversation::Entity::find()
+        .filter(conversation::Column::ParentConversationId.eq(id))
+        .count(db)
+        .await?;
+    if children > 0 {
+        let message = "Branches or threads hang on this conversation. Delete them first.";
+        return Err(ApiError::conflict("has_children", message));
+    }
+    app.engine.conversation_closed(id).await.map_err(answer)?;
+    conversation::delete(&app.db, id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `POST /api/conversations/{id}/read`
+pub async fn read(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Read>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let seq = body.read().await?.seq;
+    if !(0..=at.conversation.last_seq).contains(&seq) {
+        return Err(ApiError::invalid_value(
+            "seq",
+            "There is no message with this number yet.",
+        ));
+    }
+    read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
+pub async fn generate(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<Generate>,
+    body: Body<Generate>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let speaker = query
+        .speaker_id
+        .or(body.read_or_default().await?.speaker_id);
+    let by = at.display_name(&caller);
+    let run = app
+        .engine
+        .force_talk(at.conversation.id, speaker, by)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+}
+
+/// `POST /api/conversations/{id}/stop`
+pub async fn stop(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Stop>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let keep_partial = body.read_or_default().await?.keep_partial;
+    app.engine
+        .stop(at.conversation.id, keep_partial)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/pause`
+pub async fn pause(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    app.engine.pause(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/resume`
+pub async fn resume(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    app.engine
+        .resume(at.conversation.id)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/skip`
+pub async fn skip(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    app.engine.skip(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/retry`
+pub async fn retry(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+}
+
+/// Whose prompt is to be shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preview {
+    speaker_id: Option<MembershipId>,
+}
+
+/// `GET /api/conversations/{id}/prompt`: what would be sent. Nothing is stored.
+pub async fn prompt(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<Preview>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may(Act::Direct)?;
+    let id = at.conversation.id;
+    let speaker = match query.speaker_id {
+        Some(speaker) => speaker,
+        None => app
+            .engine
+            .likely_speaker(id)
+            .await?
+            .ok_or_else(no_speaker)?,
+    };
+    let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
+    let (provider, built) = shown.ok_or_else(no_speaker)?;
+    let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
+    Ok(HttpResponse::Ok().json(json!({
+        "model": provider.model,
+        "messages": built.messages,
+        "blocks": built.blocks,
+        "lore": [],
+        "total_tokens": built.total_tokens,
+        "limit_tokens": built.limit_tokens,
+        "dropped_messages": built.dropped_messages,
+    })))
+}
+
+fn no_speaker() -> ApiError {
+    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
+}
+
+/// The conversation as it is after a button.
+async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
+    let row = conversation::Entity::find_by_id(at.conversation.id)
+        .one(app.db.reader())
+        .await?
+        .ok_or_else(ApiError::not_found)?;
+    Ok(app.engine.conversation(&row, &at.space).await?)
+}
+
+fn announce(app: &App, view: &ConversationView) {
+    app.hub
+        .publish(events::conversation_updated(view.space_id, view));
+}
+
+fn title(text: &str) -> ApiResult<String> {
+    crate::accounts::names::shown(text, 200)
+        .map_err(|error| ApiError::invalid_value("title", error.to_string()))
+}

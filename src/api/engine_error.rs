@@ -1,0 +1,56 @@
+//! Refusals of the engine as answers: each a code and a sentence for a person.
+
+use crate::http::error::ApiError;
+use crate::runs::command::Refusal;
+use crate::runs::error::EngineError;
+
+/// The answer to a verb that changed nothing.
+pub fn answer(error: EngineError) -> ApiError {
+    match error {
+        EngineError::Refused(refusal) => refused(&refusal),
+        EngineError::Lost => ApiError::conflict(
+            "already_finished",
+            "Somebody else was a moment faster. Look again.",
+        ),
+        EngineError::Database(error) => error.into(),
+    }
+}
+
+fn refused(refusal: &Refusal) -> ApiError {
+    let (status, code, message) = match refusal {
+        Refusal::NotFound => return ApiError::not_found(),
+        Refusal::Forbidden => return ApiError::forbidden("This seat only reads."),
+        Refusal::GenerationLocked => (
+            423,
+            "generation_locked",
+            "A reply is being written. Wait for it, or stop it first.",
+        ),
+        Refusal::CopilotActive => (
+            409,
+            "copilot_active",
+            "The copilot speaks for you. Turn it off to write yourself.",
+        ),
+        Refusal::SpaceArchived => (403, "space_archived", "This space is archived."),
+        Refusal::NoSpeaker => (
+            422,
+            "no_speaker",
+            "Nobody can speak: seat or unmute a character.",
+        ),
+        Refusal::UnknownMention => {
+            let message = "A mention names somebody who is not here.";
+            return ApiError::invalid_value("mentions", message);
+        }
+        Refusal::ClientIdReused => (
+            422,
+            "client_id_reused",
+            "This client_id was used for another text.",
+        ),
+        Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
+        Refusal::ForkPoint => (409, "fork_point", "A branch hangs on this message."),
+        Refusal::NoRound => (409, "no_round", "Nobody's turn is under way."),
+        Refusal::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),
+        Refusal::NothingToRetry => (409, "nothing_to_retry", "There is nothing to try again."),
+        Refusal::AlreadyFinished => (409, "already_finished", "This run has ended."),
+    };
+    ApiError::new(status, code, message)
+}

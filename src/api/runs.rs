@@ -1,0 +1,94 @@
+//! Runs: what was tried, what came of it, and the word to stop one.
+
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::http::auth::Admin;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::runs::run;
+use crate::spaces::permissions::Act;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use actix_web::web::Query;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Which runs.
+#[derive(Debug, Deserialize)]
+pub struct Filter {
+    status: Option<run::Status>,
+}
+
+/// `GET /api/conversations/{id}/runs`: the newest first.
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    filter: Query<Filter>,
+    page: Page<RunId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let db = app.db.reader();
+    let part = run::Part {
+        status: filter.status,
+        before: page.before,
+        after: page.after,
+    };
+    let mut found = run::page(db, at.conversation.id, part, page.limit + 1).await?;
+    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let data: Vec<run::View> = found.iter().map(run::Model::view).collect();
+    Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": has_more })))
+}
+
+/// `GET /api/runs/{id}`
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+) -> ApiResult<Json<run::View>> {
+    let (run, _) = find(&app, &caller, id.into_inner()).await?;
+    Ok(Json(run.view()))
+}
+
+/// `POST /api/runs/{id}/cancel`
+pub async fn cancel(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+) -> ApiResult<HttpResponse> {
+    let (run, at) = find(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    let canceled = app
+        .engine
+        .cancel(run.conversation_id, run.id)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(json!({ "run": canceled })))
+}
+
+/// `POST /api/admin/reap`: heals now what a dead node left behind.
+pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<HttpResponse> {
+    let report = app.engine.reap().await.map_err(answer)?;
+    Ok(HttpResponse::Ok().json(report))
+}
+
+async fn find(
+    app: &App,
+    caller: &CurrentUser,
+    id: RunId,
+) -> ApiResult<(run::Model, seat::InConversation)> {
+    let found = run::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let run = found.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_conversation(app, caller, run.conversation_id).await?;
+    Ok((run, at))
+}

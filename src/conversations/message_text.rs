@@ -1,0 +1,108 @@
+//! The text of a message, parsed once at the door.
+
+/// The longest text, in bytes of UTF-8.
+pub const MAX_BYTES: usize = 64 * 1024;
+
+/// A text that says something and is not too long, kept as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageText(String);
+
+/// Why a text is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    #[error("Write something first.")]
+    Blank,
+    #[error("A message takes at most 64 KiB.")]
+    TooLong,
+    #[error("The text holds a NUL character.")]
+    Nul,
+}
+
+impl TextError {
+    /// The stable word for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Blank => "blank_message",
+            Self::TooLong => "too_long",
+            Self::Nul => "invalid_value",
+        }
+    }
+}
+
+impl MessageText {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When nothing can be seen of it, it is too long, or it holds what PostgreSQL cannot store.
+    pub fn parse(text: &str) -> Result<Self, TextError> {
+        if text.len() > MAX_BYTES {
+            return Err(TextError::TooLong);
+        }
+        if text.contains('\0') {
+            return Err(TextError::Nul);
+        }
+        if text.chars().all(is_invisible) {
+            return Err(TextError::Blank);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The text.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// White space, controls, and characters of no width.
+fn is_invisible(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_BYTES;
+    use super::MessageText;
+    use super::TextError;
+
+    #[test]
+    fn a_text_of_which_nothing_can_be_seen_is_blank() {
+        for blank in ["", " \n\t", "\u{200b}\u{feff}", "\u{2060} \u{ad}"] {
+            assert_eq!(
+                MessageText::parse(blank),
+                Err(TextError::Blank),
+                "{blank:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_is_kept_as_it_was_written() {
+        let text = "  *waves* \n\n👩‍🚀 ";
+
+        assert_eq!(
+            MessageText::parse(text).map(MessageText::into_string),
+            Ok(text.to_owned())
+        );
+    }
+
+    #[test]
+    fn a_text_has_a_greatest_length() {
+        assert!(MessageText::parse(&"a".repeat(MAX_BYTES)).is_ok());
+        assert_eq!(
+            MessageText::parse(&"a".repeat(MAX_BYTES + 1)),
+            Err(TextError::TooLong)
+        );
+    }
+
+    #[test]
+    fn a_text_with_nul_is_refused() {
+        assert_eq!(MessageText::parse("a\0b"), Err(TextError::Nul));
+    }
+}
