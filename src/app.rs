@@ -15,6 +15,7 @@ use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
 use crate::realtime::hub::Hub;
+use crate::realtime::pace::Pace;
 use crate::realtime::presence::Presence;
 use crate::realtime::typing::Typing;
 use crate::runs::context::Context;
@@ -33,6 +34,8 @@ pub struct App {
     pub db: Db,
     pub hub: Hub,
     pub presence: Presence,
+    /// How patient sockets are.
+    pub pace: Pace,
     pub typing: Typing,
     pub engine: Engine,
     pub limits: Arc<Limits>,
@@ -82,6 +85,7 @@ impl App {
             Settings::new(&config),
         ));
         Ok(Self {
+            pace: Pace::default(),
             presence: Presence::start(hub.clone(), &shutdown),
             typing: Typing::start(hub.clone(), clock.clone(), &shutdown),
             limits: Arc::new(Limits::new(&config.limits, &clock)),

@@ -149,9 +149,8 @@ impl Session {
             return Ok(());
         };
         let (id, is_lost) = (opening.conversation, opening.lost);
-        let access = &answer.opened.access;
         self.ears
-            .attend(id, access.space, access.seat.as_ref().map(|it| it.id));
+            .attend(id, answer.opened.space, answer.opened.seat);
         let presence = self.app.presence.members(id);
         let frame = frames::snapshot(
             &opening.re,

@@ -6,17 +6,19 @@ use crate::accounts::session;
 use crate::accounts::user;
 use crate::app::App;
 use crate::http::auth::Credential;
+use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::socket::access;
-use crate::socket::access::Access;
+use crate::spaces::permissions::Act;
+use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use sea_orm::EntityTrait;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A database that takes longer gives no answer.
@@ -25,7 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What a subscription begins with.
 #[derive(Debug)]
 pub struct Opened {
-    pub access: Access,
+    pub space: SpaceId,
+    /// As whom the person is there; an admin needs no seat to listen.
+    pub seat: Option<MembershipId>,
     pub rev: i64,
     /// The run that was running, and who speaks in it.
     pub running: Option<(RunId, MembershipId)>,
@@ -37,11 +41,16 @@ pub struct Opened {
 ///
 /// # Errors
 /// Those of the work; 503 when it takes too long.
-async fn on_main<T: Send + 'static>(
-    app: &App,
-    work: impl Future<Output = ApiResult<T>> + Send + 'static,
-) -> ApiResult<T> {
-    let task = app.shutdown.spawn(work);
+async fn on_main<T, F>(
+    app: Data<App>,
+    work: impl FnOnce(Arc<App>) -> F + Send + 'static,
+) -> ApiResult<T>
+where
+    T: Send + 'static,
+    F: Future<Output = ApiResult<T>> + Send,
+{
+    let own = app.clone().into_inner();
+    let task = app.shutdown.spawn(async move { work(own).await });
     match tokio::time::timeout(PATIENCE, task).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => Err(ApiError::internal(error)),
@@ -53,25 +62,37 @@ async fn on_main<T: Send + 'static>(
     }
 }
 
+/// The caller as the database knows them now: a role may have changed since the socket opened.
+async fn as_of_now(app: &App, caller: &CurrentUser) -> ApiResult<CurrentUser> {
+    let found = user::Entity::find_by_id(caller.id())
+        .one(app.db.reader())
+        .await?;
+    let user = found.filter(|it| it.status == user::Status::Active);
+    Ok(CurrentUser {
+        user: user.ok_or_else(ApiError::not_found)?,
+        by: caller.by,
+    })
+}
+
 /// Reads what a subscription begins with.
 ///
 /// # Errors
 /// 404 when there is no such conversation for this person.
 pub async fn open(
     app: Data<App>,
-    user: UserId,
+    caller: CurrentUser,
     id: ConversationId,
     after_rev: Option<i64>,
 ) -> ApiResult<Opened> {
-    let own = app.clone().into_inner();
-    on_main(&app, async move {
-        let access = access::to_conversation(own.db.reader(), user, id).await?;
-        let access = access.ok_or_else(ApiError::not_found)?;
-        let snapshot = own.engine.snapshot(id, after_rev).await?;
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        let at = seat::in_conversation(&app, &caller, id).await?;
+        let snapshot = app.engine.snapshot(id, after_rev).await?;
         let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
         let running = snapshot.running_run.as_ref();
         Ok(Opened {
-            access,
+            space: at.space.id,
+            seat: at.seat.as_ref().map(|it| it.id),
             rev: snapshot.rev,
             running: running.map(|it| (it.id, it.speaker_space_membership_id)),
             snapshot: serde_json::to_string(&snapshot).map_err(ApiError::internal)?,
@@ -84,11 +105,10 @@ pub async fn open(
 ///
 /// # Errors
 /// 404 when there is no such space for this person.
-pub async fn look_into(app: Data<App>, user: UserId, id: SpaceId) -> ApiResult<()> {
-    let own = app.clone().into_inner();
-    on_main(&app, async move {
-        let access = access::to_space(own.db.reader(), user, id).await?;
-        access.map(|_| ()).ok_or_else(ApiError::not_found)
+pub async fn look_into(app: Data<App>, caller: CurrentUser, id: SpaceId) -> ApiResult<()> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        seat::in_space(&app, &caller, id).await.map(|_| ())
     })
     .await
 }
@@ -97,12 +117,16 @@ pub async fn look_into(app: Data<App>, user: UserId, id: SpaceId) -> ApiResult<(
 ///
 /// # Errors
 /// 404 when there is no such conversation for this person; 403 when they may only read.
-pub async fn may_type(app: Data<App>, user: UserId, id: ConversationId) -> ApiResult<MembershipId> {
-    let own = app.clone().into_inner();
-    on_main(&app, async move {
-        let db = own.db.reader();
-        let access = access::to_conversation(db, user, id).await?;
-        access::to_type(db, access.ok_or_else(ApiError::not_found)?).await
+pub async fn may_type(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: ConversationId,
+) -> ApiResult<MembershipId> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        let at = seat::in_conversation(&app, &caller, id).await?;
+        at.may_write(Act::Post)?;
+        at.own_seat().map(|it| it.id)
     })
     .await
 }
@@ -120,22 +144,32 @@ pub struct Revoked {
 /// When the database gives no answer: then nothing may be taken for granted.
 pub async fn review(
     app: Data<App>,
-    user: UserId,
+    caller: CurrentUser,
     conversations: Vec<ConversationId>,
     spaces: Vec<SpaceId>,
 ) -> ApiResult<Revoked> {
-    let own = app.clone().into_inner();
-    on_main(&app, async move {
-        let db = own.db.reader();
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await;
+        let caller = match caller {
+            Err(error) if is_gone(&error) => {
+                return Ok(Revoked {
+                    conversations,
+                    spaces,
+                });
+            }
+            other => other?,
+        };
         let mut revoked = Revoked::default();
         for id in conversations {
-            if access::to_conversation(db, user, id).await?.is_none() {
-                revoked.conversations.push(id);
+            match seat::in_conversation(&app, &caller, id).await {
+                Err(error) if is_gone(&error) => revoked.conversations.push(id),
+                other => drop(other?),
             }
         }
         for id in spaces {
-            if access::to_space(db, user, id).await?.is_none() {
-                revoked.spaces.push(id);
+            match seat::in_space(&app, &caller, id).await {
+                Err(error) if is_gone(&error) => revoked.spaces.push(id),
+                other => drop(other?),
             }
         }
         Ok(revoked)
@@ -143,23 +177,28 @@ pub async fn review(
     .await
 }
 
+fn is_gone(error: &ApiError) -> bool {
+    error.status == StatusCode::NOT_FOUND
+}
+
 /// Whether what a caller showed still opens the door.
 ///
 /// # Errors
 /// When the database gives no answer.
-pub async fn is_still_in(app: Data<App>, user: UserId, by: Credential) -> ApiResult<bool> {
-    let own = app.clone().into_inner();
-    on_main(&app, async move {
-        let db = own.db.reader();
-        let is_open = match by {
+pub async fn is_still_in(app: Data<App>, caller: CurrentUser) -> ApiResult<bool> {
+    on_main(app, move |app| async move {
+        let db = app.db.reader();
+        let is_open = match caller.by {
             Credential::Session(id) => session::Entity::find_by_id(id).one(db).await?.is_some(),
             Credential::ApiKey(id) => {
                 let key = api_key::Entity::find_by_id(id).one(db).await?;
                 key.is_some_and(|it| it.revoked_at.is_none())
             }
         };
-        let user = user::Entity::find_by_id(user).one(db).await?;
-        Ok(is_open && user.is_some_and(|it| it.status == user::Status::Active))
+        match as_of_now(&app, &caller).await {
+            Err(error) if is_gone(&error) => Ok(false),
+            other => other.map(|_| is_open),
+        }
     })
     .await
 }

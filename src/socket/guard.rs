@@ -37,7 +37,7 @@ impl Guard {
     /// Between the check at the door and the first order that reaches the socket there is a gap:
     /// so the credential is looked at once more, now that orders are heard.
     pub fn begin(app: Data<App>, caller: &CurrentUser) -> Self {
-        let look = errand::is_still_in(app, caller.id(), caller.by);
+        let look = errand::is_still_in(app, caller.clone());
         Self {
             review: Some(look.map(Reviewed::Caller).boxed_local()),
             again: false,
@@ -76,7 +76,7 @@ impl Guard {
         if conversations.is_empty() && spaces.is_empty() {
             return;
         }
-        let review = errand::review(app.clone(), caller.id(), conversations, spaces);
+        let review = errand::review(app.clone(), caller.clone(), conversations, spaces);
         self.review = Some(review.map(Reviewed::Rights).boxed_local());
     }
 }

@@ -4,7 +4,6 @@
 //! the database runs on the main runtime ([`errand`]); what it hears comes through its outbox; what
 //! of a conversation passes on to the client is decided by a pure filter ([`subscription`]).
 
-pub mod access;
 pub mod command;
 pub mod delivery;
 pub mod ears;
@@ -13,7 +12,7 @@ pub mod frames;
 pub mod gauge;
 pub mod guard;
 pub mod opening;
-pub mod pace;
+pub mod pulse;
 pub mod routes;
 pub mod session;
 pub mod subscription;

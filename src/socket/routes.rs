@@ -3,7 +3,6 @@
 use crate::app::App;
 use crate::http::auth;
 use crate::http::error::ApiError;
-use crate::socket::pace::Pace;
 use crate::socket::session;
 use crate::socket::wire;
 use actix_web::Error;
@@ -31,16 +30,15 @@ async fn connect(
         closing.retry_after = Some(1);
         return Err(closing.into());
     }
-    let pace = request.app_data::<Data<Pace>>().map(|it| ***it);
-    let pace = pace.unwrap_or_default();
-    let (answer, inlet, outlet) = wire::open(&request, payload, pace.write_within).await?;
+    let within = app.pace.write_within;
+    let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
     // Only now: what is no upgrade at all takes no place.
     let Some(place) = app.limits.sockets.take(caller.id()) else {
         let most = "You have as many sockets open as one person may.";
         return Err(ApiError::rate_limited(10, most).into());
     };
     actix_web::rt::spawn(async move {
-        session::serve(app, caller, inlet, outlet, pace).await;
+        session::serve(app, caller, inlet, outlet).await;
         drop(place);
     });
     Ok(answer)

@@ -23,10 +23,9 @@ use crate::socket::errand::Opened;
 use crate::socket::frames;
 use crate::socket::guard::Guard;
 use crate::socket::opening::Opening;
-use crate::socket::pace::Alarm;
-use crate::socket::pace::Pace;
-use crate::socket::pace::Pulse;
-use crate::socket::pace::Rate;
+use crate::socket::pulse::Alarm;
+use crate::socket::pulse::Pulse;
+use crate::socket::pulse::Rate;
 use crate::socket::wire::End;
 use crate::socket::wire::Heard;
 use crate::socket::wire::Inlet;
@@ -60,30 +59,24 @@ pub struct Session {
 
 /// What a command waited for.
 enum Found {
-    Opened(ApiResult<Opened>),
+    Opened(ApiResult<Box<Opened>>),
     Space(Number, SpaceId, ApiResult<()>),
     Typing(Number, command::Typing, ApiResult<MembershipId>),
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(
-    app: Data<App>,
-    caller: CurrentUser,
-    mut inlet: Inlet,
-    outlet: Outlet,
-    pace: Pace,
-) {
+pub async fn serve(app: Data<App>, caller: CurrentUser, mut inlet: Inlet, outlet: Outlet) {
     let outbox = Outbox::new();
     let mut session = Session {
         ears: Ears::new(app.clone(), caller.id(), outbox.clone()),
         guard: Guard::begin(app.clone(), &caller),
+        pulse: Pulse::new(app.pace, Instant::now()),
         app,
         caller,
         outbox,
         outlet,
         opening: None,
         errand: None,
-        pulse: Pulse::new(pace, Instant::now()),
         frames: Rate::default(),
         pings: Rate::default(),
     };
@@ -165,13 +158,14 @@ impl Session {
                 if self.is_full() && !self.ears.hears_space(it.space_id) {
                     return self.refuse(Some(id), too_many()).await;
                 }
-                let look = errand::look_into(self.app.clone(), self.caller.id(), it.space_id);
+                let look = errand::look_into(self.app.clone(), self.caller.clone(), it.space_id);
                 let found = look.map(move |found| Found::Space(id, it.space_id, found));
                 self.errand = Some(found.boxed_local());
                 return Ok(());
             }
             Command::Typing(it) => {
-                let ask = errand::may_type(self.app.clone(), self.caller.id(), it.conversation_id);
+                let ask =
+                    errand::may_type(self.app.clone(), self.caller.clone(), it.conversation_id);
                 let found = ask.map(move |found| Found::Typing(id, it, found));
                 self.errand = Some(found.boxed_local());
                 return Ok(());
@@ -193,9 +187,9 @@ impl Session {
         }
         self.ears.prick(conversation);
         self.opening = Some(Opening::new(re, conversation));
-        let user = self.caller.id();
-        let open = errand::open(self.app.clone(), user, conversation, it.after_rev);
-        self.errand = Some(open.map(Found::Opened).boxed_local());
+        let (app, caller) = (self.app.clone(), self.caller.clone());
+        let open = errand::open(app, caller, conversation, it.after_rev);
+        self.errand = Some(open.map(|it| Found::Opened(it.map(Box::new))).boxed_local());
         Ok(())
     }
 
@@ -217,13 +211,13 @@ impl Session {
     }
 
     /// The snapshot is there, or refused. The answer waits for the mark: see [`Opening`].
-    async fn opened(&mut self, opened: ApiResult<Opened>) -> Result<(), End> {
+    async fn opened(&mut self, opened: ApiResult<Box<Opened>>) -> Result<(), End> {
         match (opened, self.opening.as_mut()) {
             (Ok(opened), Some(opening)) => {
                 // First the mark, then the text: whatever came before the mark is in the text.
                 self.outbox.mark(opening.conversation);
                 let live = self.app.engine.live_text(opening.conversation);
-                opening.found(opened, live);
+                opening.found(*opened, live);
                 Ok(())
             }
             (Err(error), Some(opening)) => {

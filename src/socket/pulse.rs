@@ -1,29 +1,9 @@
-//! How patient a socket is, and how fast a client may talk.
+//! Whether a peer still lives, and how fast a client may talk.
 
+use crate::realtime::pace::Pace;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The patience of sockets; a test may shorten it.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    pub ping_every: Duration,
-    /// A peer that says nothing for so long, not even an answer to a ping, is gone.
-    pub silent_after: Duration,
-    /// A peer that takes no frame for so long is gone. Shorter than the silence: who writes hears
-    /// nothing meanwhile.
-    pub write_within: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            ping_every: Duration::from_secs(20),
-            silent_after: Duration::from_secs(60),
-            write_within: Duration::from_secs(20),
-        }
-    }
-}
 
 /// Whether the peer still lives.
 #[derive(Debug)]
@@ -107,9 +87,9 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::Alarm;
-    use super::Pace;
     use super::Pulse;
     use super::Rate;
+    use crate::realtime::pace::Pace;
     use std::time::Duration;
     use tokio::time::Instant;
 
