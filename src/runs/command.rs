@@ -73,6 +73,23 @@ pub enum Command {
     Closed,
 }
 
+impl Command {
+    /// Whether a person asks for something new: what an archived space refuses. What is there may
+    /// still come to its end.
+    pub fn begins_something(&self) -> bool {
+        matches!(
+            self,
+            Self::Posted(_)
+                | Self::ForceTalk { .. }
+                | Self::Resume
+                | Self::Skip
+                | Self::Retry
+                | Self::VisibilityChanged { .. }
+                | Self::Edited { .. }
+        )
+    }
+}
+
 /// What a human says.
 #[derive(Clone, Debug)]
 pub struct Post {

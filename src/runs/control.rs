@@ -193,30 +193,24 @@ pub fn edited(
 
 /// A seat was muted, removed or brought back: whose turn it is may have to move on.
 pub fn member_changed(d: &mut Draft, seat: MembershipId) {
-    let gone = d
-        .member(seat)
-        .is_none_or(|it| it.status == membership::Status::Removed);
-    let silent = gone
-        || !d
-            .member(seat)
-            .is_some_and(membership::Model::can_be_scheduled);
-    if !silent {
-        return;
-    }
-    let loses = |run: &run::Model| {
-        run.speaker_space_membership_id == seat && (gone || run.kind.is_scheduled())
+    let loses = |d: &Draft, run: &run::Model| {
+        run.speaker_space_membership_id == seat && !endings::may_take_its_turn(d, run)
     };
-    let affected = d.running.clone().or(d.queued.clone()).filter(loses);
-    let Some(run) = affected else { return };
-    let turn = d.is_current_turn(&run);
-    if d.running.is_some() {
+    if let Some(run) = d.running.clone().filter(|it| loses(d, it)) {
+        let turn = d.is_current_turn(&run);
         d.cancel_running();
-    } else {
-        let mut skipped = run.clone();
-        skipped.debug.skipped_because = Some("speaker_unavailable".to_owned());
-        d.queued = None;
-        d.push(Change::SkipQueued(skipped));
+        pass_on(d, &run, turn);
     }
+    if let Some(mut run) = d.queued.clone().filter(|it| loses(d, it)) {
+        let turn = d.is_current_turn(&run);
+        run.debug.skipped_because = Some("speaker_unavailable".to_owned());
+        d.queued = None;
+        d.push(Change::SkipQueued(run.clone()));
+        pass_on(d, &run, turn);
+    }
+}
+
+fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
     if turn {
         let next = Turn::new(run.kind, run::Reason::NextSlot);
         d.advance(slot::Status::Skipped, Some("not_schedulable"), next);

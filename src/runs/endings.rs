@@ -48,7 +48,8 @@ pub fn due(d: &mut Draft, id: RunId) {
     d.push(Change::Claim(run));
 }
 
-fn may_take_its_turn(d: &Draft, run: &run::Model) -> bool {
+/// Whether the speaker of a run may still speak in it.
+pub fn may_take_its_turn(d: &Draft, run: &run::Model) -> bool {
     let Some(seat) = d.member(run.speaker_space_membership_id) else {
         return false;
     };
@@ -237,8 +238,12 @@ pub fn replan(d: &mut Draft, run: &run::Model, reason: run::Reason, attempt: i64
 /// A closing node puts a run back, for another one to go on with at once.
 pub fn handed_back(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
     let run = still_ours(d, id, lease)?;
-    if d.queued.is_some() {
-        d.cancel_running(); // superseded by what waits
+    let superseded = d.queued.is_some();
+    let stopped = run.cancel_requested_at.is_some();
+    // Its slot waits at the cursor for a person; queued, it would speak before.
+    let rests = d.is_current_turn(&run) && !in_progress(d);
+    if superseded || stopped || rests {
+        d.cancel_running();
         return Ok(());
     }
     d.running = None;
@@ -247,10 +252,12 @@ pub fn handed_back(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> 
 }
 
 /// A round goes on, but nothing moves it: a person may try again.
-pub fn adrift(d: &mut Draft) {
-    if d.running.is_none() && d.queued.is_none() && in_progress(d) {
-        d.end_round(round::Status::Canceled, "left_without_a_run");
+pub fn adrift(d: &mut Draft) -> Result<(), Refusal> {
+    if d.running.is_some() || d.queued.is_some() || !in_progress(d) {
+        return Err(Refusal::NoRound); // somebody else was faster
     }
+    d.end_round(round::Status::Canceled, "left_without_a_run");
+    Ok(())
 }
 
 fn still_ours(d: &Draft, id: RunId, lease: i64) -> Result<run::Model, Refusal> {

@@ -47,6 +47,10 @@ pub fn plan(
     fresh: Fresh,
     now: Timestamp,
 ) -> Result<Plan, Refusal> {
+    let archived = situation.space.status == space::Status::Archived;
+    if archived && command.begins_something() {
+        return Err(Refusal::SpaceArchived);
+    }
     let mut draft = Draft::new(situation, fresh, now);
     let d = &mut draft;
     match command {
@@ -63,7 +67,7 @@ pub fn plan(
         }
         Command::Greet(greetings) => greet(d, greetings),
         Command::HandedBack { run, lease } => endings::handed_back(d, *run, *lease)?,
-        Command::Adrift => endings::adrift(d),
+        Command::Adrift => endings::adrift(d)?,
         Command::Stop { keep_partial } => control::stop(d, *keep_partial),
         Command::Pause => control::pause(d)?,
         Command::Resume => control::resume(d)?,
@@ -107,15 +111,18 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         alternates: Vec::new(),
         metadata: serde_json::json!({}),
     }));
-    let discarded = policy == space::InputPolicy::Restart && d.running.is_some();
-    if discarded {
+    let mut discarded_turn = false;
+    if policy == space::InputPolicy::Restart
+        && let Some(run) = d.running.clone()
+    {
+        discarded_turn = d.is_current_turn(&run);
         d.cancel_running();
     }
     match speaker_after_post(d, post) {
         Some(choice) => plan_from_user_message(d, choice),
         // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
         // discarded has nothing left to wait for.
-        None if discarded => d.end_round(round::Status::Superseded, "user_message"),
+        None if discarded_turn => d.end_round(round::Status::Superseded, "user_message"),
         None => {}
     }
     Ok(())
@@ -151,9 +158,6 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
 }
 
 fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
-    if d.s.space.status == space::Status::Archived {
-        return Err(Refusal::SpaceArchived);
-    }
     let author = d.member(post.author).ok_or(Refusal::NotFound)?;
     if author.kind != membership::Kind::Human
         || author.status != membership::Status::Active
@@ -216,9 +220,6 @@ fn plan_from_user_message(d: &mut Draft, choice: Choice) {
 
 /// Somebody is made to speak: `speaker`, or whoever Generate wakes. A running run is waited for.
 fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<(), Refusal> {
-    if d.s.space.status == space::Status::Archived {
-        return Err(Refusal::SpaceArchived);
-    }
     let (choice, reason) = match speaker {
         Some(id) => {
             let can = d
@@ -260,3 +261,22 @@ fn speaker_for_generate(d: &Draft) -> Option<Choice> {
     let mut dice = Dice::from_seed(d.fresh.seed);
     selector::select(d.s.space.reply_order, Trigger::Generate, &scene, &mut dice)
 }
+
+#[cfg(test)]
+#[path = "planner_stage.rs"]
+mod stage;
+#[cfg(test)]
+#[path = "planner_stage_writer.rs"]
+mod stage_writer;
+
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "planner_endings_tests.rs"]
+mod endings_tests;
+
+#[cfg(test)]
+#[path = "planner_control_tests.rs"]
+mod control_tests;

@@ -3,4 +3,7 @@
 pub mod events;
 pub mod membership;
 pub mod permissions;
+pub mod roster;
+pub mod seat_change;
 pub mod space;
+pub mod tenancy;

@@ -1,0 +1,322 @@
+//! A stage for tests of the planner: one conversation in memory, on which plans are carried out as
+//! the writer carries them out. A plan that cannot be carried out panics.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::runs::command::Command;
+use crate::runs::command::End;
+use crate::runs::command::Post;
+use crate::runs::command::Refusal;
+use crate::runs::command::Written;
+use crate::runs::draft::Fresh;
+use crate::runs::plan::Change;
+use crate::runs::plan::Plan;
+use crate::runs::planner;
+use crate::runs::run;
+use crate::runs::situation::Situation;
+use crate::spaces::membership;
+use crate::spaces::space;
+use serde_json::json;
+use std::collections::HashSet;
+
+/// The seat of the human.
+pub const EVE: MembershipId = MembershipId(1);
+/// The seats of the first characters.
+pub const ADA: MembershipId = MembershipId(2);
+pub const BOB: MembershipId = MembershipId(3);
+
+/// See the module.
+#[derive(Clone)]
+pub struct Stage {
+    pub s: Situation,
+    pub now: Timestamp,
+    pub has_provider: bool,
+    /// Rounds wake every character that can be scheduled, as `replies_per_turn = activated` would.
+    pub wakes_all: bool,
+    /// The timeline, hidden messages included.
+    pub messages: Vec<message::Model>,
+    /// A branch hangs on it.
+    pub fork_point: Option<MessageId>,
+    /// Every run that has ended, in the order of their ends.
+    pub ended: Vec<run::Model>,
+    seed: i64,
+}
+
+impl Stage {
+    /// Eve, and these characters, in a space with the defaults.
+    pub fn of(characters: &[&str]) -> Self {
+        let characters = (2..).zip(characters).map(|(id, name)| seat(id, name));
+        let members = std::iter::once(human()).chain(characters).collect();
+        Self {
+            s: empty(members),
+            now: Timestamp(1_000_000),
+            has_provider: true,
+            wakes_all: false,
+            messages: Vec::new(),
+            fork_point: None,
+            ended: Vec::new(),
+            seed: 1,
+        }
+    }
+
+    /// Decides about a command and carries the plan out; tells what it was, change by change.
+    pub fn does(&mut self, command: &Command) -> Result<Vec<String>, Refusal> {
+        let (plan, _) = self.carries_out(command)?;
+        Ok(self.describe(&plan))
+    }
+
+    /// The same; gives the plan itself, and whether it changed anything.
+    pub fn carries_out(&mut self, command: &Command) -> Result<(Plan, bool), Refusal> {
+        self.load_for(command);
+        self.seed += 1;
+        let fresh = Fresh {
+            seed: self.seed,
+            round: RoundId::new(),
+            run: RunId::new(),
+        };
+        let mut plan = planner::plan(&self.s, command, fresh, self.now)?;
+        if self.wakes_all {
+            self.wake_all(&mut plan);
+        }
+        let changed = !plan.changes.is_empty() || plan.enqueue.is_some();
+        for change in plan.changes.clone() {
+            self.apply(change);
+        }
+        if let Some(enqueue) = plan.enqueue.clone() {
+            self.enqueue(enqueue);
+        }
+        Ok((plan, changed))
+    }
+
+    /// Eve says something.
+    pub fn eve_says(&mut self, text: &str) -> Result<Vec<String>, Refusal> {
+        self.does(&post(text))
+    }
+
+    /// The queued run's time has come.
+    pub fn due(&mut self) -> Vec<String> {
+        let run = self.s.queued.as_ref().expect("a queued run").id;
+        self.does(&Command::Due { run }).expect("never refused")
+    }
+
+    /// The running run's executor is done.
+    pub fn ends(&mut self, end: End) -> Vec<String> {
+        let (run, lease) = self.running();
+        self.does(&Command::Ended { run, lease, end })
+            .expect("the run is ours")
+    }
+
+    /// The running run's node died.
+    pub fn dies(&mut self) -> Vec<String> {
+        let (run, lease) = self.running();
+        let silent_for_ms = 30_000;
+        let command = Command::Abandoned {
+            run,
+            lease,
+            silent_for_ms,
+        };
+        self.does(&command).expect("the run is ours")
+    }
+
+    /// The running run's node closes.
+    pub fn hands_back(&mut self) -> Vec<String> {
+        let (run, lease) = self.running();
+        self.does(&Command::HandedBack { run, lease })
+            .expect("the run is ours")
+    }
+
+    /// The running run and its fence.
+    pub fn running(&self) -> (RunId, i64) {
+        let run = self.s.running.as_ref().expect("a running run");
+        (run.id, run.lease)
+    }
+
+    /// The seat with this id, to be changed.
+    pub fn seat(&mut self, id: MembershipId) -> &mut membership::Model {
+        let mut members = self.s.members.iter_mut();
+        members.find(|it| it.id == id).expect("a seat")
+    }
+
+    /// What `situation::load` looks up for a command.
+    fn load_for(&mut self, command: &Command) {
+        let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+        self.s.tail = self.messages.iter().rev().find(shown).cloned();
+        let is_speech = |it: &&message::Model| shown(it) && it.role == message::Role::Assistant;
+        let newest_speech = self.messages.iter().rev().find(is_speech);
+        self.s.last_speaker = newest_speech.map(|it| it.space_membership_id);
+        self.s.has_provider = self.has_provider;
+        self.s.newest_run = self.newest_run();
+        self.s.spoken_in_epoch = HashSet::new();
+        for it in self.messages.iter().filter(shown) {
+            match it.role {
+                message::Role::User => self.s.spoken_in_epoch.clear(),
+                _ => _ = self.s.spoken_in_epoch.insert(it.space_membership_id),
+            }
+        }
+        let subject = match command {
+            Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => message,
+            _ => return,
+        };
+        self.s.subject = self.messages.iter().find(|it| it.id == *subject).cloned();
+        self.s.subject_is_fork_point = self.fork_point == Some(*subject);
+    }
+
+    fn newest_run(&self) -> Option<run::Model> {
+        let active = [&self.s.queued, &self.s.running];
+        let all = self.ended.iter().chain(active.into_iter().flatten());
+        all.max_by_key(|it| it.id).cloned()
+    }
+
+    fn wake_all(&self, plan: &mut Plan) {
+        for change in &mut plan.changes {
+            let Change::NewRound { slots, .. } = change else {
+                continue;
+            };
+            let first = slots[0].clone();
+            let others = self
+                .s
+                .members
+                .iter()
+                .filter(|it| it.can_be_scheduled() && it.id != first.id);
+            slots.extend(others.map(|it| crate::speakers::candidates::Choice {
+                id: it.id,
+                because: "all wake".to_owned(),
+            }));
+        }
+    }
+}
+
+/// Eve's post.
+pub fn post(text: &str) -> Command {
+    Command::Posted(Post {
+        author: EVE,
+        content: text.to_owned(),
+        client_id: None,
+        mentions: Vec::new(),
+        token_count: 1,
+    })
+}
+
+/// A whole text.
+pub fn success(text: &str) -> End {
+    End::Succeeded(written(text))
+}
+
+/// A failure of the model.
+pub fn failure() -> End {
+    End::Failed {
+        error: run::Error {
+            code: "upstream_error".to_owned(),
+            message: "No.".to_owned(),
+            retryable: true,
+        },
+        usage: None,
+        prompt: None,
+    }
+}
+
+/// A text as the executor hands it over.
+pub fn written(text: &str) -> Written {
+    Written {
+        content: text.to_owned(),
+        token_count: 1,
+        usage: None,
+        metadata: json!({}),
+        prompt: None,
+    }
+}
+
+fn human() -> membership::Model {
+    membership::Model {
+        kind: membership::Kind::Human,
+        ..seat(EVE.0, "Eve")
+    }
+}
+
+fn seat(id: i64, name: &str) -> membership::Model {
+    membership::Model {
+        id: MembershipId(id),
+        space_id: SpaceId(1),
+        kind: membership::Kind::Character,
+        user_id: None,
+        character_id: None,
+        role: membership::Role::Member,
+        position: id,
+        status: membership::Status::Active,
+        participation: membership::Participation::Active,
+        cached_display_name: name.to_owned(),
+        aliases: json!([]),
+        persona: None,
+        talkativeness: None,
+        copilot_mode: membership::CopilotMode::None,
+        copilot_remaining_steps: None,
+        copilot_conversation_id: None,
+        llm_provider_id: None,
+        preset_id: None,
+        settings: json!({}),
+        settings_version: 0,
+        created_at: Timestamp(0),
+    }
+}
+
+fn empty(members: Vec<membership::Model>) -> Situation {
+    Situation {
+        conversation: conversation::Model {
+            id: ConversationId(1),
+            space_id: SpaceId(1),
+            kind: conversation::Kind::Root,
+            title: String::new(),
+            parent_conversation_id: None,
+            forked_from_message_id: None,
+            rev: 0,
+            last_seq: 0,
+            settings: json!({}),
+            variables: json!({}),
+            created_at: Timestamp(0),
+            archived_at: None,
+        },
+        space: space::Model {
+            id: SpaceId(1),
+            name: "Stage".to_owned(),
+            description: String::new(),
+            owner_id: None,
+            status: space::Status::Active,
+            reply_order: space::ReplyOrder::List,
+            replies_per_turn: space::RepliesPerTurn::One,
+            card_handling_mode: space::CardHandlingMode::Swap,
+            allow_self_responses: false,
+            auto_mode_enabled: false,
+            auto_mode_delay_ms: 5_000,
+            auto_mode_max_turns: 8,
+            during_generation_user_input_policy: space::InputPolicy::Queue,
+            user_turn_debounce_ms: 0,
+            group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
+            settings: json!({}),
+            settings_version: 0,
+            tokens_used: 0,
+            token_limit: 0,
+            created_at: Timestamp(0),
+        },
+        members,
+        round: None,
+        queued: None,
+        running: None,
+        tail: None,
+        last_speaker: None,
+        spoken_in_epoch: HashSet::new(),
+        newest_run: None,
+        subject: None,
+        subject_is_fork_point: false,
+        subject_n_swipes: 0,
+        is_untouched: true,
+        greeted: HashSet::new(),
+        has_provider: true,
+    }
+}
