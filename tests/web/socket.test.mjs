@@ -3,6 +3,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import Socket from "../../static/js/socket.js"
 import { backoff } from "../../static/js/base/timing.js"
+import { stopTimers } from "./support.mjs"
 
 class Line {
   static all = []
@@ -31,12 +32,12 @@ class Line {
 }
 
 function connect(t) {
-  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] })
+  const tick = stopTimers(t)
   Line.all = []
   const socket = new Socket({ url: "ws://x/ws", WebSocket: Line })
   t.after(() => socket.stop())
   socket.start()
-  return { socket, line: () => Line.all.at(-1) }
+  return { socket, tick, line: () => Line.all.at(-1) }
 }
 
 const subscriptions = (line) => line.sent.filter(({ op }) => op === "subscribe")
@@ -55,7 +56,7 @@ test("a subscription made before the line is open is sent when it is", (t) => {
 })
 
 test("after a break it subscribes again with the last rev", async (t) => {
-  const { socket, line } = connect(t)
+  const { socket, tick, line } = connect(t)
   let rev = null
   socket.on("snapshot", ({ answer }) => {
     rev = answer.rev
@@ -66,7 +67,7 @@ test("after a break it subscribes again with the last rev", async (t) => {
   await turn()
 
   socket.interrupt()
-  t.mock.timers.tick(60_000)
+  tick(60_000)
   line().open()
 
   assert.equal(Line.all.length, 2)
@@ -101,11 +102,11 @@ test("an answer for a conversation that was left is dropped", async (t) => {
 })
 
 test("a line that does not answer a ping is given up", async (t) => {
-  const { socket, line } = connect(t)
+  const { socket, tick, line } = connect(t)
   line().open()
 
-  t.mock.timers.tick(20_000)
-  t.mock.timers.tick(10_000)
+  tick(20_000)
+  tick(10_000)
   await turn()
 
   assert.equal(Line.all[0].isClosed, true)
