@@ -1,5 +1,13 @@
 // Documents as the server sends them, with only what a test cares about said.
-export function message({ seq, id = seq + 100, rev = seq, content = `text ${seq}`, at = seq * 1000, author = 1, ...rest }) {
+export function message({
+  seq,
+  id = seq + 100,
+  rev = seq,
+  content = `text ${seq}`,
+  at = seq * 1000,
+  author = 1,
+  ...rest
+}) {
   return {
     id,
     seq,
@@ -16,14 +24,33 @@ export function message({ seq, id = seq + 100, rev = seq, content = `text ${seq}
 }
 
 export function snapshot({ messages = [], rev = 0, ...rest } = {}) {
-  return { rev, snapshot: { messages, reset: false, state: "idle", round: null, queued_run: null, running_run: null, presence: [], stream: null, ...rest } }
+  return {
+    rev,
+    snapshot: {
+      messages,
+      reset: false,
+      state: "idle",
+      round: null,
+      queued_run: null,
+      running_run: null,
+      presence: [],
+      stream: null,
+      ...rest,
+    },
+  }
 }
 
 export class MemoryStorage {
   items = new Map()
-  getItem(key) { return this.items.get(key) ?? null }
-  setItem(key, value) { this.items.set(key, value) }
-  removeItem(key) { this.items.delete(key) }
+  getItem(key) {
+    return this.items.get(key) ?? null
+  }
+  setItem(key, value) {
+    this.items.set(key, value)
+  }
+  removeItem(key) {
+    this.items.delete(key)
+  }
 }
 
 // Until the test ends, time passes by the returned `tick` alone.
