@@ -9,6 +9,7 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod realtime;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;

@@ -1,5 +1,6 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod app;
 pub mod backends;
 pub mod ear;
 pub mod facts;
