@@ -97,7 +97,10 @@ impl Engine {
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
-        if tokio::time::timeout(grace, self.context.leases.none_left()).await.is_err() {
+        if tokio::time::timeout(grace, self.context.leases.none_left())
+            .await
+            .is_err()
+        {
             tracing::info!(
                 runs = self.context.leases.count(),
                 "handing back what still runs"

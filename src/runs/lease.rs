@@ -24,7 +24,10 @@ pub struct Leases {
 
 impl Default for Leases {
     fn default() -> Self {
-        Self { held: Arc::default(), n_held: watch::Sender::new(0) }
+        Self {
+            held: Arc::default(),
+            n_held: watch::Sender::new(0),
+        }
     }
 }
 
@@ -122,7 +125,11 @@ impl Leases {
     /// Returns when this node executes no run.
     pub async fn none_left(&self) {
         // An error would mean that the counter is gone, and we hold it.
-        let _ = self.n_held.subscribe().wait_for(|n_held| *n_held == 0).await;
+        let _ = self
+            .n_held
+            .subscribe()
+            .wait_for(|n_held| *n_held == 0)
+            .await;
     }
 
     fn count_anew(&self) {
