@@ -159,9 +159,9 @@ impl Presence {
             bell: Arc::default(),
         };
         let teller = presence.clone();
-        let draining = shutdown.draining.clone();
+        let stopping = shutdown.stopping.clone();
         shutdown.spawn(async move {
-            draining.run_until_cancelled(teller.tell(hub)).await;
+            stopping.run_until_cancelled(teller.tell(hub)).await;
         });
         presence
     }
@@ -302,7 +302,7 @@ mod tests {
             &**json,
             r#"{"type":"presence_updated","conversation_id":7,"members":[{"membership_id":1,"state":"online"}]}"#
         );
-        shutdown.draining.cancel();
+        shutdown.stopping.cancel();
         shutdown.wait().await;
         assert!(outbox.try_next().is_none());
     }

@@ -111,9 +111,9 @@ impl Typing {
             bell: Arc::default(),
         };
         let watch = typing.clone();
-        let draining = shutdown.draining.clone();
+        let stopping = shutdown.stopping.clone();
         shutdown.spawn(async move {
-            draining.run_until_cancelled(watch.watch_expiries()).await;
+            stopping.run_until_cancelled(watch.watch_expiries()).await;
         });
         typing
     }
@@ -240,7 +240,7 @@ mod tests {
                 )
             );
         }
-        shutdown.draining.cancel();
+        shutdown.stopping.cancel();
         shutdown.wait().await;
     }
 }

@@ -274,9 +274,21 @@ mod stage_writer;
 mod tests;
 
 #[cfg(test)]
+#[path = "planner_force_tests.rs"]
+mod force_tests;
+
+#[cfg(test)]
+#[path = "planner_claim_tests.rs"]
+mod claim_tests;
+
+#[cfg(test)]
 #[path = "planner_endings_tests.rs"]
 mod endings_tests;
 
 #[cfg(test)]
 #[path = "planner_control_tests.rs"]
 mod control_tests;
+
+#[cfg(test)]
+#[path = "planner_rules_tests.rs"]
+mod rules_tests;

@@ -1,173 +1,24 @@
-//! What becomes of a run: every row of the claim's table, every end, a node that dies or closes.
+//! What becomes of a run: every end, a node that dies or closes, a round that nothing moves.
 
 use crate::ids::RunId;
 use crate::rounds::round::State;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
-use crate::runs::planner::stage::ADA;
 use crate::runs::planner::stage::BOB;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::failure;
+use crate::runs::planner::stage::forced;
+use crate::runs::planner::stage::queued;
+use crate::runs::planner::stage::running;
 use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::ReplyOrder;
-
-/// Ada's turn of a round of Ada and Bob is queued.
-fn queued() -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.wakes_all = true;
-    stage.eve_says("Hi.").unwrap();
-    stage
-}
-
-/// Ada's turn of a round of Ada and Bob is running.
-fn running() -> Stage {
-    let mut stage = queued();
-    stage.due();
-    stage
-}
-
-/// Bob was made to speak, and does.
-fn forced() -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.eve_says("Hi.").unwrap();
-    let speaker = Some(BOB);
-    let by = "Eve".to_owned();
-    stage.does(&Command::ForceTalk { speaker, by }).unwrap();
-    stage.due();
-    stage
-}
 
 fn stop(keep_partial: bool) -> Command {
     Command::Stop { keep_partial }
-}
-
-#[test]
-fn a_due_run_is_claimed() {
-    let mut stage = queued();
-
-    assert_eq!(stage.due(), ["claim Ada"]);
-    let run = stage.s.running.unwrap();
-    assert_eq!((run.lease, run.cutoff_seq), (1, Some(1)));
-}
-
-#[test]
-fn a_run_that_is_not_due_stays_where_it_is() {
-    let mut early = queued();
-    let later = early.now.plus_ms(1);
-    early.s.queued.as_mut().unwrap().run_after = Some(later);
-    assert!(early.due().is_empty());
-
-    let mut busy = running();
-    busy.eve_says("And?").unwrap();
-    assert!(busy.due().is_empty());
-
-    let mut gone = queued();
-    let run = RunId::new();
-    assert!(gone.does(&Command::Due { run }).unwrap().is_empty());
-}
-
-#[test]
-fn another_tail_than_expected_passes_the_turn_to_the_next_slot() {
-    let mut stage = queued();
-    let elsewhere = crate::ids::MessageId(99);
-    let run = stage.s.queued.as_mut().unwrap();
-    run.debug.expected_last_message_id = Some(elsewhere);
-
-    let plan = stage.due();
-
-    let expected = [
-        "skip Ada: expected_last_message_mismatch",
-        "slot 0 skipped: expected_last_message_mismatch",
-        "round generating at 1",
-        "queue Bob: user_turn, next_slot",
-    ];
-    assert_eq!(plan, expected);
-    assert_eq!(stage.due(), ["claim Bob"], "it expects the present tail");
-}
-
-#[test]
-fn a_speaker_who_cannot_be_scheduled_any_more_is_passed_over() {
-    let changes: [fn(&mut Stage); 3] = [
-        |it| it.seat(ADA).participation = Participation::Muted,
-        |it| it.seat(ADA).participation = Participation::Observer,
-        |it| it.seat(ADA).status = Status::Removed,
-    ];
-    for change in changes {
-        let mut stage = queued();
-        change(&mut stage);
-
-        let plan = stage.due();
-
-        assert_eq!(plan[0], "skip Ada: speaker_unavailable");
-        assert_eq!(plan[3], "queue Bob: user_turn, next_slot");
-    }
-}
-
-#[test]
-fn the_last_slot_that_is_passed_over_finishes_the_round() {
-    let mut stage = queued();
-    stage.seat(ADA).participation = Participation::Muted;
-    stage.seat(BOB).participation = Participation::Muted;
-
-    let plan = stage.due();
-
-    let expected = [
-        "skip Ada: speaker_unavailable",
-        "slot 0 skipped: speaker_unavailable",
-        "slot 1 skipped: not_schedulable",
-        "round finished: everybody_spoke",
-    ];
-    assert_eq!(plan, expected);
-}
-
-#[test]
-fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
-    let stage = || {
-        let mut stage = Stage::of(&["Ada"]);
-        let (speaker, by) = (Some(ADA), "Eve".to_owned());
-        stage.does(&Command::ForceTalk { speaker, by }).unwrap();
-        stage
-    };
-
-    let mut muted = stage();
-    muted.seat(ADA).participation = Participation::Muted;
-    assert_eq!(muted.due(), ["claim Ada"]);
-
-    let mut removed = stage();
-    removed.seat(ADA).status = Status::Removed;
-    assert_eq!(removed.due(), ["skip Ada: speaker_unavailable"]);
-}
-
-#[test]
-fn a_space_without_tokens_or_models_fails_the_run_and_its_round() {
-    let broke = |it: &mut Stage| (it.s.space.token_limit, it.s.space.tokens_used) = (10, 10);
-    let alone = |it: &mut Stage| it.has_provider = false;
-    let cases: [(&str, &dyn Fn(&mut Stage)); 2] = [
-        ("fail Ada: token_limit_exceeded", &broke),
-        ("fail Ada: no_provider", &alone),
-    ];
-    for (told, change) in cases {
-        let mut stage = queued();
-        change(&mut stage);
-
-        assert_eq!(stage.due(), [told, "round failed at 0"]);
-        assert_eq!(stage.ended[0].cutoff_seq, Some(1), "a retry is possible");
-    }
-}
-
-#[test]
-fn a_limit_that_is_not_reached_or_not_set_stops_nobody() {
-    for (limit, used) in [(0, 1_000_000), (10, 9)] {
-        let mut stage = queued();
-        (stage.s.space.token_limit, stage.s.space.tokens_used) = (limit, used);
-
-        assert_eq!(stage.due(), ["claim Ada"]);
-    }
 }
 
 #[test]

@@ -32,6 +32,11 @@ pub const EVE: MembershipId = MembershipId(1);
 pub const ADA: MembershipId = MembershipId(2);
 pub const BOB: MembershipId = MembershipId(3);
 
+/// A stop that keeps nothing.
+pub const STOP: Command = Command::Stop {
+    keep_partial: false,
+};
+
 /// See the module.
 #[derive(Clone)]
 pub struct Stage {
@@ -191,6 +196,60 @@ impl Stage {
             }));
         }
     }
+}
+
+/// Ada's turn of a round of Ada and Bob is queued.
+pub fn queued() -> Stage {
+    let mut stage = Stage::of(&["Ada", "Bob"]);
+    stage.wakes_all = true;
+    stage.eve_says("Hi.").unwrap();
+    stage
+}
+
+/// Ada's turn of a round of Ada and Bob is running.
+pub fn running() -> Stage {
+    let mut stage = queued();
+    stage.due();
+    stage
+}
+
+/// Ada's turn was stopped, and waits for a person.
+pub fn paused() -> Stage {
+    let mut stage = running();
+    stage.does(&STOP).unwrap();
+    stage
+}
+
+/// Ada's turn failed, and waits for a person.
+pub fn failed() -> Stage {
+    let mut stage = running();
+    stage.ends(failure());
+    stage
+}
+
+/// A reply of Ada's runs whose round is over, Bob's turn is queued.
+pub fn both() -> Stage {
+    let mut stage = Stage::of(&["Ada", "Bob"]);
+    stage.s.space.reply_order = space::ReplyOrder::Natural;
+    stage.eve_says("Ada?").unwrap();
+    stage.due();
+    stage.eve_says("Bob?").unwrap();
+    stage
+}
+
+/// Bob was made to speak, and does.
+pub fn forced() -> Stage {
+    let mut stage = Stage::of(&["Ada", "Bob"]);
+    stage.eve_says("Hi.").unwrap();
+    stage.does(&force(BOB)).unwrap();
+    stage.due();
+    stage
+}
+
+/// Eve makes somebody speak.
+pub fn force(speaker: MembershipId) -> Command {
+    let (speaker, by) = (Some(speaker), "Eve".to_owned());
+    Command::ForceTalk { speaker, by }
 }
 
 /// Eve's post.

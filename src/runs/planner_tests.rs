@@ -1,9 +1,8 @@
-//! What a post, a forced turn and Generate plan: the policy table, the debounce, who is asked.
+//! What a post plans: the policy table, the debounce, and who may post.
 
 use crate::ids::MembershipId;
 use crate::rounds::round;
 use crate::runs::command::Command;
-use crate::runs::command::Greeting;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::planner::stage::ADA;
@@ -56,11 +55,6 @@ fn failed(policy: InputPolicy) -> Stage {
     let mut stage = running(policy);
     stage.ends(failure());
     stage
-}
-
-fn force(speaker: Option<MembershipId>) -> Command {
-    let by = "Eve".to_owned();
-    Command::ForceTalk { speaker, by }
 }
 
 #[test]
@@ -316,92 +310,6 @@ fn a_mention_names_somebody_who_is_here() {
 }
 
 #[test]
-fn a_forced_turn_takes_the_queued_place_and_ends_the_round() {
-    let mut stage = queued(InputPolicy::Queue);
-    let first = stage.s.queued.as_ref().unwrap().id;
-
-    let plan = stage.does(&force(Some(BOB))).unwrap();
-
-    let expected = [
-        "round canceled: force_talk",
-        "queue Bob: force_talk, force_talk",
-    ];
-    assert_eq!(plan, expected);
-    let run = stage.s.queued.unwrap();
-    assert_eq!(run.id, first);
-    assert_eq!((run.round_id, run.slot_position), (None, None));
-    assert_eq!(run.debug.chosen_because.unwrap(), "forced by Eve");
-}
-
-#[test]
-fn a_forced_turn_waits_for_the_running_reply_whatever_the_policy() {
-    for policy in EVERY_POLICY {
-        let mut stage = running(policy);
-
-        let plan = stage.does(&force(Some(BOB))).unwrap();
-
-        let expected = [
-            "round canceled: force_talk",
-            "queue Bob: force_talk, force_talk",
-        ];
-        assert_eq!(plan, expected);
-        let committed = stage.ends(success("Hello."));
-        assert_eq!(committed, ["finish Ada: succeeded", r#"Ada says "Hello.""#]);
-        assert_eq!(stage.due(), ["claim Bob"]);
-    }
-}
-
-#[test]
-fn a_forced_turn_ends_a_round_that_rests() {
-    for mut stage in [paused(InputPolicy::Queue), failed(InputPolicy::Queue)] {
-        stage.does(&force(Some(BOB))).unwrap();
-
-        assert!(stage.s.round.is_none());
-        assert!(stage.s.queued.is_some());
-    }
-}
-
-#[test]
-fn a_muted_character_can_be_forced_and_a_removed_one_cannot() {
-    let mut stage = stage(InputPolicy::Queue);
-
-    stage.seat(ADA).participation = Participation::Muted;
-    assert!(stage.does(&force(Some(ADA))).is_ok());
-    stage.seat(ADA).participation = Participation::Observer;
-    assert_eq!(stage.does(&force(Some(ADA))), Err(Refusal::NoSpeaker));
-    stage.seat(BOB).status = Status::Removed;
-    assert_eq!(stage.does(&force(Some(BOB))), Err(Refusal::NoSpeaker));
-    let stranger = MembershipId(99);
-    assert_eq!(stage.does(&force(Some(stranger))), Err(Refusal::NoSpeaker));
-    assert_eq!(stage.does(&force(Some(EVE))), Err(Refusal::NoSpeaker));
-}
-
-#[test]
-fn generate_wakes_one_in_every_order_and_the_last_speaker_only_alone() {
-    let orders = [
-        ReplyOrder::Manual,
-        ReplyOrder::Natural,
-        ReplyOrder::List,
-        ReplyOrder::Pooled,
-    ];
-    for order in orders {
-        let mut stage = running(InputPolicy::Queue);
-        stage.ends(success("Hello."));
-        stage.s.space.reply_order = order;
-
-        let other = stage.does(&force(None)).unwrap();
-        stage.seat(BOB).participation = Participation::Muted;
-        let alone = stage.does(&force(None)).unwrap();
-        stage.seat(ADA).participation = Participation::Muted;
-        let nobody = stage.does(&force(None));
-
-        assert_eq!(other, ["queue Bob: force_talk, generate"], "{order:?}");
-        assert_eq!(alone, ["queue Ada: force_talk, generate"], "{order:?}");
-        assert_eq!(nobody, Err(Refusal::NoSpeaker), "{order:?}");
-    }
-}
-
-#[test]
 fn a_round_keeps_its_trigger_and_the_reason_of_its_choice() {
     let stage = queued(InputPolicy::Queue);
 
@@ -416,27 +324,4 @@ fn a_round_keeps_its_trigger_and_the_reason_of_its_choice() {
         run.debug.chosen_because.unwrap(),
         round.slots[0].chosen_because
     );
-}
-
-#[test]
-fn characters_greet_once_and_only_before_anybody_spoke() {
-    let greeting = |seat, texts: &[&str]| Greeting {
-        seat,
-        texts: texts.iter().map(|it| (*it).to_owned()).collect(),
-        token_count: 1,
-    };
-    let greet = Command::Greet(vec![greeting(ADA, &["Hello.", "Hey."]), greeting(BOB, &[])]);
-    let mut stage = stage(InputPolicy::Queue);
-
-    let (plan, _) = stage.clone().carries_out(&greet).unwrap();
-    let greeted = stage.does(&greet).unwrap();
-    stage.s.greeted.insert(ADA);
-    let again = stage.does(&greet).unwrap();
-    stage.s.greeted.clear();
-    stage.s.is_untouched = false;
-    let late = stage.does(&greet).unwrap();
-
-    assert_eq!(greeted, [r#"Ada says "Hello.""#]);
-    assert!(format!("{plan:?}").contains(r#"alternates: ["Hello.", "Hey."]"#));
-    assert!(again.is_empty() && late.is_empty());
 }

@@ -13,7 +13,9 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter
   }
 
-  get isNetwork() { return this.code === "network" }
+  get isNetwork() {
+    return this.code === "network"
+  }
 }
 
 export default class Api {
@@ -26,7 +28,9 @@ export default class Api {
     this.#onSignedOut = onSignedOut
   }
 
-  set onSignedOut(act) { this.#onSignedOut = act }
+  set onSignedOut(act) {
+    this.#onSignedOut = act
+  }
 
   // Who I am
   setupNeeded = () => this.#get("/setup")
@@ -46,7 +50,8 @@ export default class Api {
   changeSpace = (id, body) => this.#patch(`/spaces/${id}`, body)
   deleteSpace = (id) => this.#delete(`/spaces/${id}`)
   memberships = (spaceId) => this.#get(`/spaces/${spaceId}/memberships?limit=200`)
-  seatCharacter = (spaceId, characterId) => this.#post(`/spaces/${spaceId}/memberships`, { character_id: characterId })
+  seatCharacter = (spaceId, characterId) =>
+    this.#post(`/spaces/${spaceId}/memberships`, { character_id: characterId })
   changeMembership = (id, body) => this.#patch(`/memberships/${id}`, body)
   removeMembership = (id) => this.#delete(`/memberships/${id}`)
   characters = () => this.#get("/characters?limit=200")
@@ -67,14 +72,16 @@ export default class Api {
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
   // Who speaks
-  generate = (id, speakerId) => this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
+  generate = (id, speakerId) =>
+    this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
   stop = (id) => this.#post(`/conversations/${id}/stop`, { keep_partial: true })
   pause = (id) => this.#post(`/conversations/${id}/pause`)
   resume = (id) => this.#post(`/conversations/${id}/resume`)
   skip = (id) => this.#post(`/conversations/${id}/skip`)
   retry = (id) => this.#post(`/conversations/${id}/retry`)
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
-  promptPreview = (id, speakerId) => this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
+  promptPreview = (id, speakerId) =>
+    this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
   promptOfRun = (runId) => this.#get(`/runs/${runId}/prompt`)
 
   // Models
@@ -87,10 +94,18 @@ export default class Api {
 
   // Private
 
-  #get(path) { return this.#call("GET", path) }
-  #post(path, body) { return this.#call("POST", path, { body }) }
-  #patch(path, body) { return this.#call("PATCH", path, { body }) }
-  #delete(path) { return this.#call("DELETE", path) }
+  #get(path) {
+    return this.#call("GET", path)
+  }
+  #post(path, body) {
+    return this.#call("POST", path, { body })
+  }
+  #patch(path, body) {
+    return this.#call("PATCH", path, { body })
+  }
+  #delete(path) {
+    return this.#call("DELETE", path)
+  }
 
   async #call(method, path, { body, mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
     const answer = await this.#send(method, path, body, timeoutMs)

@@ -87,7 +87,11 @@ function watchSession() {
     socket.start()
   }
   api.onSignedOut = ask
-  socket.on("lost", () => api.session().catch((error) => { if (error.status === 401) ask() }))
+  socket.on("lost", () =>
+    api.session().catch((error) => {
+      if (error.status === 401) ask()
+    }),
+  )
 }
 
 function watchLine() {

@@ -36,7 +36,9 @@ export default class Router {
 
   // Actions
 
-  get current() { return parse(location.pathname) }
+  get current() {
+    return parse(location.pathname)
+  }
 
   go(path, { replace = false } = {}) {
     if (path !== location.pathname) history[replace ? "replaceState" : "pushState"]({}, "", path)
@@ -57,5 +59,12 @@ export default class Router {
 }
 
 function isOtherIntent(event) {
-  return event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
+  return (
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
 }

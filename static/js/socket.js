@@ -60,7 +60,9 @@ export default class Socket extends Emitter {
   }
 
   // Something was missed: subscribe again with the last rev. Asking twice at once is asking once.
-  resubscribe(conversationId) { this.#askFor(conversationId) }
+  resubscribe(conversationId) {
+    this.#askFor(conversationId)
+  }
 
   subscribeSpaces(ids) {
     for (const id of ids) {
@@ -80,7 +82,9 @@ export default class Socket extends Emitter {
   }
 
   // The line is known to be dead (the browser went offline), or a try now is worth it.
-  interrupt() { if (this.#line) this.#onClose(this.#line) }
+  interrupt() {
+    if (this.#line) this.#onClose(this.#line)
+  }
 
   retryNow() {
     if (!this.#isWanted || this.#line) return
@@ -153,9 +157,13 @@ export default class Socket extends Emitter {
     subscription.isAsking = true
     const rev = subscription.lastRev()
     try {
-      const answer = await this.#ask("subscribe", { conversation_id: conversationId, ...(rev === null ? {} : { after_rev: rev }) })
+      const answer = await this.#ask("subscribe", {
+        conversation_id: conversationId,
+        ...(rev === null ? {} : { after_rev: rev }),
+      })
       subscription.isAsking = false
-      if (this.#conversations.get(conversationId) === subscription) this.emit("snapshot", { conversationId, answer })
+      if (this.#conversations.get(conversationId) === subscription)
+        this.emit("snapshot", { conversationId, answer })
     } catch (error) {
       subscription.isAsking = false
       if (error?.code !== "network") this.emit("refused", { conversationId, error })
@@ -163,7 +171,9 @@ export default class Socket extends Emitter {
   }
 
   #ping() {
-    this.#ask("ping", {}).catch((error) => { if (error?.code === "no_answer") this.interrupt() })
+    this.#ask("ping", {}).catch((error) => {
+      if (error?.code === "no_answer") this.interrupt()
+    })
   }
 
   #ask(op, fields) {

@@ -44,14 +44,24 @@ export default class Store extends Emitter {
   }
 
   // Only the built-in demo model speaks here.
-  get isDemoOnly() { return !this.providers.some((provider) => provider.kind !== "demo" && !provider.disabled) }
+  get isDemoOnly() {
+    return !this.providers.some((provider) => provider.kind !== "demo" && !provider.disabled)
+  }
 
   // Spaces and conversations
 
-  get spaces() { return [...this.#spaces.values()].filter((space) => space.status !== "deleted") }
-  space(id) { return this.#spaces.get(id) ?? null }
-  conversations(spaceId) { return this.#conversations.get(spaceId) ?? [] }
-  roster(spaceId) { return this.#rosters.get(spaceId) ?? new Roster() }
+  get spaces() {
+    return [...this.#spaces.values()].filter((space) => space.status !== "deleted")
+  }
+  space(id) {
+    return this.#spaces.get(id) ?? null
+  }
+  conversations(spaceId) {
+    return this.#conversations.get(spaceId) ?? []
+  }
+  roster(spaceId) {
+    return this.#rosters.get(spaceId) ?? new Roster()
+  }
 
   conversation(id) {
     for (const list of this.#conversations.values()) {
@@ -96,7 +106,10 @@ export default class Store extends Emitter {
 
   removeConversation(id) {
     for (const [spaceId, list] of this.#conversations) {
-      this.#conversations.set(spaceId, list.filter((conversation) => conversation.id !== id))
+      this.#conversations.set(
+        spaceId,
+        list.filter((conversation) => conversation.id !== id),
+      )
     }
     this.emit("spaces")
     if (this.room?.conversationId === id) this.emit("removed")
@@ -116,10 +129,18 @@ export default class Store extends Emitter {
 
   // The open room
 
-  get openConversation() { return this.room ? this.conversation(this.room.conversationId) : null }
-  get openSpace() { return this.openConversation ? this.space(this.openConversation.space_id) : null }
-  get openRoster() { return this.roster(this.openConversation?.space_id) }
-  get mySeat() { return this.user ? this.openRoster.seatOf(this.user.id) : null }
+  get openConversation() {
+    return this.room ? this.conversation(this.room.conversationId) : null
+  }
+  get openSpace() {
+    return this.openConversation ? this.space(this.openConversation.space_id) : null
+  }
+  get openRoster() {
+    return this.roster(this.openConversation?.space_id)
+  }
+  get mySeat() {
+    return this.user ? this.openRoster.seatOf(this.user.id) : null
+  }
 
   openRoom(conversationId) {
     this.closeRoom()
@@ -137,7 +158,9 @@ export default class Store extends Emitter {
     this.emit("open")
   }
 
-  roomChanged(what) { this.emit("room", what) }
+  roomChanged(what) {
+    this.emit("room", what)
+  }
 
   // The answer to a post came before its event.
   takePosted(room, message) {
@@ -150,7 +173,11 @@ export default class Store extends Emitter {
   markRead(conversationId, seq) {
     const conversation = this.conversation(conversationId)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return false
-    this.putConversation({ ...conversation, last_read_seq: seq, last_seq: Math.max(conversation.last_seq ?? 0, seq) })
+    this.putConversation({
+      ...conversation,
+      last_read_seq: seq,
+      last_seq: Math.max(conversation.last_seq ?? 0, seq),
+    })
     return true
   }
 
@@ -171,12 +198,18 @@ export default class Store extends Emitter {
 
   #takeEvent(event) {
     switch (event.type) {
-      case "space_updated": return this.putSpace(spaceOf(event))
-      case "membership_updated": return this.putMembership(event.membership ?? event)
-      case "conversation_updated": return this.putConversation(event.conversation ?? event)
-      case "activity": return this.#takeActivity(event)
-      case "unsubscribed": return this.#takeRefusal({ conversationId: event.conversation_id, error: { code: "not_found" } })
-      default: return this.#takeRoomEvent(event)
+      case "space_updated":
+        return this.putSpace(spaceOf(event))
+      case "membership_updated":
+        return this.putMembership(event.membership ?? event)
+      case "conversation_updated":
+        return this.putConversation(event.conversation ?? event)
+      case "activity":
+        return this.#takeActivity(event)
+      case "unsubscribed":
+        return this.#takeRefusal({ conversationId: event.conversation_id, error: { code: "not_found" } })
+      default:
+        return this.#takeRoomEvent(event)
     }
   }
 

@@ -4,12 +4,22 @@ import test from "node:test"
 import Api from "../../static/js/api.js"
 import { parse } from "../../static/js/router.js"
 
-const answer = (status, body, headers = {}) => async () => new Response(body === undefined ? null : JSON.stringify(body), { status, headers })
+const answer =
+  (status, body, headers = {}) =>
+  async () =>
+    new Response(body === undefined ? null : JSON.stringify(body), { status, headers })
 
 test("an error carries the code, the sentence and the field of the server", async () => {
-  const api = new Api({ fetch: answer(422, { error: { code: "invalid_value", message: "Too short.", param: "password" } }) })
+  const api = new Api({
+    fetch: answer(422, { error: { code: "invalid_value", message: "Too short.", param: "password" } }),
+  })
 
-  await assert.rejects(api.setUp({}), { status: 422, code: "invalid_value", message: "Too short.", param: "password" })
+  await assert.rejects(api.setUp({}), {
+    status: 422,
+    code: "invalid_value",
+    message: "Too short.",
+    param: "password",
+  })
 })
 
 test("an error that is not JSON still has a code", async () => {
@@ -19,14 +29,23 @@ test("an error that is not JSON still has a code", async () => {
 })
 
 test("no answer is the code network", async () => {
-  const api = new Api({ fetch: async () => { throw new TypeError("failed") } })
+  const api = new Api({
+    fetch: async () => {
+      throw new TypeError("failed")
+    },
+  })
 
   await assert.rejects(api.spaces(), { code: "network", isNetwork: true })
 })
 
 test("a session that is gone is told, a wrong password is not", async () => {
   let told = 0
-  const api = new Api({ fetch: answer(401, { error: { code: "not_authenticated" } }), onSignedOut: () => { told += 1 } })
+  const api = new Api({
+    fetch: answer(401, { error: { code: "not_authenticated" } }),
+    onSignedOut: () => {
+      told += 1
+    },
+  })
 
   await assert.rejects(api.signIn({}))
   await assert.rejects(api.session())
@@ -49,7 +68,12 @@ test("how long to wait comes with the error", async () => {
 
 test("stopping asks for the text so far", async () => {
   const sent = []
-  const api = new Api({ fetch: async (url, { body }) => { sent.push([url, body]); return new Response("{}", { status: 202 }) } })
+  const api = new Api({
+    fetch: async (url, { body }) => {
+      sent.push([url, body])
+      return new Response("{}", { status: 202 })
+    },
+  })
 
   await api.stop(7)
 

@@ -111,19 +111,37 @@ test("a stream in the snapshot goes on after a break", () => {
   assert.equal(room.stream.text, "Hello there!")
 })
 
+test("a run without a word yet takes its first piece", () => {
+  const room = openRoom(snapshot({ rev: 1, running_run: { id: RUN, speaker_space_membership_id: 2 } }))
+
+  const what = room.apply({ type: "stream_chunk", run_id: RUN, offset: 0, delta: "Hello" })
+
+  assert.equal(what, "stream")
+  assert.equal(room.stream.text, "Hello")
+  assert.equal(room.stream.membershipId, 2)
+})
+
 test("a snapshot with reset replaces what was there", () => {
   const room = openRoom()
 
   room.restore(snapshot({ messages: [message({ seq: 600 })], rev: 900, reset: true }))
 
-  assert.deepEqual(room.timeline.messages.map(({ seq }) => seq), [600])
+  assert.deepEqual(
+    room.timeline.messages.map(({ seq }) => seq),
+    [600],
+  )
 })
 
 test("a failed run leaves a notice until a newer message comes", () => {
   const room = streaming(openRoom(), "Hel")
   const error = { code: "upstream_error", message: "no", retryable: true }
 
-  room.apply({ type: "run_failed", rev: 2, run: { id: RUN, status: "failed", speaker_space_membership_id: 2 }, error })
+  room.apply({
+    type: "run_failed",
+    rev: 2,
+    run: { id: RUN, status: "failed", speaker_space_membership_id: 2 },
+    error,
+  })
   const shown = room.notice.run
   room.apply({ type: "message_created", rev: 3, message: message({ seq: 2 }) })
 
@@ -152,7 +170,12 @@ test("a canceled run whose text was kept needs no notice", () => {
 
 test("a page that opens later finds the newest failed run", () => {
   const room = openRoom()
-  const run = { id: RUN, status: "failed", created_at: new Date(5000).toISOString(), finished_at: new Date(6000).toISOString() }
+  const run = {
+    id: RUN,
+    status: "failed",
+    created_at: new Date(5000).toISOString(),
+    finished_at: new Date(6000).toISOString(),
+  }
 
   room.notice.recall([run], room.queue, room.timeline.tail)
 
@@ -161,7 +184,12 @@ test("a page that opens later finds the newest failed run", () => {
 
 test("a failed run from before the newest message is history", () => {
   const room = openRoom()
-  const run = { id: RUN, status: "failed", created_at: new Date(10).toISOString(), finished_at: new Date(20).toISOString() }
+  const run = {
+    id: RUN,
+    status: "failed",
+    created_at: new Date(10).toISOString(),
+    finished_at: new Date(20).toISOString(),
+  }
 
   room.notice.recall([run], room.queue, room.timeline.tail)
 

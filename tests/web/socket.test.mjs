@@ -3,26 +3,41 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import Socket from "../../static/js/socket.js"
 import { backoff } from "../../static/js/base/timing.js"
+import { stopTimers } from "./support.mjs"
 
 class Line {
   static all = []
   sent = []
 
-  constructor() { Line.all.push(this) }
-  send(text) { this.sent.push(JSON.parse(text)) }
-  close() { this.isClosed = true }
-  open() { this.onopen() }
-  answer(op, fields) { this.onmessage({ data: JSON.stringify({ re: this.sent.findLast((frame) => frame.op === op).id, ok: true, ...fields }) }) }
-  push(event) { this.onmessage({ data: JSON.stringify(event) }) }
+  constructor() {
+    Line.all.push(this)
+  }
+  send(text) {
+    this.sent.push(JSON.parse(text))
+  }
+  close() {
+    this.isClosed = true
+  }
+  open() {
+    this.onopen()
+  }
+  answer(op, fields) {
+    this.onmessage({
+      data: JSON.stringify({ re: this.sent.findLast((frame) => frame.op === op).id, ok: true, ...fields }),
+    })
+  }
+  push(event) {
+    this.onmessage({ data: JSON.stringify(event) })
+  }
 }
 
 function connect(t) {
-  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] })
+  const tick = stopTimers(t)
   Line.all = []
   const socket = new Socket({ url: "ws://x/ws", WebSocket: Line })
   t.after(() => socket.stop())
   socket.start()
-  return { socket, line: () => Line.all.at(-1) }
+  return { socket, tick, line: () => Line.all.at(-1) }
 }
 
 const subscriptions = (line) => line.sent.filter(({ op }) => op === "subscribe")
@@ -34,20 +49,25 @@ test("a subscription made before the line is open is sent when it is", (t) => {
   socket.subscribe(7, () => null)
   line().open()
 
-  assert.deepEqual(subscriptions(line()).map(({ conversation_id, after_rev }) => [conversation_id, after_rev]), [[7, undefined]])
+  assert.deepEqual(
+    subscriptions(line()).map(({ conversation_id, after_rev }) => [conversation_id, after_rev]),
+    [[7, undefined]],
+  )
 })
 
 test("after a break it subscribes again with the last rev", async (t) => {
-  const { socket, line } = connect(t)
+  const { socket, tick, line } = connect(t)
   let rev = null
-  socket.on("snapshot", ({ answer }) => { rev = answer.rev })
+  socket.on("snapshot", ({ answer }) => {
+    rev = answer.rev
+  })
   socket.subscribe(7, () => rev)
   line().open()
   line().answer("subscribe", { rev: 12, snapshot: {} })
   await turn()
 
   socket.interrupt()
-  t.mock.timers.tick(60_000)
+  tick(60_000)
   line().open()
 
   assert.equal(Line.all.length, 2)
@@ -68,7 +88,9 @@ test("asking again while an answer is under way asks once", (t) => {
 test("an answer for a conversation that was left is dropped", async (t) => {
   const { socket, line } = connect(t)
   let answers = 0
-  socket.on("snapshot", () => { answers += 1 })
+  socket.on("snapshot", () => {
+    answers += 1
+  })
   socket.subscribe(7, () => null)
   line().open()
 
@@ -80,11 +102,11 @@ test("an answer for a conversation that was left is dropped", async (t) => {
 })
 
 test("a line that does not answer a ping is given up", async (t) => {
-  const { socket, line } = connect(t)
+  const { socket, tick, line } = connect(t)
   line().open()
 
-  t.mock.timers.tick(20_000)
-  t.mock.timers.tick(10_000)
+  tick(20_000)
+  tick(10_000)
   await turn()
 
   assert.equal(Line.all[0].isClosed, true)
@@ -120,5 +142,8 @@ test("the wait grows, is drawn, and is never longer than its cap", () => {
   assert.ok(backoff(0, () => 1) <= 500)
   assert.ok(backoff(3, () => 0) >= 2000)
   assert.ok(backoff(3, () => 0) < backoff(3, () => 1))
-  assert.equal(backoff(30, () => 1), 15_000)
+  assert.equal(
+    backoff(30, () => 1),
+    15_000,
+  )
 })

@@ -17,15 +17,22 @@ function sources(folder = ROOT) {
 }
 
 const code = sources().join("\n")
-const named = new Set([...code.matchAll(/\bt\("([a-z_.]+)"/g)].map(([, key]) => key).filter((key) => key !== "x"))
+const named = new Set(
+  [...code.matchAll(/\bt\("([a-z_.]+)"/g)].map(([, key]) => key).filter((key) => key !== "x"),
+)
 const families = [...code.matchAll(/[`]([a-z_]+\.(?:[a-z_]+_)?)\$\{/g)].map(([, prefix]) => prefix)
 
 test("every key in the code is in the table", () => {
-  assert.deepEqual([...named].filter((key) => !(key in en)), [])
+  assert.deepEqual(
+    [...named].filter((key) => !(key in en)),
+    [],
+  )
 })
 
 test("every text in the table is used", () => {
-  const unused = Object.keys(en).filter((key) => !named.has(key) && !families.some((prefix) => key.startsWith(prefix)))
+  const unused = Object.keys(en).filter(
+    (key) => !named.has(key) && !families.some((prefix) => key.startsWith(prefix)),
+  )
   assert.deepEqual(unused, [])
 })
 

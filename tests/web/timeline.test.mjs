@@ -9,7 +9,10 @@ test("messages stand in the order of seq whatever order they come in", () => {
 
   for (const seq of [2, 1, 4, 3]) timeline.put(message({ seq }))
 
-  assert.deepEqual(timeline.messages.map(({ seq }) => seq), [1, 2, 3, 4])
+  assert.deepEqual(
+    timeline.messages.map(({ seq }) => seq),
+    [1, 2, 3, 4],
+  )
 })
 
 test("a message that comes twice stands once", () => {
@@ -40,7 +43,10 @@ test("a hidden message leaves and comes back in its place", () => {
   timeline.put(message({ seq: 2, rev: 10 }))
 
   assert.deepEqual(without, [1, 3])
-  assert.deepEqual(timeline.messages.map(({ seq }) => seq), [1, 2, 3])
+  assert.deepEqual(
+    timeline.messages.map(({ seq }) => seq),
+    [1, 2, 3],
+  )
 })
 
 test("a change of a message older than those loaded makes no hole", () => {
@@ -49,7 +55,10 @@ test("a change of a message older than those loaded makes no hole", () => {
 
   timeline.put(message({ seq: 3, rev: 99 }))
 
-  assert.deepEqual(timeline.messages.map(({ seq }) => seq), [50, 51])
+  assert.deepEqual(
+    timeline.messages.map(({ seq }) => seq),
+    [50, 51],
+  )
 })
 
 test("a message keeps the key of its pending entry", () => {

@@ -27,9 +27,13 @@ export default class CastActions {
     return membership
   }
 
-  async mute(member, muted) { await this.#change(member, { participation: muted ? "muted" : "active" }) }
+  async mute(member, muted) {
+    await this.#change(member, { participation: muted ? "muted" : "active" })
+  }
 
-  async setTalkativeness(member, talkativeness) { await this.#change(member, { talkativeness }) }
+  async setTalkativeness(member, talkativeness) {
+    await this.#change(member, { talkativeness })
+  }
 
   // One place up (-1) or down (+1). Positions of the others follow, so the whole cast is read again.
   async move(member, step) {

@@ -8,7 +8,9 @@ export default class ModelActions {
     this.#store = store
   }
 
-  async load() { this.#store.setProviders((await this.#api.providers()).data) }
+  async load() {
+    this.#store.setProviders((await this.#api.providers()).data)
+  }
 
   // Stores what the form says, so that the server can try it. An empty key keeps the one that is there.
   async save(id, { name, baseUrl, key, model }) {
@@ -30,7 +32,9 @@ export default class ModelActions {
     await this.load()
   }
 
-  test(id) { return this.#api.testProvider(id) }
+  test(id) {
+    return this.#api.testProvider(id)
+  }
 
   // Names of the models that the server of the provider offers.
   async models(id) {

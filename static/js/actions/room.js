@@ -40,7 +40,9 @@ export default class RoomActions {
     this.#store.roomChanged("outbox")
   }
 
-  async editMessage(message, content) { this.#takeMessage(await this.#api.changeMessage(message.id, { content })) }
+  async editMessage(message, content) {
+    this.#takeMessage(await this.#api.changeMessage(message.id, { content }))
+  }
 
   async setVisibility(message, visibility) {
     this.#takeMessage(await this.#api.changeMessage(message.id, { visibility }))
@@ -57,25 +59,45 @@ export default class RoomActions {
 
   // Who speaks
 
-  generate(speakerId = null) { return this.#api.generate(this.#id, speakerId) }
-  stop() { return this.#api.stop(this.#id) }
-  pause() { return this.#api.pause(this.#id) }
-  resume() { return this.#api.resume(this.#id) }
-  skip() { return this.#api.skip(this.#id) }
-  retry() { return this.#api.retry(this.#id) }
+  generate(speakerId = null) {
+    return this.#api.generate(this.#id, speakerId)
+  }
+  stop() {
+    return this.#api.stop(this.#id)
+  }
+  pause() {
+    return this.#api.pause(this.#id)
+  }
+  resume() {
+    return this.#api.resume(this.#id)
+  }
+  skip() {
+    return this.#api.skip(this.#id)
+  }
+  retry() {
+    return this.#api.retry(this.#id)
+  }
 
   // Reading
 
-  async olderPage(conversationId, beforeSeq) { return this.#api.messagesBefore(conversationId, beforeSeq, PAGE) }
+  async olderPage(conversationId, beforeSeq) {
+    return this.#api.messagesBefore(conversationId, beforeSeq, PAGE)
+  }
 
   async markRead(seq) {
     const id = this.#id
     if (this.#store.markRead(id, seq)) await this.#api.markRead(id, seq)
   }
 
-  async runs() { return (await this.#api.runs(this.#id)).data }
-  promptPreview(speakerId) { return this.#api.promptPreview(this.#id, speakerId) }
-  promptOfRun(runId) { return this.#api.promptOfRun(runId) }
+  async runs() {
+    return (await this.#api.runs(this.#id)).data
+  }
+  promptPreview(speakerId) {
+    return this.#api.promptPreview(this.#id, speakerId)
+  }
+  promptOfRun(runId) {
+    return this.#api.promptOfRun(runId)
+  }
 
   // The card of a run that ended without a message, for a page that was not there when it happened.
   async recallNotice() {
@@ -89,7 +111,9 @@ export default class RoomActions {
 
   // Private
 
-  get #id() { return this.#store.room.conversationId }
+  get #id() {
+    return this.#store.room.conversationId
+  }
 
   async #deliver(room, outbox, { clientId, content }) {
     try {
@@ -97,7 +121,10 @@ export default class RoomActions {
       this.#store.takePosted(room, message)
     } catch (error) {
       if (!outbox.has(clientId)) return
-      outbox.markFailed(clientId, error.isNetwork ? "network" : error.code === "unexpected" ? "unexpected" : error.message)
+      outbox.markFailed(
+        clientId,
+        error.isNetwork ? "network" : error.code === "unexpected" ? "unexpected" : error.message,
+      )
       if (this.#store.room === room) this.#store.roomChanged("outbox")
     }
   }

@@ -48,9 +48,17 @@ export default class SessionActions {
     this.#takeUser(await this.#api.changeMe({ current_password: currentPassword, password }))
   }
 
-  async apiKeys() { return (await this.#api.apiKeys()).data }
-  createApiKey(name) { return this.#api.createApiKey(name) }
-  revokeApiKey(id) { return this.#api.revokeApiKey(id) }
+  async apiKeys() {
+    return (await this.#api.apiKeys()).data
+  }
+  createApiKey(name) {
+    return this.#api.createApiKey(name)
+  }
+  revokeApiKey(id) {
+    return this.#api.revokeApiKey(id)
+  }
 
-  #takeUser(answer) { this.#store.setUser(answer.user ?? answer) }
+  #takeUser(answer) {
+    this.#store.setUser(answer.user ?? answer)
+  }
 }

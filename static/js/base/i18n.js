@@ -14,7 +14,9 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? isolate(String(values[name])) : whole))
 }
 
-export function has(key) { return key in table }
+export function has(key) {
+  return key in table
+}
 
 // A name with right-to-left signs must not turn the sentence around it.
 function isolate(value) {

@@ -11,7 +11,13 @@ export function storage(name) {
 
 class Forgetful {
   #items = new Map()
-  getItem(key) { return this.#items.get(key) ?? null }
-  setItem(key, value) { this.#items.set(key, value) }
-  removeItem(key) { this.#items.delete(key) }
+  getItem(key) {
+    return this.#items.get(key) ?? null
+  }
+  setItem(key, value) {
+    this.#items.set(key, value)
+  }
+  removeItem(key) {
+    this.#items.delete(key)
+  }
 }

@@ -8,9 +8,15 @@ const full = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "me
 const short = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" })
 const DAY_MS = 24 * 60 * 60 * 1000
 
-export function timeOfDay(at) { return clock.format(at) }
-export function fullTime(at) { return full.format(at) }
-export function shortTime(at) { return short.format(at) }
+export function timeOfDay(at) {
+  return clock.format(at)
+}
+export function fullTime(at) {
+  return full.format(at)
+}
+export function shortTime(at) {
+  return short.format(at)
+}
 
 export function dayName(at, now = Date.now()) {
   const distance = startOfDay(now) - startOfDay(at)
@@ -23,6 +29,10 @@ export function seconds(ms) {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }).format(ms / 1000)
 }
 
-export function count(n) { return new Intl.NumberFormat(locale).format(n) }
+export function count(n) {
+  return new Intl.NumberFormat(locale).format(n)
+}
 
-function startOfDay(at) { return new Date(at).setHours(0, 0, 0, 0) }
+function startOfDay(at) {
+  return new Date(at).setHours(0, 0, 0, 0)
+}

@@ -13,7 +13,12 @@ export function readCard(text) {
   const data = typeof card.data === "object" && card.data !== null ? card.data : card
   const name = textOf(data.name)
   if (name === "") return { problem: "name" }
-  return { card, name, description: textOf(data.description) || textOf(data.personality), greeting: textOf(data.first_mes) }
+  return {
+    card,
+    name,
+    description: textOf(data.description) || textOf(data.personality),
+    greeting: textOf(data.first_mes),
+  }
 }
 
 function textOf(value) {

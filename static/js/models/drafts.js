@@ -25,7 +25,11 @@ export default class Drafts {
     }
   }
 
-  clear(conversationId) { this.write(conversationId, "") }
+  clear(conversationId) {
+    this.write(conversationId, "")
+  }
 
-  #key(conversationId) { return `troupe.draft.${this.#userId}.${conversationId}` }
+  #key(conversationId) {
+    return `troupe.draft.${this.#userId}.${conversationId}`
+  }
 }

@@ -8,7 +8,9 @@ export default class MessageWindow {
   end = 0
   #n = 0
 
-  get isAtEnd() { return this.end >= this.#n }
+  get isAtEnd() {
+    return this.end >= this.#n
+  }
 
   // Everything is new: show the newest.
   reset(n) {

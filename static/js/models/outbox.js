@@ -12,7 +12,9 @@ export default class Outbox {
     this.#entries = this.#read()
   }
 
-  get entries() { return this.#entries }
+  get entries() {
+    return this.#entries
+  }
 
   add(clientId, content, createdAt) {
     const entry = { clientId, content, createdAt, state: "pending", error: null }
@@ -21,11 +23,17 @@ export default class Outbox {
     return entry
   }
 
-  has(clientId) { return this.#entries.some((entry) => entry.clientId === clientId) }
+  has(clientId) {
+    return this.#entries.some((entry) => entry.clientId === clientId)
+  }
 
-  markPending(clientId) { return this.#change(clientId, { state: "pending", error: null }) }
+  markPending(clientId) {
+    return this.#change(clientId, { state: "pending", error: null })
+  }
 
-  markFailed(clientId, error) { return this.#change(clientId, { state: "failed", error }) }
+  markFailed(clientId, error) {
+    return this.#change(clientId, { state: "failed", error })
+  }
 
   // The server has it, or the person gave it up. Returns whether it was here.
   remove(clientId) {

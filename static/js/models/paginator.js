@@ -10,13 +10,17 @@ export default class Paginator {
     this.#fetchBefore = fetchBefore
   }
 
-  get loading() { return this.#loading !== null }
+  get loading() {
+    return this.#loading !== null
+  }
 
   // Resolves to the number of messages that came.
   loadOlder() {
     if (this.#loading) return this.#loading
     if (!this.#timeline.mayHaveOlder) return Promise.resolve(0)
-    this.#loading = this.#load().finally(() => { this.#loading = null })
+    this.#loading = this.#load().finally(() => {
+      this.#loading = null
+    })
     return this.#loading
   }
 

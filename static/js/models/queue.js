@@ -3,7 +3,10 @@ export function describe({ queue, stream }) {
   const { state, round, queued_run: queued, running_run: running } = queue
   const isSpeaking = running !== null || stream !== null
   const pending = pendingSpeakers(round, running)
-  const coming = queued && pending[0] !== queued.speaker_space_membership_id ? [queued.speaker_space_membership_id, ...pending] : pending
+  const coming =
+    queued && pending[0] !== queued.speaker_space_membership_id
+      ? [queued.speaker_space_membership_id, ...pending]
+      : pending
   const [next = null, ...later] = coming
   return {
     state: isSpeaking && state === "idle" ? "generating" : state,

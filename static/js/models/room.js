@@ -25,12 +25,20 @@ export default class Room {
     this.typing = new TypingTracker(clock)
   }
 
-  get isReady() { return this.rev !== null }
-  get isRunning() { return this.queue.running_run !== null || this.stream !== null }
+  get isReady() {
+    return this.rev !== null
+  }
+  get isRunning() {
+    return this.queue.running_run !== null || this.stream !== null
+  }
 
   // A message of mine arrives under this client id: its entry keeps its key.
-  keyForClientId(clientId) { return `c-${clientId}` }
-  keyForStream() { return `r-${this.stream.runId}` }
+  keyForClientId(clientId) {
+    return `c-${clientId}`
+  }
+  keyForStream() {
+    return `r-${this.stream.runId}`
+  }
 
   // Takes a snapshot. Returns the messages that this tab has not seen before.
   restore({ rev, snapshot }) {
@@ -40,7 +48,7 @@ export default class Room {
     this.typing.clear()
     this.queue = queueOf(snapshot)
     this.presence = presenceOf(snapshot.presence)
-    this.stream = snapshot.stream ? this.#restoredStream(snapshot.stream) : null
+    this.stream = this.#restoredStream(snapshot)
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
   }
@@ -58,28 +66,39 @@ export default class Room {
 
   #take(event) {
     switch (event.type) {
-      case "typing_start": return this.#startStream(event)
-      case "stream_chunk": return this.#appendToStream(event)
-      case "stream_reset": return this.#resetStream(event)
-      case "stream_complete": return event.status === "succeeded" ? null : this.#dropStream(event.run_id)
-      case "typing_stop": return this.#dropStream(event.run_id)
+      case "typing_start":
+        return this.#startStream(event)
+      case "stream_chunk":
+        return this.#appendToStream(event)
+      case "stream_reset":
+        return this.#resetStream(event)
+      case "stream_complete":
+        return event.status === "succeeded" ? null : this.#dropStream(event.run_id)
+      case "typing_stop":
+        return this.#dropStream(event.run_id)
       case "message_created":
       case "message_updated":
-      case "message_hidden": return this.#takeMessage(event.message)
+      case "message_hidden":
+        return this.#takeMessage(event.message)
       case "run_failed":
       case "run_canceled":
-      case "run_skipped": return this.#takeEnd(event)
-      case "queue_updated": return this.#takeQueue(event)
-      case "human_typing": return this.typing.set(event.membership_id, event.active) ? "typing" : null
-      case "presence_updated": return this.#takePresence(event)
-      case "resync": return "gap"
-      default: return null
+      case "run_skipped":
+        return this.#takeEnd(event)
+      case "queue_updated":
+        return this.#takeQueue(event)
+      case "human_typing":
+        return this.typing.set(event.membership_id, event.active) ? "typing" : null
+      case "presence_updated":
+        return this.#takePresence(event)
+      case "resync":
+        return "gap"
+      default:
+        return null
     }
   }
 
-  #startStream({ run_id: runId, membership_id: membershipId, kind }) {
+  #startStream({ run_id: runId, membership_id: membershipId }) {
     this.stream = new RunStream({ runId, membershipId, startedAt: this.#clock() })
-    this.stream.kind = kind
     this.notice.clear()
     return "stream"
   }
@@ -103,7 +122,7 @@ export default class Room {
 
   #takeMessage(message) {
     const isOfStream = this.stream !== null && message.conversation_run_id === this.stream.runId
-    const key = isOfStream ? this.keyForStream() : this.#keys.get(message.client_id) ?? null
+    const key = isOfStream ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
     if (isOfStream) this.stream = null
     this.timeline.put(message, key)
     this.notice.settle(this.queue, this.timeline.tail)
@@ -111,7 +130,9 @@ export default class Room {
   }
 
   // From now on a message with this client id is known to have an entry already.
-  expect(clientId) { this.#keys.set(clientId, this.keyForClientId(clientId)) }
+  expect(clientId) {
+    this.#keys.set(clientId, this.keyForClientId(clientId))
+  }
 
   #takeEnd({ type, run, error }) {
     const isOfStream = this.stream?.runId === run.id
@@ -131,9 +152,13 @@ export default class Room {
     return "presence"
   }
 
-  #restoredStream({ run_id: runId, membership_id: membershipId, text }) {
+  // A run may be running without a word yet: its first piece will come with offset 0.
+  #restoredStream({ stream, running_run: running }) {
+    if (!stream && !running) return null
+    const runId = stream?.run_id ?? running.id
+    const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
     const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
-    return new RunStream({ runId, membershipId, text, startedAt })
+    return new RunStream({ runId, membershipId, text: stream?.text ?? "", startedAt })
   }
 
   #restoreMessages(snapshot, isFirst) {
@@ -144,7 +169,7 @@ export default class Room {
     }
     for (const message of snapshot.messages) {
       const key = message.conversation_run_id === this.stream?.runId ? this.keyForStream() : null
-      this.timeline.put(message, this.stream && key ? key : this.#keys.get(message.client_id) ?? null)
+      this.timeline.put(message, this.stream && key ? key : (this.#keys.get(message.client_id) ?? null))
     }
     return fresh
   }

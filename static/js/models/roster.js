@@ -10,11 +10,17 @@ export default class Roster {
     this.#members = new Map(memberships.map((membership) => [membership.id, membership]))
   }
 
-  put(membership) { this.#members.set(membership.id, membership) }
+  put(membership) {
+    this.#members.set(membership.id, membership)
+  }
 
-  byId(id) { return this.#members.get(id) ?? null }
+  byId(id) {
+    return this.#members.get(id) ?? null
+  }
 
-  nameOf(id) { return this.byId(id)?.display_name ?? null }
+  nameOf(id) {
+    return this.byId(id)?.display_name ?? null
+  }
 
   // The seat of the user who looks at this page.
   seatOf(userId) {
@@ -25,10 +31,16 @@ export default class Roster {
     return [...this.#members.values()].filter((member) => member.status === "active").sort(byPosition)
   }
 
-  get people() { return this.active.filter((member) => member.kind === "human") }
-  get characters() { return this.active.filter((member) => member.kind === "character") }
+  get people() {
+    return this.active.filter((member) => member.kind === "human")
+  }
+  get characters() {
+    return this.active.filter((member) => member.kind === "character")
+  }
   // Who can be asked to speak: muted ones too, observers never.
-  get speakers() { return this.characters.filter((member) => member.participation !== "observer") }
+  get speakers() {
+    return this.characters.filter((member) => member.participation !== "observer")
+  }
 
   // The position that `id` must get to move by `step` among the characters, or null at either end.
   positionAfterMove(id, step) {

@@ -7,7 +7,9 @@ export function rows({ room, entries, seatId, now, start = 0, end = Infinity, un
   const messages = room.timeline.messages
   const isAtEnd = end >= messages.length
   const shown = messages.slice(Math.max(0, start - 1), end).map((message) => ofMessage(room, message))
-  const late = isAtEnd ? [...entries.map((entry) => ofEntry(room, entry, seatId)), ...ofStream(room, now)] : []
+  const late = isAtEnd
+    ? [...entries.map((entry) => ofEntry(room, entry, seatId)), ...ofStream(room, now)]
+    : []
   const marked = mark([...shown, ...late], unreadAfter, seatId)
   // The message before the window only says whether the first one begins a day or a group.
   return start > 0 ? marked.filter((row) => row.index !== 0) : marked
@@ -25,12 +27,26 @@ function ofMessage(room, message) {
 }
 
 function ofEntry(room, entry, seatId) {
-  return { kind: "pending", key: room.keyForClientId(entry.clientId), entry, authorId: seatId, at: entry.createdAt }
+  return {
+    kind: "pending",
+    key: room.keyForClientId(entry.clientId),
+    entry,
+    authorId: seatId,
+    at: entry.createdAt,
+  }
 }
 
 function ofStream(room, now) {
   if (!room.stream) return []
-  return [{ kind: "stream", key: room.keyForStream(), stream: room.stream, authorId: room.stream.membershipId, at: now }]
+  return [
+    {
+      kind: "stream",
+      key: room.keyForStream(),
+      stream: room.stream,
+      authorId: room.stream.membershipId,
+      at: now,
+    },
+  ]
 }
 
 function mark(list, unreadAfter, seatId) {

@@ -2,8 +2,12 @@
 export default class RunNotice {
   #run = null
 
-  get run() { return this.#run }
-  get isEmpty() { return this.#run === null }
+  get run() {
+    return this.#run
+  }
+  get isEmpty() {
+    return this.#run === null
+  }
 
   show({ type, run, error, tail }) {
     if (type === "run_skipped") return
@@ -27,7 +31,9 @@ export default class RunNotice {
     if (isOvertaken || isRunning || tail?.conversation_run_id === this.#run.id) this.clear()
   }
 
-  clear() { this.#run = null }
+  clear() {
+    this.#run = null
+  }
 }
 
 function byCreation(a, b) {

@@ -23,5 +23,7 @@ export default class RunStream {
     this.#text = text
   }
 
-  get text() { return this.#text }
+  get text() {
+    return this.#text
+  }
 }

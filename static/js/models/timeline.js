@@ -7,13 +7,25 @@ export default class Timeline {
   #mayHaveOlder = false
 
   // What stands before the oldest message is asked from the server page by page.
-  get mayHaveOlder() { return this.#mayHaveOlder }
-  get messages() { return this.#messages }
-  get oldestSeq() { return this.#messages[0]?.seq ?? null }
-  get tail() { return this.#messages.at(-1) ?? null }
+  get mayHaveOlder() {
+    return this.#mayHaveOlder
+  }
+  get messages() {
+    return this.#messages
+  }
+  get oldestSeq() {
+    return this.#messages[0]?.seq ?? null
+  }
+  get tail() {
+    return this.#messages.at(-1) ?? null
+  }
 
-  keyOf(message) { return this.#keys.get(message.id) ?? `m-${message.id}` }
-  byId(id) { return this.#messages.find((message) => message.id === id) ?? null }
+  keyOf(message) {
+    return this.#keys.get(message.id) ?? `m-${message.id}`
+  }
+  byId(id) {
+    return this.#messages.find((message) => message.id === id) ?? null
+  }
 
   // Forgets everything and begins with the newest messages.
   reset(messages, { mayHaveOlder = firstSeq(messages) > 1 } = {}) {

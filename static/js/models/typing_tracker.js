@@ -17,7 +17,9 @@ export default class TypingTracker {
     return had !== active || before !== this.active.length
   }
 
-  clear() { this.#until.clear() }
+  clear() {
+    this.#until.clear()
+  }
 
   // In the order in which they began.
   get active() {

@@ -1,6 +1,7 @@
 // Says at the top that the line to the server is down, and that the page is coming back.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button } from "./buttons.js"
 
 export default class Banner {
   #root
@@ -14,8 +15,13 @@ export default class Banner {
   }
 
   mount() {
-    const retry = el("button", { class: "button button--quiet button--small", type: "button", on: { click: () => this.#parts.reconnect() } }, t("banner.retry"))
-    this.#node = el("div", { class: "banner", role: "status", hidden: true }, el("span", {}, t("banner.reconnecting")), retry)
+    const retry = button(t("banner.retry"), { look: "quiet small", click: () => this.#parts.reconnect() })
+    this.#node = el(
+      "div",
+      { class: "banner", role: "status", hidden: true },
+      el("span", {}, t("banner.reconnecting")),
+      retry,
+    )
     this.#root.append(this.#node)
     this.#update()
     const stop = this.#parts.store.on("connection", () => (this.#node.isConnected ? this.#update() : stop()))

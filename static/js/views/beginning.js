@@ -2,6 +2,7 @@
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
 import { connectModel } from "./provider_dialog.js"
 
@@ -22,7 +23,11 @@ export default class Beginning {
     const signature = JSON.stringify(facts)
     if (signature === this.#signature) return
     this.#signature = signature
-    if (facts.mayHaveOlder) return replace(this.#root, el("p", { class: "timeline__loading", role: "status" }, t("timeline.loading")))
+    if (facts.mayHaveOlder)
+      return replace(
+        this.#root,
+        el("p", { class: "timeline__loading", role: "status" }, t("timeline.loading")),
+      )
     replace(this.#root, this.#head(facts), facts.showsNotice && this.#notice(facts))
   }
 
@@ -47,8 +52,18 @@ export default class Beginning {
       "header",
       { class: "beginning" },
       el("h2", { class: "beginning__title" }, bdi(title)),
-      el("p", { class: "beginning__text" }, isAlone ? t("beginning.alone") : description || t("beginning.with", { names: names.join(", ") })),
-      isAlone && mayCast && el("div", { class: "beginning__actions" }, el("button", { class: "button button--primary", type: "button", on: { click } }, icon("plus"), t("cast.add"))),
+      el(
+        "p",
+        { class: "beginning__text" },
+        isAlone ? t("beginning.alone") : description || t("beginning.with", { names: names.join(", ") }),
+      ),
+      isAlone &&
+        mayCast &&
+        el(
+          "div",
+          { class: "beginning__actions" },
+          button(t("cast.add"), { look: "primary", icon: "plus", click }),
+        ),
     )
   }
 
@@ -69,8 +84,9 @@ export default class Beginning {
         el(
           "div",
           { class: "card__actions" },
-          isAdmin && el("button", { class: "button button--small button--primary", type: "button", on: { click: () => connectModel(this.#parts) } }, t("demo.connect")),
-          el("button", { class: "button button--small button--quiet", type: "button", on: { click: dismiss } }, t("demo.later")),
+          isAdmin &&
+            button(t("demo.connect"), { look: "small primary", click: () => connectModel(this.#parts) }),
+          button(t("demo.later"), { look: "small quiet", click: dismiss }),
         ),
       ),
     )

@@ -1,8 +1,9 @@
 // Cast: the people, and the characters in the order in which they speak.
-import { bdi, el, icon, reconcile, replace } from "../base/dom.js"
+import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
+import { button, iconButton } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
 import { confirm } from "./dialog.js"
 
@@ -26,21 +27,30 @@ export default class CastTab {
   mount() {
     const { store } = this.#parts
     const add = () => askForCharacter(this.#parts, store.openSpace.id)
-    this.#add = el("button", { class: "icon-button icon-button--small", type: "button", "aria-label": t("cast.add"), title: t("cast.add"), on: { click: add } }, icon("plus"))
-    replace(this.#empty, el("p", {}, t("cast.empty")), el("button", { class: "button button--small", type: "button", on: { click: add } }, icon("plus"), t("cast.add")))
-    replace(this.#root,
-      el("section", { class: "panel__section" }, el("div", { class: "panel__title" }, el("h2", {}, t("cast.characters")), this.#add), this.#empty, this.#characters),
-      el("section", { class: "panel__section" }, el("div", { class: "panel__title" }, el("h2", {}, t("cast.people"))), this.#people),
+    this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
+    replace(
+      this.#empty,
+      el("p", {}, t("cast.empty")),
+      button(t("cast.add"), { look: "small", icon: "plus", click: add }),
+    )
+    replace(
+      this.#root,
+      panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
+      panelSection([t("cast.people")], this.#people),
     )
     this.#stops = [
       store.on("cast", () => this.#update()),
       store.on("spaces", () => this.#update()),
-      store.on("room", (what) => { if (what === "presence" || what === "restored") this.#update() }),
+      store.on("room", (what) => {
+        if (what === "presence" || what === "restored") this.#update()
+      }),
     ]
     this.#update()
   }
 
-  unmount() { for (const stop of this.#stops) stop() }
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
 
   // Private
 
@@ -72,7 +82,7 @@ export default class CastTab {
   // A row is made anew only when it would look different: focus and a slider in use stay.
   #fill(node, member, mayCast) {
     const { store } = this.#parts
-    const presence = member.kind === "human" ? store.room?.presence.get(member.id) ?? "offline" : null
+    const presence = member.kind === "human" ? (store.room?.presence.get(member.id) ?? "offline") : null
     const isOpen = this.#open === member.id
     const role = store.openSpace.my_role
     const signature = JSON.stringify([member, presence, isOpen, mayCast, role])
@@ -88,13 +98,34 @@ export default class CastTab {
   #row(member, presence, isOpen, role) {
     const isCharacter = member.kind === "character"
     const face = avatar({ name: member.display_name, url: member.avatar_url, presence })
-    const names = el("span", { class: "member__names" }, bdi(member.display_name, "member__name truncate"), el("span", { class: "member__note" }, this.#note(member, presence)))
+    const names = el(
+      "span",
+      { class: "member__names" },
+      bdi(member.display_name, "member__name truncate"),
+      el("span", { class: "member__note" }, this.#note(member, presence)),
+    )
     const canOpen = isCharacter && may(role, "cast")
     const main = canOpen
-      ? el("button", { class: "member__button", type: "button", "data-act": "open", "aria-expanded": String(isOpen), on: { click: () => this.#toggle(member.id) } }, face, names)
+      ? el(
+          "button",
+          {
+            class: "member__button",
+            type: "button",
+            "data-act": "open",
+            "aria-expanded": String(isOpen),
+            on: { click: () => this.#toggle(member.id) },
+          },
+          face,
+          names,
+        )
       : el("div", { class: "member__button" }, face, names)
-    const speak = isCharacter && may(role, "generate") && member.participation !== "observer"
-      && this.#iconButton("speak", t("queue.speak", { name: member.display_name }), () => this.#parts.room.generate(member.id))
+    const speak =
+      isCharacter &&
+      may(role, "generate") &&
+      member.participation !== "observer" &&
+      this.#iconButton("speak", t("queue.speak", { name: member.display_name }), () =>
+        this.#parts.room.generate(member.id),
+      )
     return el("div", { class: "member__row" }, main, speak)
   }
 
@@ -119,7 +150,12 @@ export default class CastTab {
         { class: "member__buttons" },
         this.#iconButton("up", t("cast.up", { name }), () => this.#move(member, -1)),
         this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
-        this.#button(isMuted ? "sound" : "mute", isMuted ? t("cast.unmute") : t("cast.mute"), () => cast.mute(member, !isMuted), isMuted),
+        this.#button(
+          isMuted ? "sound" : "mute",
+          isMuted ? t("cast.unmute") : t("cast.mute"),
+          () => cast.mute(member, !isMuted),
+          isMuted,
+        ),
         this.#button("trash", t("cast.remove"), () => this.#remove(member)),
       ),
     )
@@ -127,17 +163,40 @@ export default class CastTab {
 
   #talkativeness(member) {
     const id = `talk-${member.id}`
-    const change = ({ currentTarget }) => this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
-    const range = el("input", { class: "range", type: "range", id, "data-act": "talk", min: "0", max: "1", step: "0.05", value: String(member.talkativeness ?? 0.5), on: { change } })
-    return el("div", { class: "field" }, el("label", { class: "field__label", for: id }, t("cast.talkativeness")), range, el("p", { class: "field__hint" }, t("cast.talkativeness_hint")))
+    const change = ({ currentTarget }) =>
+      this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
+    const range = el("input", {
+      class: "range",
+      type: "range",
+      id,
+      "data-act": "talk",
+      min: "0",
+      max: "1",
+      step: "0.05",
+      value: String(member.talkativeness ?? 0.5),
+      on: { change },
+    })
+    return el(
+      "div",
+      { class: "field" },
+      el("label", { class: "field__label", for: id }, t("cast.talkativeness")),
+      range,
+      el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
+    )
   }
 
   #iconButton(name, label, act) {
-    return el("button", { class: "icon-button icon-button--small", type: "button", "data-act": name, "aria-label": label, title: label, on: { click: () => this.#try(act) } }, icon(name))
+    return iconButton(name, label, { look: "small", "data-act": name, click: () => this.#try(act) })
   }
 
   #button(name, label, act, isPressed = null) {
-    return el("button", { class: "button button--small button--quiet", type: "button", "data-act": name, "aria-pressed": isPressed === null ? null : String(isPressed), on: { click: () => this.#try(act) } }, icon(name), label)
+    return button(label, {
+      look: "small quiet",
+      icon: name,
+      "data-act": name,
+      "aria-pressed": isPressed === null ? null : String(isPressed),
+      click: () => this.#try(act),
+    })
   }
 
   #toggle(id) {
@@ -150,12 +209,21 @@ export default class CastTab {
     if (!(await cast.move(member, step))) return
     const place = this.#parts.store.openRoster.characters.findIndex(({ id }) => id === member.id) + 1
     announcer.append(el("p", {}, t("cast.moved", { name: member.display_name, n: place })))
-    this.#characters.querySelector(`[data-membership-id="${member.id}"] [data-act="${step < 0 ? "up" : "down"}"]`)?.focus()
+    this.#characters
+      .querySelector(`[data-membership-id="${member.id}"] [data-act="${step < 0 ? "up" : "down"}"]`)
+      ?.focus()
   }
 
   async #remove(member) {
     const name = member.display_name
-    if (await confirm({ title: t("cast.remove_title", { name }), text: t("cast.remove_text", { name }), action: t("cast.remove") })) await this.#parts.cast.remove(member)
+    if (
+      await confirm({
+        title: t("cast.remove_title", { name }),
+        text: t("cast.remove_text", { name }),
+        action: t("cast.remove"),
+      })
+    )
+      await this.#parts.cast.remove(member)
   }
 
   #onKey(event, id) {
@@ -178,4 +246,13 @@ export default class CastTab {
       this.#parts.toasts.error(error)
     }
   }
+}
+
+function panelSection([title, action = null], ...children) {
+  return el(
+    "section",
+    { class: "panel__section" },
+    el("div", { class: "panel__title" }, el("h2", {}, title), action),
+    children,
+  )
 }

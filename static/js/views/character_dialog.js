@@ -3,6 +3,7 @@ import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { readCard } from "../models/card.js"
 import { avatar } from "./avatar.js"
+import { button, submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
 import { area, field, form, input } from "./form.js"
 
@@ -15,11 +16,19 @@ export function askForCharacter(parts, spaceId) {
       const body = el("div", {})
       const choices = el("div", { class: "choices", role: "group", "aria-label": t("character.ways") })
       const show = (name) => {
-        for (const button of choices.children) button.setAttribute("aria-pressed", String(button.dataset.way === name))
+        for (const button of choices.children)
+          button.setAttribute("aria-pressed", String(button.dataset.way === name))
         replace(body, WAYS[name](parts, spaceId, close))
         body.querySelector("input, textarea")?.focus()
       }
-      for (const name of Object.keys(WAYS)) choices.append(el("button", { class: "choice", type: "button", "data-way": name, on: { click: () => show(name) } }, t(`character.${name}`)))
+      for (const name of Object.keys(WAYS))
+        choices.append(
+          el(
+            "button",
+            { class: "choice", type: "button", "data-way": name, on: { click: () => show(name) } },
+            t(`character.${name}`),
+          ),
+        )
       queueMicrotask(() => show("write"))
       return [choices, body]
     },
@@ -27,21 +36,46 @@ export function askForCharacter(parts, spaceId) {
 }
 
 function writeForm(parts, spaceId, close) {
-  const name = field({ label: t("character.name"), control: input({ name: "name", maxlength: "100", autocomplete: "off" }) })
-  const description = field({ label: t("character.description"), hint: t("character.description_hint"), control: area({ name: "description" }) })
-  const greeting = field({ label: t("character.greeting"), hint: t("character.greeting_hint"), control: area({ name: "first_mes" }) })
+  const name = field({
+    label: t("character.name"),
+    control: input({ name: "name", maxlength: "100", autocomplete: "off" }),
+  })
+  const description = field({
+    label: t("character.description"),
+    hint: t("character.description_hint"),
+    control: area({ name: "description" }),
+  })
+  const greeting = field({
+    label: t("character.greeting"),
+    hint: t("character.greeting_hint"),
+    control: area({ name: "first_mes" }),
+  })
   const submit = async () => {
     if (name.control.value.trim() === "") return name.showError(t("field.needed"))
-    await add(parts, spaceId, { name: name.control.value.trim(), description: description.control.value.trim(), first_mes: greeting.control.value.trim() })
+    await add(parts, spaceId, {
+      name: name.control.value.trim(),
+      description: description.control.value.trim(),
+      first_mes: greeting.control.value.trim(),
+    })
     close(true)
   }
-  return form({ fields: { name, description, first_mes: greeting }, submit, children: [name.node, description.node, greeting.node, buttons()] })
+  return form({
+    fields: { name, description, first_mes: greeting },
+    submit,
+    children: [name.node, description.node, greeting.node, buttons()],
+  })
 }
 
 function pasteForm(parts, spaceId, close) {
-  const json = field({ label: t("character.json"), hint: t("character.json_hint"), control: area({ name: "card", rows: "5", spellcheck: "false", class: "input input--area input--code" }) })
+  const json = field({
+    label: t("character.json"),
+    hint: t("character.json_hint"),
+    control: area({ name: "card", rows: "5", spellcheck: "false", class: "input input--area input--code" }),
+  })
   const preview = el("div", { "aria-live": "polite" })
-  json.control.addEventListener("input", () => replace(preview, json.control.value.trim() === "" ? null : previewOf(readCard(json.control.value))))
+  json.control.addEventListener("input", () =>
+    replace(preview, json.control.value.trim() === "" ? null : previewOf(readCard(json.control.value))),
+  )
   const submit = async () => {
     const found = readCard(json.control.value)
     if (found.problem) return json.showError(t(`character.problem_${found.problem}`))
@@ -52,22 +86,35 @@ function pasteForm(parts, spaceId, close) {
 }
 
 function previewOf({ problem, name, description, greeting }) {
-  if (problem) return el("p", { class: "outcome outcome--bad" }, icon("alert"), t(`character.problem_${problem}`))
+  if (problem)
+    return el("p", { class: "outcome outcome--bad" }, icon("alert"), t(`character.problem_${problem}`))
   return el(
     "section",
     { class: "preview", "aria-label": t("character.preview") },
     avatar({ name }),
-    el("div", { class: "grow" }, el("h3", {}, bdi(name)), el("p", { class: "preview__text small" }, greeting || description || t("character.no_greeting"))),
+    el(
+      "div",
+      { class: "grow" },
+      el("h3", {}, bdi(name)),
+      el("p", { class: "preview__text small" }, greeting || description || t("character.no_greeting")),
+    ),
   )
 }
 
 function libraryList(parts, spaceId, close) {
   const list = el("ul", { "aria-busy": "true" }, el("li", { class: "soft" }, t("loading")))
-  parts.cast.library(spaceId).then((characters) => {
-    list.removeAttribute("aria-busy")
-    if (characters.length === 0) return replace(list, el("li", { class: "panel__empty" }, t("character.library_empty")))
-    return replace(list, characters.map((character) => libraryItem(parts, spaceId, character, close)))
-  }).catch((error) => parts.toasts.error(error))
+  parts.cast
+    .library(spaceId)
+    .then((characters) => {
+      list.removeAttribute("aria-busy")
+      if (characters.length === 0)
+        return replace(list, el("li", { class: "panel__empty" }, t("character.library_empty")))
+      return replace(
+        list,
+        characters.map((character) => libraryItem(parts, spaceId, character, close)),
+      )
+    })
+    .catch((error) => parts.toasts.error(error))
   return list
 }
 
@@ -82,11 +129,19 @@ function libraryItem(parts, spaceId, character, close) {
       parts.toasts.error(error)
     }
   }
-  return el("li", { class: "list__item" }, avatar({ name: character.name, url: character.avatar_url }), el("span", { class: "list__main truncate" }, bdi(character.name)), el("button", { class: "button button--small", type: "button", "aria-label": t("character.seat", { name: character.name }), on: { click } }, t("add")))
+  return el(
+    "li",
+    { class: "list__item" },
+    avatar({ name: character.name, url: character.avatar_url }),
+    el("span", { class: "list__main truncate" }, bdi(character.name)),
+    button(t("add"), { look: "small", "aria-label": t("character.seat", { name: character.name }), click }),
+  )
 }
 
-function add(parts, spaceId, description) { return parts.cast.addNew(spaceId, description) }
+function add(parts, spaceId, description) {
+  return parts.cast.addNew(spaceId, description)
+}
 
 function buttons() {
-  return el("div", { class: "form__actions" }, el("button", { class: "button button--primary", type: "submit" }, t("character.add")))
+  return el("div", { class: "form__actions" }, submitButton(t("character.add")))
 }

@@ -1,8 +1,9 @@
 // Where one writes: drafts, Enter, Send that turns into Stop, the word that one is typing.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { count } from "../base/time.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
@@ -42,7 +43,13 @@ export default class Composer {
     this.#build()
     this.#field.value = drafts.read(this.#conversationId)
     this.#root.addEventListener("submit", this.#onSubmit)
-    this.#stops = [store.on("room", (what) => { if (what !== "typing") this.#update() }), store.on("cast", () => this.#update()), store.on("spaces", () => this.#update())]
+    this.#stops = [
+      store.on("room", (what) => {
+        if (what !== "typing") this.#update()
+      }),
+      store.on("cast", () => this.#update()),
+      store.on("spaces", () => this.#update()),
+    ]
     this.#update()
     this.#grow()
   }
@@ -54,24 +61,41 @@ export default class Composer {
 
   // Actions
 
-  focus() { this.#field.focus() }
+  focus() {
+    this.#field.focus()
+  }
 
   // Private
 
   #build() {
+    const on = {
+      input: () => this.#onInput(),
+      keydown: (event) => this.#onKey(event),
+      blur: () => this.#sayTyping(false),
+    }
+    const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-count" }
+    const enter = TOUCH.matches ? "enter" : "send"
     this.#field = el("textarea", {
       class: "composer__field",
       rows: "1",
       name: "message",
-      "aria-label": t("composer.field"),
-      "aria-describedby": "composer-count",
-      enterkeyhint: TOUCH.matches ? "enter" : "send",
-      on: { input: () => this.#onInput(), keydown: (event) => this.#onKey(event), blur: () => this.#sayTyping(false) },
+      enterkeyhint: enter,
+      ...label,
+      on,
     })
-    this.#send = el("button", { class: "icon-button composer__send", type: "submit", "aria-label": t("composer.send"), title: t("composer.send") }, icon("send"))
-    this.#stop = el("button", { class: "icon-button composer__stop", type: "button", hidden: true, "aria-label": t("composer.stop"), title: t("composer.stop"), on: { click: () => this.#onStop() } }, icon("stop"))
+    this.#send = iconButton("send", t("composer.send"), { class: "composer__send", type: "submit" })
+    this.#stop = iconButton("stop", t("composer.stop"), {
+      class: "composer__stop",
+      hidden: true,
+      click: () => this.#onStop(),
+    })
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
-    this.#box = el("div", { class: "composer__box" }, el("div", { class: "composer__row" }, this.#field, this.#stop, this.#send), this.#counter)
+    this.#box = el(
+      "div",
+      { class: "composer__box" },
+      el("div", { class: "composer__row" }, this.#field, this.#stop, this.#send),
+      this.#counter,
+    )
     replace(this.#root, this.#box)
   }
 
@@ -90,13 +114,15 @@ export default class Composer {
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
     this.#send.disabled = isEmpty || this.#isTooLong()
-    if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden)) this.#field.focus()
+    if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
+      this.#field.focus()
     this.#updateCounter()
   }
 
   #placeholder() {
     const { openSpace: space, openRoster: roster } = this.#parts.store
-    if (roster.characters.length === 1) return t("composer.placeholder_one", { name: roster.characters[0].display_name })
+    if (roster.characters.length === 1)
+      return t("composer.placeholder_one", { name: roster.characters[0].display_name })
     return t("composer.placeholder", { name: space?.name ?? "" })
   }
 
@@ -114,7 +140,9 @@ export default class Composer {
     const isOver = bytes > LONGEST_BYTES
     this.#counter.hidden = bytes < COUNTS_FROM_BYTES
     this.#counter.classList.toggle("composer__count--over", isOver)
-    const text = isOver ? t("composer.too_long", { n: count(bytes - LONGEST_BYTES) }) : t("composer.left", { n: count(LONGEST_BYTES - bytes) })
+    const text = isOver
+      ? t("composer.too_long", { n: count(bytes - LONGEST_BYTES) })
+      : t("composer.left", { n: count(LONGEST_BYTES - bytes) })
     if (this.#counter.textContent !== text) this.#counter.textContent = text
   }
 
@@ -145,7 +173,8 @@ export default class Composer {
       event.preventDefault()
       this.#root.requestSubmit()
     }
-    if (event.key === "ArrowUp" && this.#field.value === "" && this.#callbacks.onEditLast()) event.preventDefault()
+    if (event.key === "ArrowUp" && this.#field.value === "" && this.#callbacks.onEditLast())
+      event.preventDefault()
   }
 
   #onSubmit = (event) => {

@@ -1,7 +1,8 @@
 // The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
 import { railButton } from "./hollow.js"
 import { menuButton } from "./menu.js"
@@ -63,9 +64,22 @@ export default class ConversationView {
     replace(
       this.#head,
       railButton(() => shell.openDrawer("rail")),
-      el("div", { class: "stage__titles" }, el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)), el("span", { class: "stage__space truncate" }, el("bdi", {}, space.name))),
-      menuButton({ label: t("conversation.menu"), className: "icon-button", items: () => this.#items(conversation, space) }),
-      el("button", { class: "icon-button", type: "button", "data-id": "panel", "aria-label": t("panel.toggle"), "aria-controls": "panel", on: { click: () => shell.togglePanel() } }, icon("panel")),
+      el(
+        "div",
+        { class: "stage__titles" },
+        el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
+        el("span", { class: "stage__space truncate" }, el("bdi", {}, space.name)),
+      ),
+      menuButton({
+        label: t("conversation.menu"),
+        className: "icon-button",
+        items: () => this.#items(conversation, space),
+      }),
+      iconButton("panel", t("panel.toggle"), {
+        "data-id": "panel",
+        "aria-controls": "panel",
+        click: () => shell.togglePanel(),
+      }),
     )
     if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
   }
@@ -73,11 +87,30 @@ export default class ConversationView {
   #items(conversation, space) {
     const items = []
     const role = space.my_role
-    if (may(role, "rename_conversation")) items.push({ label: t("conversation.rename"), icon: "edit", run: () => askForNewTitle(this.#parts, conversation) })
-    if (may(role, "new_conversation")) items.push({ label: t("conversation.new"), icon: "plus", run: () => askForConversation(this.#parts, space.id) })
-    items.push({ label: t("space.settings"), icon: "gear", run: () => this.#parts.shell.openPanel("settings") })
+    if (may(role, "rename_conversation"))
+      items.push({
+        label: t("conversation.rename"),
+        icon: "edit",
+        run: () => askForNewTitle(this.#parts, conversation),
+      })
+    if (may(role, "new_conversation"))
+      items.push({
+        label: t("conversation.new"),
+        icon: "plus",
+        run: () => askForConversation(this.#parts, space.id),
+      })
+    items.push({
+      label: t("space.settings"),
+      icon: "gear",
+      run: () => this.#parts.shell.openPanel("settings"),
+    })
     if (may(role, "delete_conversation") && conversation.id !== space.root_conversation_id) {
-      items.push({ label: t("conversation.delete"), icon: "trash", danger: true, run: () => askToDeleteConversation(this.#parts, conversation) })
+      items.push({
+        label: t("conversation.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteConversation(this.#parts, conversation),
+      })
     }
     return items
   }

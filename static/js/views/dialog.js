@@ -1,7 +1,8 @@
 // A layer above the page, as the browser's own modal dialog: focus stays inside, Esc closes the top
 // one, and focus goes back to where it was.
-import { el, icon } from "../base/dom.js"
+import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button, iconButton } from "./buttons.js"
 
 let n = 0
 
@@ -17,7 +18,12 @@ export function openDialog({ title, content, wide = false, dismissable = true })
       dialog.close()
     }
     dialog.append(
-      el("header", { class: "dialog__head" }, el("h2", { class: "dialog__title", id: titleId }, title), dismissable && closeButton(close)),
+      el(
+        "header",
+        { class: "dialog__head" },
+        el("h2", { class: "dialog__title", id: titleId }, title),
+        dismissable && closeButton(close),
+      ),
       el("div", { class: "dialog__body" }, content(close)),
     )
     dialog.addEventListener("close", () => {
@@ -34,20 +40,22 @@ export function openDialog({ title, content, wide = false, dismissable = true })
 
 // Asks before something that cannot be undone. Resolves to whether to do it.
 export async function confirm({ title, text, action }) {
-  return (await openDialog({
-    title,
-    content: (close) => [
-      el("p", { class: "dialog__lead" }, text),
-      el(
-        "div",
-        { class: "form__actions" },
-        el("button", { class: "button button--quiet", type: "button", autofocus: true, on: { click: () => close(false) } }, t("cancel")),
-        el("button", { class: "button button--danger", type: "button", on: { click: () => close(true) } }, action),
-      ),
-    ],
-  })) === true
+  return (
+    (await openDialog({
+      title,
+      content: (close) => [
+        el("p", { class: "dialog__lead" }, text),
+        el(
+          "div",
+          { class: "form__actions" },
+          button(t("cancel"), { look: "quiet", autofocus: true, click: () => close(false) }),
+          button(action, { look: "danger", click: () => close(true) }),
+        ),
+      ],
+    })) === true
+  )
 }
 
 function closeButton(close) {
-  return el("button", { class: "icon-button", type: "button", "aria-label": t("close"), on: { click: () => close() } }, icon("close"))
+  return iconButton("close", t("close"), { click: () => close() })
 }

@@ -3,7 +3,8 @@ import { has, t } from "../base/i18n.js"
 
 export function explain(error) {
   const key = `error.${error?.code}`
-  if (error?.code === "rate_limited" && error.retryAfter) return t("error.rate_limited_for", { seconds: error.retryAfter })
+  if (error?.code === "rate_limited" && error.retryAfter)
+    return t("error.rate_limited_for", { seconds: error.retryAfter })
   if (has(key)) return t(key)
   return error?.message || t("error.unexpected")
 }

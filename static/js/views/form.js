@@ -21,18 +21,31 @@ export function field({ label, hint = null, control }) {
   return { node, control, showError: (text) => showError(control, error, text) }
 }
 
-export function input(props = {}) { return el("input", { class: "input", type: "text", ...props }) }
+export function input(props = {}) {
+  return el("input", { class: "input", type: "text", ...props })
+}
 
-export function area(props = {}) { return el("textarea", { class: "input input--area", rows: "3", ...props }) }
+export function area(props = {}) {
+  return el("textarea", { class: "input input--area", rows: "3", ...props })
+}
 
 // `options` are `[value, label]`.
 export function select(options, value) {
-  return el("select", { class: "input" }, options.map(([key, label]) => el("option", { value: key, selected: key === value }, label)))
+  return el(
+    "select",
+    { class: "input" },
+    options.map(([key, label]) => el("option", { value: key, selected: key === value }, label)),
+  )
 }
 
 export function check({ label, hint = null, checked = false, name = null }) {
   const control = el("input", { type: "checkbox", checked, name })
-  const node = el("label", { class: "check" }, control, el("span", { class: "check__text" }, label, hint && el("span", { class: "field__hint" }, hint)))
+  const node = el(
+    "label",
+    { class: "check" },
+    control,
+    el("span", { class: "check__text" }, label, hint && el("span", { class: "field__hint" }, hint)),
+  )
   return { node, control }
 }
 

@@ -2,8 +2,23 @@
 import { el, icon } from "../base/dom.js"
 
 // `items()` gives `{ label, icon, run, danger }`, asked for each time the menu opens.
-export function menuButton({ label, icon: name = "more", className = "icon-button icon-button--small", items }) {
-  const button = el("button", { class: className, type: "button", "aria-label": label, "aria-haspopup": "menu", "aria-expanded": "false" }, icon(name))
+export function menuButton({
+  label,
+  icon: name = "more",
+  className = "icon-button icon-button--small",
+  items,
+}) {
+  const button = el(
+    "button",
+    {
+      class: className,
+      type: "button",
+      "aria-label": label,
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    },
+    icon(name),
+  )
   button.addEventListener("click", () => openMenu(button, items()))
   return button
 }
@@ -29,7 +44,18 @@ function menuItem({ label, icon: name, run, danger = false }, close) {
     close()
     run()
   }
-  return el("button", { class: `menu__item ${danger ? "menu__item--danger" : ""}`, type: "button", role: "menuitem", tabindex: "-1", on: { click } }, name && icon(name), label)
+  return el(
+    "button",
+    {
+      class: `menu__item ${danger ? "menu__item--danger" : ""}`,
+      type: "button",
+      role: "menuitem",
+      tabindex: "-1",
+      on: { click },
+    },
+    name && icon(name),
+    label,
+  )
 }
 
 function moveInMenu(menu, event) {

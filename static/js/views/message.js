@@ -6,6 +6,7 @@ import { showServerHtml } from "../base/server_html.js"
 import { fullTime, timeOfDay } from "../base/time.js"
 import { splitParagraphs } from "../models/emphasis.js"
 import { avatar, hueClass } from "./avatar.js"
+import { button } from "./buttons.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 
 export default class MessageView {
@@ -27,8 +28,12 @@ export default class MessageView {
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#face, main)
   }
 
-  get body() { return this.#body }
-  get foot() { return this.#foot }
+  get body() {
+    return this.#body
+  }
+  get foot() {
+    return this.#foot
+  }
 
   update(row) {
     this.row = row
@@ -48,13 +53,27 @@ export default class MessageView {
 
   #sign(row, author) {
     const { kind, message, entry, startsGroup } = row
-    return [kind, startsGroup, author.name, author.url, author.isOwn, message?.rev, message?.visibility, message?.content, entry?.state, entry?.error].join("|")
+    return [
+      kind,
+      startsGroup,
+      author.name,
+      author.url,
+      author.isOwn,
+      message?.rev,
+      message?.visibility,
+      message?.content,
+      entry?.state,
+      entry?.error,
+    ].join("|")
   }
 
   #author({ kind, message, authorId }) {
     const member = this.#context.roster().byId(authorId)
     const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.seatId())
-    const name = message?.author_name ?? member?.display_name ?? (isOwn ? this.#context.userName() : t("message.someone"))
+    const name =
+      message?.author_name ??
+      member?.display_name ??
+      (isOwn ? this.#context.userName() : t("message.someone"))
     return { name, url: member?.avatar_url ?? null, isOwn, isRemoved: member?.status === "removed" }
   }
 
@@ -80,7 +99,11 @@ export default class MessageView {
     this.#head.hidden = !row.startsGroup
     replace(this.#face, row.startsGroup && avatar({ name: author.name, url: author.url }))
     const name = bdi(author.name, `message__author ${hueClass(author.name)}`)
-    const time = el("time", { class: "message__time", datetime: new Date(row.at).toISOString(), title: fullTime(row.at) }, timeOfDay(row.at))
+    const time = el(
+      "time",
+      { class: "message__time", datetime: new Date(row.at).toISOString(), title: fullTime(row.at) },
+      timeOfDay(row.at),
+    )
     replace(this.#head, name, row.kind === "stream" ? null : time)
   }
 
@@ -106,12 +129,16 @@ export default class MessageView {
   }
 
   #failure({ clientId, error }) {
-    const known = { network: t("message.failed_network"), interrupted: t("message.failed_interrupted"), unexpected: t("error.unexpected") }
+    const known = {
+      network: t("message.failed_network"),
+      interrupted: t("message.failed_interrupted"),
+      unexpected: t("error.unexpected"),
+    }
     const { onRetry, onDiscard } = this.#context
     return [
       el("span", { class: "message__note" }, icon("alert"), known[error] ?? error),
-      el("button", { class: "button button--small", type: "button", on: { click: () => onRetry(clientId) } }, t("retry")),
-      el("button", { class: "button button--small button--quiet", type: "button", on: { click: () => onDiscard(clientId) } }, t("discard")),
+      button(t("retry"), { look: "small", click: () => onRetry(clientId) }),
+      button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
     ]
   }
 }
@@ -126,7 +153,14 @@ function notes(message) {
   const found = []
   if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))
   if (message.metadata?.truncated) found.push(note("alert", t("message.truncated")))
-  if (message.edited_at) found.push(el("span", { class: "message__note", title: fullTime(Date.parse(message.edited_at)) }, t("message.edited")))
+  if (message.edited_at)
+    found.push(
+      el(
+        "span",
+        { class: "message__note", title: fullTime(Date.parse(message.edited_at)) },
+        t("message.edited"),
+      ),
+    )
   if (message.visibility === "excluded") found.push(note("eye-off", t("message.excluded")))
   return found
 }

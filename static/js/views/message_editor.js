@@ -1,6 +1,7 @@
 // Changes the text of a message in its place. Esc gives it back as it was.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { button, submitButton } from "./buttons.js"
 
 export default class MessageEditor {
   #view
@@ -17,10 +18,19 @@ export default class MessageEditor {
 
   open() {
     const { message } = this.#view.row
-    this.#field = el("textarea", { class: "input input--area", "aria-label": t("edit.label"), value: message.content })
-    const cancel = el("button", { class: "button button--small button--quiet", type: "button", on: { click: () => this.#close() } }, t("cancel"))
-    const save = el("button", { class: "button button--small button--primary", type: "submit" }, t("save"))
-    this.#form = el("form", { class: "message__edit" }, this.#field, el("div", { class: "form__actions" }, cancel, save))
+    this.#field = el("textarea", {
+      class: "input input--area",
+      "aria-label": t("edit.label"),
+      value: message.content,
+    })
+    const cancel = button(t("cancel"), { look: "small quiet", click: () => this.#close() })
+    const save = submitButton(t("save"), { look: "small primary" })
+    this.#form = el(
+      "form",
+      { class: "message__edit" },
+      this.#field,
+      el("div", { class: "form__actions" }, cancel, save),
+    )
     this.#form.addEventListener("submit", (event) => this.#save(event))
     this.#field.addEventListener("keydown", (event) => this.#onKey(event))
     this.#view.body.hidden = true

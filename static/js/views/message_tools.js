@@ -2,10 +2,11 @@
 //
 // One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
 // the messages only one is a tab stop; arrows move from one to the next.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { copyText } from "../base/clipboard.js"
 import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
 import MessageEditor from "./message_editor.js"
 import { UNDO_MS } from "./toast.js"
 
@@ -34,7 +35,9 @@ export default class MessageTools {
     this.#list.addEventListener("pointerleave", this.#onLeave)
   }
 
-  unmount = () => { this.#detach() }
+  unmount = () => {
+    this.#detach()
+  }
 
   // Actions
 
@@ -52,14 +55,18 @@ export default class MessageTools {
     const { message } = view.row
     if (!message || this.#editor || !this.#mayEdit(message)) return false
     this.#detach()
-    this.#editor = new MessageEditor(view, this.#parts, () => { this.#editor = null })
+    this.#editor = new MessageEditor(view, this.#parts, () => {
+      this.#editor = null
+    })
     this.#editor.open()
     return true
   }
 
   // Private
 
-  #rows() { return [...this.#list.querySelectorAll(".message")] }
+  #rows() {
+    return [...this.#list.querySelectorAll(".message")]
+  }
 
   #attach(node) {
     const view = this.#viewOf(node)
@@ -77,19 +84,30 @@ export default class MessageTools {
   #fill() {
     const { message } = this.#target.row
     const isExcluded = message.visibility === "excluded"
-    replace(this.#bar,
+    replace(
+      this.#bar,
       this.#button("copy", t("tools.copy"), () => this.#copy(message)),
-      this.#mayEdit(message) && this.#button("edit", t("tools.edit"), () => this.edit(this.#viewOf(this.#list.querySelector(`#m-${message.id}`)))),
-      this.#mayDelete(message) && this.#button(isExcluded ? "eye" : "eye-off", isExcluded ? t("tools.include") : t("tools.exclude"), () => this.#setVisibility(message, isExcluded ? "normal" : "excluded")),
+      this.#mayEdit(message) &&
+        this.#button("edit", t("tools.edit"), () =>
+          this.edit(this.#viewOf(this.#list.querySelector(`#m-${message.id}`))),
+        ),
+      this.#mayDelete(message) &&
+        this.#button(
+          isExcluded ? "eye" : "eye-off",
+          isExcluded ? t("tools.include") : t("tools.exclude"),
+          () => this.#setVisibility(message, isExcluded ? "normal" : "excluded"),
+        ),
       this.#mayDelete(message) && this.#button("trash", t("tools.delete"), () => this.#delete(message)),
     )
   }
 
   #button(name, label, click) {
-    return el("button", { class: "icon-button icon-button--small", type: "button", "aria-label": label, title: label, on: { click } }, icon(name))
+    return iconButton(name, label, { look: "small", click })
   }
 
-  #isMine(message) { return message.space_membership_id === this.#parts.store.mySeat?.id }
+  #isMine(message) {
+    return message.space_membership_id === this.#parts.store.mySeat?.id
+  }
 
   #mayDelete(message) {
     const { mySeat, openSpace } = this.#parts.store
@@ -110,7 +128,9 @@ export default class MessageTools {
   }
 
   async #setVisibility(message, visibility) {
-    await this.#parts.room.setVisibility(message, visibility).catch((error) => this.#parts.toasts.error(error))
+    await this.#parts.room
+      .setVisibility(message, visibility)
+      .catch((error) => this.#parts.toasts.error(error))
   }
 
   async #delete(message) {
@@ -129,7 +149,9 @@ export default class MessageTools {
   #neighbor(node) {
     const rows = this.#rows()
     const index = rows.indexOf(node)
-    return document.activeElement && node.contains(document.activeElement) ? rows[index - 1] ?? rows[index + 1] : null
+    return document.activeElement && node.contains(document.activeElement)
+      ? (rows[index - 1] ?? rows[index + 1])
+      : null
   }
 
   #onPointer = (event) => {

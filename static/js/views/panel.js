@@ -1,6 +1,7 @@
 // The right panel: Cast, Prompt & runs, Settings of the open conversation's space, as tabs.
-import { el, icon, replace } from "../base/dom.js"
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { iconButton } from "./buttons.js"
 import CastTab from "./cast_tab.js"
 import RunsTab from "./runs_tab.js"
 import SpaceSettingsTab from "./space_settings_tab.js"
@@ -26,8 +27,15 @@ export default class Panel {
 
   mount() {
     const { store, shell } = this.#parts
-    const tabs = el("div", { class: "panel__tabs", role: "tablist", "aria-label": t("panel.label") }, Object.keys(TABS).map((name) => this.#button(name)))
-    const close = el("button", { class: "icon-button for-panel-drawer", type: "button", "aria-label": t("panel.close"), on: { click: () => shell.closeDrawer() } }, icon("close"))
+    const tabs = el(
+      "div",
+      { class: "panel__tabs", role: "tablist", "aria-label": t("panel.label") },
+      Object.keys(TABS).map((name) => this.#button(name)),
+    )
+    const close = iconButton("close", t("panel.close"), {
+      class: "for-panel-drawer",
+      click: () => shell.closeDrawer(),
+    })
     this.#body = el("div", { class: "panel__body", role: "tabpanel", id: "panel-body", tabindex: "0" })
     replace(this.#root, el("header", { class: "panel__head" }, tabs, close), this.#body)
     tabs.addEventListener("keydown", (event) => this.#onKey(event))
@@ -40,7 +48,18 @@ export default class Panel {
 
   #button(name) {
     const click = () => this.#show(name)
-    const button = el("button", { class: "panel__tab", type: "button", role: "tab", id: `panel-tab-${name}`, "aria-controls": "panel-body", on: { click } }, t(`panel.${name}`))
+    const button = el(
+      "button",
+      {
+        class: "panel__tab",
+        type: "button",
+        role: "tab",
+        id: `panel-tab-${name}`,
+        "aria-controls": "panel-body",
+        on: { click },
+      },
+      t(`panel.${name}`),
+    )
     this.#buttons.set(name, button)
     return button
   }

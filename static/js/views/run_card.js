@@ -2,6 +2,7 @@
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
 import { explainRun } from "./explain.js"
 import { connectModel } from "./provider_dialog.js"
 
@@ -19,10 +20,14 @@ export default class RunCard {
     const { store } = this.#parts
     const { room } = store
     const { run } = room.notice
-    const signature = run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
+    const signature =
+      run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
     if (signature === this.#signature) return
     this.#signature = signature
-    replace(this.#root, run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)))
+    replace(
+      this.#root,
+      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)),
+    )
     if (run?.status === "failed") document.getElementById("alarm").textContent = explainRun(run)
   }
 
@@ -30,7 +35,12 @@ export default class RunCard {
     const name = this.#nameOf(run)
     return el(
       "section",
-      { class: "card card--failed", "data-card": "failed", "data-run-id": run.id, "aria-label": t("failed.label", { name }) },
+      {
+        class: "card card--failed",
+        "data-card": "failed",
+        "data-run-id": run.id,
+        "aria-label": t("failed.label", { name }),
+      },
       el("div", { class: "card__icon" }, icon("alert")),
       el(
         "div",
@@ -47,19 +57,20 @@ export default class RunCard {
     const { store, room } = this.#parts
     if (!may(store.openSpace?.my_role, "control")) return null
     return [
-      this.#button(t("retry"), "retry", "button--primary", () => room.retry()),
+      this.#button(t("retry"), "retry", "primary", () => room.retry()),
       queue.round && this.#button(t("skip"), "skip", "", () => room.skip()),
-      store.user.role === "admin" && el("button", { class: "button button--small button--quiet", type: "button", on: { click: () => connectModel(this.#parts) } }, t("failed.change_model")),
+      store.user.role === "admin" &&
+        button(t("failed.change_model"), { look: "small quiet", click: () => connectModel(this.#parts) }),
     ]
   }
 
-  #button(label, name, className, act) {
+  #button(label, name, look, act) {
     const click = async ({ currentTarget }) => {
       currentTarget.disabled = true
       await act().catch((error) => this.#parts.toasts.error(error))
       currentTarget.disabled = false
     }
-    return el("button", { class: `button button--small ${className}`, type: "button", on: { click } }, icon(name), label)
+    return button(label, { look: `small ${look}`, icon: name, click })
   }
 
   #canceled(run) {

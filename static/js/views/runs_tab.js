@@ -3,6 +3,7 @@ import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
 import { count, fullTime, seconds, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
 import { explainRun } from "./explain.js"
 import { showPrompt } from "./prompt_dialog.js"
 
@@ -26,13 +27,29 @@ export default class RunsTab {
 
   mount() {
     const { store } = this.#parts
-    replace(this.#root, may(store.openSpace?.my_role, "prompt") && this.#promptSection(), el("section", { class: "panel__section" }, el("div", { class: "panel__title" }, el("h2", {}, t("runs.title"))), this.#list))
-    this.#stops = [store.on("room", (what) => { if (ENDS.includes(what)) this.#load() }), store.on("cast", () => this.#fillSpeakers())]
+    replace(
+      this.#root,
+      may(store.openSpace?.my_role, "prompt") && this.#promptSection(),
+      el(
+        "section",
+        { class: "panel__section" },
+        el("div", { class: "panel__title" }, el("h2", {}, t("runs.title"))),
+        this.#list,
+      ),
+    )
+    this.#stops = [
+      store.on("room", (what) => {
+        if (ENDS.includes(what)) this.#load()
+      }),
+      store.on("cast", () => this.#fillSpeakers()),
+    ]
     this.#fillSpeakers()
     this.#load()
   }
 
-  unmount() { for (const stop of this.#stops) stop() }
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
 
   // Private
 
@@ -48,7 +65,7 @@ export default class RunsTab {
       { class: "panel__section" },
       el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
       el("p", { class: "field__hint" }, t("prompt.hint")),
-      el("div", { class: "field__row" }, this.#speaker, el("button", { class: "button", type: "button", on: { click } }, t("prompt.show"))),
+      el("div", { class: "field__row" }, this.#speaker, button(t("prompt.show"), { click })),
     )
   }
 
@@ -56,7 +73,16 @@ export default class RunsTab {
     if (!this.#speaker) return
     const chosen = this.#speaker.value
     const { speakers } = this.#parts.store.openRoster
-    replace(this.#speaker, speakers.map((member) => el("option", { value: String(member.id), selected: String(member.id) === chosen }, member.display_name)))
+    replace(
+      this.#speaker,
+      speakers.map((member) =>
+        el(
+          "option",
+          { value: String(member.id), selected: String(member.id) === chosen },
+          member.display_name,
+        ),
+      ),
+    )
   }
 
   // Never two requests at once; the last change is never missed.
@@ -81,7 +107,13 @@ export default class RunsTab {
     this.#list.querySelector(".panel__empty")?.remove()
     return reconcile(this.#list, sorted, {
       key: (run) => run.id,
-      create: (run) => el("details", { class: "run", "data-run-id": run.id }, el("summary", { class: "run__summary" }), el("div", { class: "run__facts" })),
+      create: (run) =>
+        el(
+          "details",
+          { class: "run", "data-run-id": run.id },
+          el("summary", { class: "run__summary" }),
+          el("div", { class: "run__facts" }),
+        ),
       update: (node, run) => this.#fill(node, run),
     })
   }
@@ -93,20 +125,41 @@ export default class RunsTab {
     node.className = `run run--${run.status}`
     const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
     const at = Date.parse(run.started_at ?? run.created_at)
-    replace(node.querySelector("summary"), el("span", { class: "grow truncate" }, bdi(name)), el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)), el("span", { class: "run__state" }, t(`run_status.${run.status}`)))
+    replace(
+      node.querySelector("summary"),
+      el("span", { class: "grow truncate" }, bdi(name)),
+      el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
+      el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
+    )
     replace(node.querySelector(".run__facts"), this.#facts(run))
   }
 
   #facts(run) {
-    const rows = [[t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason]]
+    const rows = [
+      [t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason],
+    ]
     if (run.chosen_because) rows.push([t("runs.because"), run.chosen_because])
-    if (run.started_at && run.finished_at) rows.push([t("runs.took"), t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) })])
-    if (run.usage) rows.push([t("runs.tokens"), t("runs.usage", { input: count(run.usage.prompt_tokens), output: count(run.usage.completion_tokens) })])
+    if (run.started_at && run.finished_at)
+      rows.push([
+        t("runs.took"),
+        t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) }),
+      ])
+    if (run.usage)
+      rows.push([
+        t("runs.tokens"),
+        t("runs.usage", {
+          input: count(run.usage.prompt_tokens),
+          output: count(run.usage.completion_tokens),
+        }),
+      ])
     if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])
     if (run.error) rows.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
     const nodes = rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
     const mayRead = may(this.#parts.store.openSpace?.my_role, "prompt") && run.started_at
     const click = () => showPrompt(this.#parts, () => this.#parts.room.promptOfRun(run.id))
-    return [el("dl", { class: "run__list" }, nodes), mayRead && el("button", { class: "button button--small", type: "button", on: { click } }, t("runs.prompt"))]
+    return [
+      el("dl", { class: "run__list" }, nodes),
+      mayRead && button(t("runs.prompt"), { look: "small", click }),
+    ]
   }
 }

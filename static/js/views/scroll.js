@@ -19,7 +19,9 @@ export default class Scroll {
   mount(inner) {
     this.#node.addEventListener("scroll", this.#moved, { passive: true })
     // What grows while one reads the end (a stream, a picture, the keyboard) keeps the end in view.
-    this.#observer = new ResizeObserver(() => { if (this.#isPinned) this.#jump() })
+    this.#observer = new ResizeObserver(() => {
+      if (this.#isPinned) this.#jump()
+    })
     this.#observer.observe(inner)
     this.#observer.observe(this.#node)
   }
@@ -31,7 +33,9 @@ export default class Scroll {
 
   // Actions
 
-  get isPinned() { return this.#isPinned }
+  get isPinned() {
+    return this.#isPinned
+  }
 
   toEnd() {
     this.#isPinned = true
@@ -52,7 +56,9 @@ export default class Scroll {
 
   // Private
 
-  #jump() { this.#node.scrollTop = this.#node.scrollHeight }
+  #jump() {
+    this.#node.scrollTop = this.#node.scrollHeight
+  }
 
   // The first message in view.
   #anchor() {
@@ -67,6 +73,10 @@ export default class Scroll {
     const { scrollTop, scrollHeight, clientHeight } = this.#node
     const below = scrollHeight - clientHeight - scrollTop
     this.#isPinned = below <= NEAR_END_PX
-    this.#onMove({ nearTop: scrollTop < NEAR_EDGE_PX, nearBottom: below < NEAR_EDGE_PX, isPinned: this.#isPinned })
+    this.#onMove({
+      nearTop: scrollTop < NEAR_EDGE_PX,
+      nearBottom: below < NEAR_EDGE_PX,
+      isPinned: this.#isPinned,
+    })
   }
 }

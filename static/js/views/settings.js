@@ -25,7 +25,12 @@ export default class SettingsView {
 
   mount(stage) {
     const { shell } = this.#parts
-    const head = el("header", { class: "stage__head" }, railButton(() => shell.openDrawer("rail")), el("div", { class: "stage__titles" }, el("h1", { class: "stage__title" }, t("settings.title"))))
+    const head = el(
+      "header",
+      { class: "stage__head" },
+      railButton(() => shell.openDrawer("rail")),
+      el("div", { class: "stage__titles" }, el("h1", { class: "stage__title" }, t("settings.title"))),
+    )
     const inner = el("div", { class: "settings__inner" }, this.#nav())
     stage.append(head, el("div", { class: "settings" }, inner))
     for (const card of PARTS[this.#part](this.#parts)) inner.append(card)
@@ -35,7 +40,23 @@ export default class SettingsView {
   unmount() {}
 
   #nav() {
-    const names = Object.keys(PARTS).filter((name) => name !== "models" || this.#parts.store.user.role === "admin")
-    return el("nav", { class: "settings__nav", "aria-label": t("settings.title") }, names.map((name) => el("a", { class: "settings__link", href: paths.settings(name), "aria-current": name === this.#part ? "page" : null }, t(`settings.${name}`))))
+    const names = Object.keys(PARTS).filter(
+      (name) => name !== "models" || this.#parts.store.user.role === "admin",
+    )
+    return el(
+      "nav",
+      { class: "settings__nav", "aria-label": t("settings.title") },
+      names.map((name) =>
+        el(
+          "a",
+          {
+            class: "settings__link",
+            href: paths.settings(name),
+            "aria-current": name === this.#part ? "page" : null,
+          },
+          t(`settings.${name}`),
+        ),
+      ),
+    )
   }
 }

@@ -60,12 +60,19 @@ export default class Shell {
     if (route.name === "settings") return this.#showSettings(route.part)
     if (route.name === "home") return this.#goHome()
     this.#leaveRoom()
-    this.#put(this.#hollow({ title: t("unknown.title"), text: t("unknown.text"), action: { href: "/", label: t("unknown.home") } }))
+    this.#put(
+      this.#hollow({
+        title: t("unknown.title"),
+        text: t("unknown.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
   }
 
   // The right panel: beside the text when there is room, else a drawer.
   togglePanel() {
-    if (MEDIUM.matches) return this.#node.dataset.drawer === "panel" ? this.closeDrawer() : this.openDrawer("panel")
+    if (MEDIUM.matches)
+      return this.#node.dataset.drawer === "panel" ? this.closeDrawer() : this.openDrawer("panel")
     this.#setPanel(this.#node.dataset.panel === "open" ? "closed" : "open")
     this.#parts.local.setItem(PANEL, this.#node.dataset.panel)
   }
@@ -116,7 +123,13 @@ export default class Shell {
     if (error.status !== 404) this.#parts.toasts.error(error)
     if (error.status !== 404 && this.#view) return
     this.#leaveRoom()
-    this.#put(this.#hollow({ title: t("missing.title"), text: t("missing.text"), action: { href: "/", label: t("unknown.home") } }))
+    this.#put(
+      this.#hollow({
+        title: t("missing.title"),
+        text: t("missing.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
   }
 
   #showSettings(part) {
@@ -130,7 +143,13 @@ export default class Shell {
     if (id) return router.go(paths.conversation(id), { replace: true })
     this.#leaveRoom()
     const run = () => askForSpace(this.#parts)
-    this.#put(this.#hollow({ title: t("empty.title"), text: t("empty.text"), action: { run, label: t("space.new") } }))
+    this.#put(
+      this.#hollow({
+        title: t("empty.title"),
+        text: t("empty.text"),
+        action: { run, label: t("space.new") },
+      }),
+    )
   }
 
   #leaveRoom() {
@@ -142,10 +161,18 @@ export default class Shell {
     this.#leaveRoom()
     this.#parts.local.removeItem(LAST)
     this.#parts.spaces.load().catch(() => {})
-    this.#put(this.#hollow({ title: t("removed.title"), text: t("removed.text"), action: { href: "/", label: t("unknown.home") } }))
+    this.#put(
+      this.#hollow({
+        title: t("removed.title"),
+        text: t("removed.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
   }
 
-  #hollow(words) { return hollow({ ...words, openRail: () => this.openDrawer("rail") }) }
+  #hollow(words) {
+    return hollow({ ...words, openRail: () => this.openDrawer("rail") })
+  }
 
   // `view` is a view with mount and unmount, or a plain node.
   #put(view) {
@@ -158,7 +185,9 @@ export default class Shell {
     this.#node.dataset.room = this.#parts.store.room ? "open" : "none"
   }
 
-  #setPanel(state) { this.#node.dataset.panel = state }
+  #setPanel(state) {
+    this.#node.dataset.panel = state
+  }
 
   #onKey = (event) => {
     if (event.key !== "Escape" || !this.#node.dataset.drawer || event.defaultPrevented) return

@@ -2,6 +2,7 @@
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
+import { submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
 import { field, form, input } from "./form.js"
 
@@ -43,12 +44,20 @@ export function askForNewTitle({ spaces }, conversation) {
 }
 
 export async function askToDeleteConversation({ spaces, toasts }, conversation) {
-  const isSure = await confirm({ title: t("conversation.delete"), text: t("conversation.delete_text", { title: conversation.title || t("conversation.untitled") }), action: t("delete") })
+  const isSure = await confirm({
+    title: t("conversation.delete"),
+    text: t("conversation.delete_text", { title: conversation.title || t("conversation.untitled") }),
+    action: t("delete"),
+  })
   if (isSure) await spaces.deleteConversation(conversation.id).catch((error) => toasts.error(error))
 }
 
 export async function askToDeleteSpace({ spaces, toasts, router }, space) {
-  const isSure = await confirm({ title: t("space.delete"), text: t("space.delete_text", { name: space.name }), action: t("delete") })
+  const isSure = await confirm({
+    title: t("space.delete"),
+    text: t("space.delete_text", { name: space.name }),
+    action: t("delete"),
+  })
   if (!isSure) return
   try {
     await spaces.deleteSpace(space.id)
@@ -58,18 +67,32 @@ export async function askToDeleteSpace({ spaces, toasts, router }, space) {
   }
 }
 
-function askForText({ title, label, hint = null, param, action, value = "", maxlength, isOptional = false, save }) {
+function askForText({
+  title,
+  label,
+  hint = null,
+  param,
+  action,
+  value = "",
+  maxlength,
+  isOptional = false,
+  save,
+}) {
   return openDialog({
     title,
     content: (close) => {
-      const text = field({ label, hint, control: input({ value, maxlength: String(maxlength), autofocus: true, autocomplete: "off" }) })
+      const text = field({
+        label,
+        hint,
+        control: input({ value, maxlength: String(maxlength), autofocus: true, autocomplete: "off" }),
+      })
       const submit = async () => {
         const words = text.control.value.trim()
         if (words === "" && !isOptional) return text.showError(t("field.needed"))
         await save(words)
         close(true)
       }
-      const buttons = el("div", { class: "form__actions" }, el("button", { class: "button button--primary", type: "submit" }, action))
+      const buttons = el("div", { class: "form__actions" }, submitButton(action))
       return form({ fields: { [param]: text }, submit, children: [text.node, buttons] })
     },
   })

@@ -11,6 +11,7 @@ import Paginator from "../models/paginator.js"
 import { rows } from "../models/rows.js"
 import Announcer from "./announcer.js"
 import Beginning from "./beginning.js"
+import { button } from "./buttons.js"
 import MessageView from "./message.js"
 import MessageTools from "./message_tools.js"
 import RunCard from "./run_card.js"
@@ -83,17 +84,24 @@ export default class TimelineView {
 
   #build() {
     this.top = el("div", { class: "timeline__top" })
-    this.list = el("div", { class: "timeline__list", role: "log", "aria-live": "off", "aria-label": t("timeline.label") })
+    this.list = el("div", {
+      class: "timeline__list",
+      role: "log",
+      "aria-live": "off",
+      "aria-label": t("timeline.label"),
+    })
     this.end = el("div", { class: "timeline__end" })
     this.inner = el("div", { class: "timeline__inner" }, this.top, this.list, this.end)
     this.scroller = el("section", { class: "timeline", tabindex: "-1" }, this.inner)
-    this.jump = el("button", { class: "button button--small jump", type: "button", hidden: true, on: { click: () => this.toEnd() } })
+    this.jump = button(null, { look: "small", class: "jump", hidden: true, click: () => this.toEnd() })
     this.#root.append(this.scroller, this.jump)
     this.beginning = new Beginning(this.top, this.#parts)
     this.card = new RunCard(this.end, this.#parts)
   }
 
   #onChange(what) {
+    // Between leaving a room and leaving the page the next room may already speak.
+    if (this.#parts.store.room !== this.room) return
     if (what === "stream") return this.#streamChanged()
     if (what === "typing" || what === "presence") return
     if (what === "restored") this.#restored()
@@ -148,12 +156,26 @@ export default class TimelineView {
     const { outbox, mySeat } = this.#parts.store
     const { start, end } = this.#window
     const seatId = mySeat?.id ?? null
-    return rows({ room: this.room, entries: outbox.entries, seatId, now: this.room.stream?.startedAt, start, end, unreadAfter: this.#unreadAfter })
+    return rows({
+      room: this.room,
+      entries: outbox.entries,
+      seatId,
+      now: this.room.stream?.startedAt,
+      start,
+      end,
+      unreadAfter: this.#unreadAfter,
+    })
   }
 
   #create(row) {
-    if (row.kind === "day") return el("div", { class: "divider", role: "separator" }, el("span", {}, dayName(row.at)))
-    if (row.kind === "unread") return el("div", { class: "divider divider--unread", role: "separator" }, el("span", {}, t("timeline.unread")))
+    if (row.kind === "day")
+      return el("div", { class: "divider", role: "separator" }, el("span", {}, dayName(row.at)))
+    if (row.kind === "unread")
+      return el(
+        "div",
+        { class: "divider divider--unread", role: "separator" },
+        el("span", {}, t("timeline.unread")),
+      )
     const { store, room: actions } = this.#parts
     const view = new MessageView({
       roster: () => store.openRoster,

@@ -1,6 +1,7 @@
 // Short news at the bottom of the page, one below the other, with at most one action.
-import { el, icon } from "../base/dom.js"
+import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { iconButton } from "./buttons.js"
 import { explain } from "./explain.js"
 
 const STAYS_MS = 5000
@@ -24,7 +25,7 @@ export default class Toasts {
       toast.remove()
     }
     if (action) toast.append(this.#actionButton(action, close))
-    toast.append(el("button", { class: "icon-button icon-button--small", type: "button", "aria-label": t("close"), on: { click: close } }, icon("close")))
+    toast.append(iconButton("close", t("close"), { look: "small", click: close }))
     const timer = setTimeout(close, staysMs)
     this.#root.append(toast)
     this.#rise()

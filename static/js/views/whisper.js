@@ -33,13 +33,21 @@ export default class Whisper {
     if (text === this.#text) return
     this.#text = text
     if (text === "") replace(this.#root)
-    else replace(this.#root, el("span", { class: "whisper__dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")), el("span", {}, text))
+    else
+      replace(
+        this.#root,
+        el("span", { class: "whisper__dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+        el("span", {}, text),
+      )
   }
 
   #sentence() {
     const { room, openRoster: roster, mySeat } = this.#parts.store
     if (!room) return ""
-    const people = room.typing.active.filter((id) => id !== mySeat?.id).map((id) => roster.nameOf(id)).filter(Boolean)
+    const people = room.typing.active
+      .filter((id) => id !== mySeat?.id)
+      .map((id) => roster.nameOf(id))
+      .filter(Boolean)
     if (people.length === 0) return ""
     if (people.length === 1) return t("whisper.typing", { name: people[0] })
     if (people.length > 3) return t("whisper.typing_several")
