@@ -2,7 +2,10 @@
 // All of this is tests, the support too: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod architecture;
+mod commands;
+mod config;
 mod crash;
 mod evening;
 mod generation;

@@ -1,7 +1,9 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod answer;
 pub mod app;
 pub mod backends;
+pub mod cast;
 pub mod ear;
 pub mod facts;
 pub mod fold;
