@@ -15,6 +15,9 @@ use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
 use crate::realtime::hub::Hub;
+use crate::realtime::pace::Pace;
+use crate::realtime::presence::Presence;
+use crate::realtime::typing::Typing;
 use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
@@ -30,6 +33,10 @@ pub struct App {
     pub shutdown: Shutdown,
     pub db: Db,
     pub hub: Hub,
+    pub presence: Presence,
+    /// How patient sockets are.
+    pub pace: Pace,
+    pub typing: Typing,
     pub engine: Engine,
     pub limits: Arc<Limits>,
     pub passwords: Passwords,
@@ -78,6 +85,9 @@ impl App {
             Settings::new(&config),
         ));
         Ok(Self {
+            pace: Pace::default(),
+            presence: Presence::start(hub.clone(), &shutdown),
+            typing: Typing::start(hub.clone(), clock.clone(), &shutdown),
             limits: Arc::new(Limits::new(&config.limits, &clock)),
             passwords: Passwords::new(),
             config: Arc::new(config),

@@ -35,5 +35,6 @@ pub mod app;
 pub mod http;
 // Floor 14: the doors.
 pub mod api;
+pub mod socket;
 // Floor 15: mounts the doors.
 pub mod server;

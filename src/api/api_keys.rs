@@ -10,6 +10,8 @@ use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::ApiKeyId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Order;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -61,8 +63,12 @@ pub async fn revoke(
     caller: CurrentUser,
     id: Path<ApiKeyId>,
 ) -> ApiResult<HttpResponse> {
-    match api_key::revoke(&app.db, caller.id(), id.into_inner(), app.clock.now()).await? {
-        true => Ok(HttpResponse::NoContent().finish()),
-        false => Err(ApiError::not_found()),
+    let id = id.into_inner();
+    if !api_key::revoke(&app.db, caller.id(), id, app.clock.now()).await? {
+        return Err(ApiError::not_found());
     }
+    // The sockets that it opened close.
+    app.hub
+        .publish(Envelope::order(caller.id(), Order::KeyRevoked(id)));
+    Ok(HttpResponse::NoContent().finish())
 }

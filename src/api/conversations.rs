@@ -80,8 +80,8 @@ pub async fn list(
 ) -> ApiResult<HttpResponse> {
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     let db = app.db.reader();
-    let of_space = conversation::Entity::find()
-        .filter(conversation::Column::SpaceId.eq(at.space.id));
+    let of_space =
+        conversation::Entity::find().filter(conversation::Column::SpaceId.eq(at.space.id));
     let found = page.of(of_space, conversation::Column::Id, db).await?;
     let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
     let marks = read_mark::of_user(db, caller.id(), &ids).await?;
@@ -111,7 +111,11 @@ pub async fn create(
         kind,
         parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
     };
-    let row = app.engine.create_conversation(at.space.id, new).await.map_err(answer)?;
+    let row = app
+        .engine
+        .create_conversation(at.space.id, new)
+        .await
+        .map_err(answer)?;
     let view = app.engine.conversation(&row, &at.space).await?;
     announce(&app, &view);
     Ok(HttpResponse::Created().json(view))
@@ -134,7 +138,9 @@ async fn parent(
         (conversation::Kind::Root, Some(_)) => wrong("Only a thread has a parent."),
         (conversation::Kind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
         (conversation::Kind::Thread, Some(id)) => {
-            let found = conversation::Entity::find_by_id(id).one(app.db.reader()).await?;
+            let found = conversation::Entity::find_by_id(id)
+                .one(app.db.reader())
+                .await?;
             match found.filter(|it| it.space_id == at.space.id) {
                 Some(it) => Ok(Some(it.id)),
                 None => wrong("There is no such conversation in this space."),
@@ -150,7 +156,9 @@ pub async fn show(
     id: Path<ConversationId>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    Ok(Json(app.engine.conversation(&at.conversation, &at.space).await?))
+    Ok(Json(
+        app.engine.conversation(&at.conversation, &at.space).await?,
+    ))
 }
 
 /// `PATCH /api/conversations/{id}`
@@ -165,7 +173,9 @@ pub async fn change(
     let body = body.read().await?;
     let title = body.title.as_deref().map(title).transpose()?;
     if body.settings.as_ref().is_some_and(|it| !it.is_object()) {
-        return Err(ApiError::new(400, "invalid_type", "Settings are an object.").about("settings"));
+        return Err(
+            ApiError::new(400, "invalid_type", "Settings are an object.").about("settings"),
+        );
     }
     let row = conversation::change(&app.db, at.conversation.id, title, body.settings)
         .await?
@@ -214,7 +224,10 @@ pub async fn read(
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let seq = body.read().await?.seq;
     if !(0..=at.conversation.last_seq).contains(&seq) {
-        return Err(ApiError::invalid_value("seq", "There is no message with this number yet."));
+        return Err(ApiError::invalid_value(
+            "seq",
+            "There is no message with this number yet.",
+        ));
     }
     read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
     Ok(HttpResponse::NoContent().finish())
@@ -230,9 +243,15 @@ pub async fn generate(
 ) -> ApiResult<HttpResponse> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Generate)?;
-    let speaker = query.speaker_id.or(body.read_or_default().await?.speaker_id);
+    let speaker = query
+        .speaker_id
+        .or(body.read_or_default().await?.speaker_id);
     let by = at.display_name(&caller);
-    let run = app.engine.force_talk(at.conversation.id, speaker, by).await.map_err(answer)?;
+    let run = app
+        .engine
+        .force_talk(at.conversation.id, speaker, by)
+        .await
+        .map_err(answer)?;
     Ok(HttpResponse::Accepted().json(json!({ "run": run })))
 }
 
@@ -246,7 +265,10 @@ pub async fn stop(
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Generate)?;
     let keep_partial = body.read_or_default().await?.keep_partial;
-    app.engine.stop(at.conversation.id, keep_partial).await.map_err(answer)?;
+    app.engine
+        .stop(at.conversation.id, keep_partial)
+        .await
+        .map_err(answer)?;
     Ok(HttpResponse::Accepted().json(document(&app, &at).await?))
 }
 
@@ -270,7 +292,10 @@ pub async fn resume(
 ) -> ApiResult<HttpResponse> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Direct)?;
-    app.engine.resume(at.conversation.id).await.map_err(answer)?;
+    app.engine
+        .resume(at.conversation.id)
+        .await
+        .map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
 
@@ -317,7 +342,11 @@ pub async fn prompt(
     let id = at.conversation.id;
     let speaker = match query.speaker_id {
         Some(speaker) => speaker,
-        None => app.engine.likely_speaker(id).await?.ok_or_else(no_speaker)?,
+        None => app
+            .engine
+            .likely_speaker(id)
+            .await?
+            .ok_or_else(no_speaker)?,
     };
     let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
@@ -347,7 +376,8 @@ async fn document(app: &App, at: &seat::InConversation) -> ApiResult<Conversatio
 }
 
 fn announce(app: &App, view: &ConversationView) {
-    app.hub.publish(events::conversation_updated(view.space_id, view));
+    app.hub
+        .publish(events::conversation_updated(view.space_id, view));
 }
 
 fn title(text: &str) -> ApiResult<String> {

@@ -31,7 +31,11 @@ fn refused(refusal: &Refusal) -> ApiError {
             "The copilot speaks for you. Turn it off to write yourself.",
         ),
         Refusal::SpaceArchived => (403, "space_archived", "This space is archived."),
-        Refusal::NoSpeaker => (422, "no_speaker", "Nobody can speak: seat or unmute a character."),
+        Refusal::NoSpeaker => (
+            422,
+            "no_speaker",
+            "Nobody can speak: seat or unmute a character.",
+        ),
         Refusal::UnknownMention => {
             let message = "A mention names somebody who is not here.";
             return ApiError::invalid_value("mentions", message);
@@ -41,11 +45,7 @@ fn refused(refusal: &Refusal) -> ApiError {
             "client_id_reused",
             "This client_id was used for another text.",
         ),
-        Refusal::NotTail => (
-            409,
-            "not_tail",
-            "Only the last message can be changed.",
-        ),
+        Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
         Refusal::ForkPoint => (409, "fork_point", "A branch hangs on this message."),
         Refusal::NoRound => (409, "no_round", "Nobody's turn is under way."),
         Refusal::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),

@@ -66,7 +66,10 @@ pub async fn list(
         (None, Some(seq)) => timeline::Page::After(seq),
         (None, None) => timeline::Page::Newest,
     };
-    let (data, has_more) = app.engine.messages(at.conversation.id, part, page.limit).await?;
+    let (data, has_more) = app
+        .engine
+        .messages(at.conversation.id, part, page.limit)
+        .await?;
     Ok(Json(Listing { data, has_more }))
 }
 
@@ -80,15 +83,21 @@ pub async fn create(
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Post)?;
     let author = at.own_seat()?;
-    app.limits.posts.take(caller.id()).map_err(|seconds| {
-        ApiError::rate_limited(seconds, "You write faster than this server lets anybody.")
+    app.limits.posts.take(caller.id()).map_err(|wait| {
+        ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
     })?;
     let body = body.read().await?;
     let text = text(&body.content)?;
     let client_id = body.client_id.map(client_id).transpose()?;
     let posted = app
         .engine
-        .post_message(at.conversation.id, author.id, text, client_id, body.mentions)
+        .post_message(
+            at.conversation.id,
+            author.id,
+            text,
+            client_id,
+            body.mentions,
+        )
         .await
         .map_err(answer)?;
     let mut reply = match posted.repeated {
@@ -115,8 +124,9 @@ pub async fn change(
             Ok(Json(edit.await.map_err(answer)?))
         }
         (None, Some(visibility)) => Ok(Json(set_visibility(&app, &at, &row, visibility).await?)),
-        (None, None) => Err(ApiError::new(400, "missing_field", "Say what to change.")
-            .about("content")),
+        (None, None) => {
+            Err(ApiError::new(400, "missing_field", "Say what to change.").about("content"))
+        }
         (Some(_), Some(_)) => Err(ApiError::invalid_value(
             "visibility",
             "Change the text or the visibility, one at a time.",
@@ -176,7 +186,9 @@ async fn set_visibility(
     row: &message::Model,
     visibility: message::Visibility,
 ) -> ApiResult<message::View> {
-    let change = app.engine.set_visibility(at.conversation.id, row.id, visibility);
+    let change = app
+        .engine
+        .set_visibility(at.conversation.id, row.id, visibility);
     change.await.map_err(answer)
 }
 

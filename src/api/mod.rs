@@ -1,8 +1,19 @@
 //! The REST door: `/api`. One file for each group of rows in the table of calls.
 
 pub mod api_keys;
+pub mod characters;
+pub mod conversations;
+pub mod engine_error;
 pub mod health;
+pub mod memberships;
+pub mod messages;
+pub mod providers;
 pub mod routes;
+pub mod runs;
+pub mod sample;
+pub mod seat_changes;
 pub mod session;
+pub mod settings;
 pub mod setup;
+pub mod spaces;
 pub mod users;

@@ -37,7 +37,11 @@ pub async fn list(
 ) -> ApiResult<HttpResponse> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let db = app.db.reader();
-    let part = run::Part { status: filter.status, before: page.before, after: page.after };
+    let part = run::Part {
+        status: filter.status,
+        before: page.before,
+        after: page.after,
+    };
     let mut found = run::page(db, at.conversation.id, part, page.limit + 1).await?;
     let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
     let has_more = found.len() > limit;
@@ -64,7 +68,11 @@ pub async fn cancel(
 ) -> ApiResult<HttpResponse> {
     let (run, at) = find(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Direct)?;
-    let canceled = app.engine.cancel(run.conversation_id, run.id).await.map_err(answer)?;
+    let canceled = app
+        .engine
+        .cancel(run.conversation_id, run.id)
+        .await
+        .map_err(answer)?;
     Ok(HttpResponse::Accepted().json(json!({ "run": canceled })))
 }
 

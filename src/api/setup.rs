@@ -1,6 +1,7 @@
 //! The first visit: the account of the admin, and something to look at.
 
 use crate::accounts::user;
+use crate::api::sample;
 use crate::api::session;
 use crate::api::users::Registration;
 use crate::app::App;
@@ -45,7 +46,12 @@ pub async fn set_up(
     let admin = user::create_first_admin(&app.db, new, app.clock.now())
         .await?
         .ok_or_else(already_set_up)?;
-    session::open(&app, &request, StatusCode::CREATED, &admin).await
+    let answer = session::open(&app, &request, StatusCode::CREATED, &admin).await?;
+    if let Err(error) = sample::make(&app, &admin).await {
+        // The account is made: whoever set up must get in, with a room to look at or without.
+        tracing::error!(%error, "the sample room was not made: {error}");
+    }
+    Ok(answer)
 }
 
 fn already_set_up() -> ApiError {

@@ -17,6 +17,9 @@ use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
 use crate::ids::SessionId;
+use crate::spaces::events;
+use crate::spaces::roster;
+use crate::spaces::roster::Renamed;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -178,6 +181,12 @@ pub async fn change_me(
         change.password_hash = Some(hash(&app, password).await?);
     }
     let (user, ended) = apply(&app, &caller, change).await?;
+    if user.display_name != caller.user.display_name {
+        let (who, name) = (Renamed::User(user.id), user.display_name.clone());
+        for seat in roster::rename(&app.db, who, name).await? {
+            app.hub.publish(events::membership_updated(&seat));
+        }
+    }
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
         for id in ended {

@@ -86,7 +86,9 @@ pub async fn change(
 ) -> Result<Option<Model>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            let Some(row) = lock(tx, id).await? else { return Ok(None) };
+            let Some(row) = lock(tx, id).await? else {
+                return Ok(None);
+            };
             let mut row = row.into_active_model();
             if let Some(title) = title {
                 row.title = Set(title);
@@ -102,8 +104,6 @@ pub async fn change(
 
 /// Deletes a conversation with everything on it.
 pub async fn delete(db: &Db, id: ConversationId) -> Result<(), DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) })
-    })
-    .await
+    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
+        .await
 }

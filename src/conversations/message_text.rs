@@ -74,7 +74,11 @@ mod tests {
     #[test]
     fn a_text_of_which_nothing_can_be_seen_is_blank() {
         for blank in ["", " \n\t", "\u{200b}\u{feff}", "\u{2060} \u{ad}"] {
-            assert_eq!(MessageText::parse(blank), Err(TextError::Blank), "{blank:?}");
+            assert_eq!(
+                MessageText::parse(blank),
+                Err(TextError::Blank),
+                "{blank:?}"
+            );
         }
     }
 
@@ -82,13 +86,19 @@ mod tests {
     fn a_text_is_kept_as_it_was_written() {
         let text = "  *waves* \n\n👩‍🚀 ";
 
-        assert_eq!(MessageText::parse(text).map(MessageText::into_string), Ok(text.to_owned()));
+        assert_eq!(
+            MessageText::parse(text).map(MessageText::into_string),
+            Ok(text.to_owned())
+        );
     }
 
     #[test]
     fn a_text_has_a_greatest_length() {
         assert!(MessageText::parse(&"a".repeat(MAX_BYTES)).is_ok());
-        assert_eq!(MessageText::parse(&"a".repeat(MAX_BYTES + 1)), Err(TextError::TooLong));
+        assert_eq!(
+            MessageText::parse(&"a".repeat(MAX_BYTES + 1)),
+            Err(TextError::TooLong)
+        );
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub mod markdown_limits;
 pub mod message;
 pub mod message_text;
 pub mod read_mark;
+pub mod roots;
 pub mod swipe;
 pub mod timeline;

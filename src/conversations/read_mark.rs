@@ -34,7 +34,10 @@ pub async fn of_user(
         .filter(Column::ConversationId.is_in(conversations.iter().copied()))
         .all(db)
         .await?;
-    Ok(marks.into_iter().map(|it| (it.conversation_id, it.last_read_seq)).collect())
+    Ok(marks
+        .into_iter()
+        .map(|it| (it.conversation_id, it.last_read_seq))
+        .collect())
 }
 
 /// A person has read up to `seq`.
@@ -53,7 +56,11 @@ pub async fn set(
         Box::pin(async move {
             let mut again = OnConflict::columns([Column::UserId, Column::ConversationId]);
             again.update_column(Column::LastReadSeq);
-            Entity::insert(mark).on_conflict(again).exec_without_returning(tx).await.map(|_| ())
+            Entity::insert(mark)
+                .on_conflict(again)
+                .exec_without_returning(tx)
+                .await
+                .map(|_| ())
         })
     })
     .await

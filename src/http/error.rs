@@ -19,7 +19,7 @@ pub struct ApiError {
     /// Seconds, on 429 and 503.
     pub retry_after: Option<u64>,
     /// The present document, on a conflict of versions.
-    pub current: Option<Value>,
+    pub current: Option<Box<Value>>,
 }
 
 /// What every door answers with.
@@ -110,7 +110,7 @@ impl ApiError {
             code: self.code,
             message: &self.message,
             param: self.param.as_deref(),
-            current: self.current.as_ref(),
+            current: self.current.as_deref(),
             request_id: request_id.filter(|_| self.status.is_server_error()),
         }
     }

@@ -6,4 +6,5 @@ pub mod frame;
 pub mod json;
 pub mod origin;
 pub mod page;
+pub mod seat;
 pub mod typed;

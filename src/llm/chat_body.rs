@@ -12,20 +12,25 @@ use crate::llm::request::Role;
 const MAX_STOPS: usize = 4;
 const MAX_NAME_CHARS: usize = 64;
 
-/// The field that limits the answer: OpenAI renamed it, and the others did not follow.
+/// Whose form of the API: the field that limits the answer was renamed by OpenAI, and many others
+/// drop or refuse the `name` of a message, so that there only its text can say who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LengthField {
-    MaxTokens,
-    MaxCompletionTokens,
+pub enum Flavor {
+    Openai,
+    Compatible,
 }
 
 /// The body of a streaming call.
-pub fn body(request: &Request, length_field: LengthField) -> Value {
+pub fn body(request: &Request, flavor: Flavor) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
         "messages".to_owned(),
-        request.messages.iter().map(message).collect(),
+        request
+            .messages
+            .iter()
+            .map(|it| message(it, flavor))
+            .collect(),
     );
     body.insert("stream".to_owned(), json!(true));
     body.insert(
@@ -39,9 +44,9 @@ pub fn body(request: &Request, length_field: LengthField) -> Value {
         body.insert("top_p".to_owned(), json!(top_p));
     }
     if let Some(max_tokens) = request.max_tokens {
-        let field = match length_field {
-            LengthField::MaxTokens => "max_tokens",
-            LengthField::MaxCompletionTokens => "max_completion_tokens",
+        let field = match flavor {
+            Flavor::Compatible => "max_tokens",
+            Flavor::Openai => "max_completion_tokens",
         };
         body.insert(field.to_owned(), json!(max_tokens));
     }
@@ -57,7 +62,7 @@ pub fn body(request: &Request, length_field: LengthField) -> Value {
     Value::Object(body)
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &Message, flavor: Flavor) -> Value {
     let role = message.role.as_str();
     match message
         .name
@@ -66,7 +71,7 @@ fn message(message: &Message) -> Value {
         .filter(|name| !name.is_empty())
     {
         None => json!({ "role": role, "content": message.content }),
-        Some(name) if is_sendable(name) => {
+        Some(name) if flavor == Flavor::Openai && is_sendable(name) => {
             json!({ "role": role, "name": name, "content": message.content })
         }
         // A name on a system message tells examples apart; in its text it would only confuse.
@@ -102,7 +107,7 @@ fn prefixed(name: &str, content: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::LengthField;
+    use super::Flavor;
     use super::body;
     use crate::llm::request::Message;
     use crate::llm::request::Request;
@@ -113,7 +118,7 @@ mod tests {
             messages: vec![message],
             ..Request::default()
         };
-        body(&request, LengthField::MaxTokens)["messages"][0].clone()
+        body(&request, Flavor::Openai)["messages"][0].clone()
     }
 
     #[test]
@@ -125,7 +130,7 @@ mod tests {
         };
 
         assert_eq!(
-            body(&request, LengthField::MaxTokens),
+            body(&request, Flavor::Openai),
             json!({ "model": "m", "messages": [], "stream": true, "stream_options": { "include_usage": true } }),
         );
     }
@@ -137,11 +142,8 @@ mod tests {
             ..Request::default()
         };
 
-        assert_eq!(body(&request, LengthField::MaxTokens)["max_tokens"], 5);
-        assert_eq!(
-            body(&request, LengthField::MaxCompletionTokens)["max_completion_tokens"],
-            5
-        );
+        assert_eq!(body(&request, Flavor::Compatible)["max_tokens"], 5);
+        assert_eq!(body(&request, Flavor::Openai)["max_completion_tokens"], 5);
     }
 
     #[test]
@@ -153,7 +155,7 @@ mod tests {
         };
 
         assert_eq!(
-            body(&request, LengthField::MaxTokens)["stop"],
+            body(&request, Flavor::Openai)["stop"],
             json!(["a", "b", "c", "d"])
         );
     }
@@ -168,6 +170,18 @@ mod tests {
                 json!({ "role": "user", "name": name, "content": "Hi." })
             );
         }
+    }
+
+    #[test]
+    fn compatible_endpoints_get_every_name_before_the_text() {
+        let request = Request {
+            messages: vec![Message::new(Role::User, "Hi.").named("Ada")],
+            ..Request::default()
+        };
+
+        let message = &body(&request, Flavor::Compatible)["messages"][0];
+
+        assert_eq!(*message, json!({ "role": "user", "content": "Ada: Hi." }));
     }
 
     #[test]

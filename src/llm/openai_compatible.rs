@@ -15,7 +15,7 @@ use reqwest::header::HeaderMap;
 use reqwest::header::HeaderValue;
 
 use crate::llm::chat_body;
-use crate::llm::chat_body::LengthField;
+use crate::llm::chat_body::Flavor;
 use crate::llm::chat_error;
 use crate::llm::chat_stream::Answer;
 use crate::llm::chat_stream::Form;
@@ -38,7 +38,7 @@ pub struct OpenaiCompatible {
     client: Client,
     base_url: Url,
     key: Option<Secret>,
-    length_field: LengthField,
+    flavor: Flavor,
     kind: &'static str,
 }
 
@@ -46,12 +46,12 @@ impl OpenaiCompatible {
     /// For an address that [`egress::check_base_url`] has let through.
     pub fn new(client: Client, base_url: Url, key: Option<Secret>) -> Self {
         let key = key.filter(|key| !key.expose().is_empty());
-        let length_field = LengthField::MaxTokens;
+        let flavor = Flavor::Compatible;
         Self {
             client,
             base_url,
             key,
-            length_field,
+            flavor,
             kind: "openai_compatible",
         }
     }
@@ -60,7 +60,7 @@ impl OpenaiCompatible {
     pub fn openai(client: Client, base_url: Url, key: Option<Secret>) -> Self {
         let compatible = Self::new(client, base_url, key);
         Self {
-            length_field: LengthField::MaxCompletionTokens,
+            flavor: Flavor::Openai,
             kind: "openai",
             ..compatible
         }
@@ -132,7 +132,7 @@ impl OpenaiCompatible {
 impl Provider for OpenaiCompatible {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
         let url = egress::endpoint(&self.base_url, "/chat/completions");
-        let body = chat_body::body(request, self.length_field);
+        let body = chat_body::body(request, self.flavor);
         let sent = self
             .client
             .post(url)

@@ -5,4 +5,7 @@
 pub mod event;
 pub mod hub;
 pub mod outbox;
+pub mod pace;
+pub mod presence;
 pub mod topic;
+pub mod typing;

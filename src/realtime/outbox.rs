@@ -48,6 +48,8 @@ pub enum Next {
     /// This conversation lost what waited for it.
     Lost(ConversationId),
     Envelope(Arc<Envelope>),
+    /// All that came before [`Outbox::mark`] is out.
+    Mark(ConversationId),
     /// What cannot be asked for again was lost: the socket must close.
     Overflow,
 }
@@ -69,6 +71,7 @@ struct Lost {
 }
 
 enum Waiting {
+    Mark(ConversationId),
     One(Arc<Envelope>),
     Merged(Box<Merged>),
 }
@@ -91,14 +94,12 @@ impl Outbox {
 
     /// Takes the envelope in, or drops it and remembers that. Never waits.
     pub fn push(&self, envelope: &Arc<Envelope>) {
-        let mut state = self.state.lock();
-        let was_empty = state.is_empty();
-        state.take_in(envelope);
-        let ring = was_empty && !state.is_empty();
-        drop(state);
-        if ring {
-            self.bell.notify_one();
-        }
+        self.change(|state| state.take_in(envelope));
+    }
+
+    /// Marks this place: what has come for the conversation leaves before [`Next::Mark`] does.
+    pub fn mark(&self, conversation: ConversationId) {
+        self.change(|state| state.queue.push_back(Waiting::Mark(conversation)));
     }
 
     /// What is next, as soon as there is something. Nothing is lost when the future is dropped.
@@ -121,12 +122,26 @@ impl Outbox {
     pub fn forget(&self, conversation: ConversationId) {
         let mut state = self.state.lock();
         state.lost.retain(|it| it.conversation != conversation);
-        state.drop_where(|it| it == Topic::Conversation(conversation));
+        state
+            .queue
+            .retain(|it| it.topic() != Topic::Conversation(conversation));
+        state.count();
     }
 
     /// Bytes that wait.
     pub fn waiting_bytes(&self) -> usize {
         self.state.lock().bytes
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        let was_empty = state.is_empty();
+        change(&mut state);
+        let ring = was_empty && !state.is_empty();
+        drop(state);
+        if ring {
+            self.bell.notify_one();
+        }
     }
 }
 
@@ -181,7 +196,7 @@ impl State {
             // A burst must not keep its room for the life of an idle socket.
             self.queue.shrink_to(LOOK_BACK);
         }
-        Some(Next::Envelope(waiting.into_envelope()))
+        Some(waiting.into_next())
     }
 
     fn has_lost(&self, topic: Topic) -> bool {
@@ -218,15 +233,16 @@ impl State {
                 });
             }
         }
-        self.drop_where(|it| matches!(it, Topic::Conversation(_)));
+        self.queue.retain(|it| !it.can_be_asked_for());
+        self.count();
         if self.bytes > LIMIT {
             self.overflowed = true;
-            self.drop_where(|_| true);
+            self.queue.clear();
+            self.bytes = 0;
         }
     }
 
-    fn drop_where(&mut self, unwanted: impl Fn(Topic) -> bool) {
-        self.queue.retain(|it| !unwanted(it.topic()));
+    fn count(&mut self) {
         self.bytes = self.queue.iter().map(Waiting::size).sum();
     }
 }
@@ -234,13 +250,20 @@ impl State {
 impl Waiting {
     fn topic(&self) -> Topic {
         match self {
+            Self::Mark(conversation) => Topic::Conversation(*conversation),
             Self::One(envelope) => envelope.topic,
             Self::Merged(merged) => Topic::Conversation(merged.conversation),
         }
     }
 
+    /// Whether the reader can ask for it once more.
+    fn can_be_asked_for(&self) -> bool {
+        !matches!(self, Self::Mark(_)) && matches!(self.topic(), Topic::Conversation(_))
+    }
+
     fn size(&self) -> usize {
         match self {
+            Self::Mark(_) => 0,
             Self::One(envelope) => envelope.size(),
             Self::Merged(merged) => size_of::<Merged>() + merged.text.len(),
         }
@@ -277,18 +300,18 @@ impl Waiting {
                 Cargo::Delta(delta) => Some((delta.run, delta.end())),
                 _ => None,
             },
+            Self::Mark(_) => None,
         }
     }
 
-    fn into_envelope(self) -> Arc<Envelope> {
+    fn into_next(self) -> Next {
         match self {
-            Self::One(envelope) => envelope,
-            Self::Merged(it) => Arc::new(Envelope::delta(Delta::new(
-                it.conversation,
-                it.run,
-                it.offset,
-                it.text,
-            ))),
+            Self::Mark(conversation) => Next::Mark(conversation),
+            Self::One(envelope) => Next::Envelope(envelope),
+            Self::Merged(it) => {
+                let delta = Delta::new(it.conversation, it.run, it.offset, it.text);
+                Next::Envelope(Arc::new(Envelope::delta(delta)))
+            }
         }
     }
 }

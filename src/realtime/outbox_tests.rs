@@ -50,6 +50,7 @@ fn drain(outbox: &Outbox) -> Vec<String> {
         Next::Order(order) => format!("{order:?}"),
         Next::Lost(id) => format!("lost {id}"),
         Next::Overflow => "overflow".to_owned(),
+        Next::Mark(id) => format!("mark {id}"),
         Next::Envelope(it) => match &it.cargo {
             Cargo::Delta(delta) => format!("{}+{}", delta.offset, delta.text),
             Cargo::Frame { json, .. } => json.chars().filter(char::is_ascii_digit).collect(),
@@ -182,6 +183,22 @@ fn an_order_leaves_first_and_once_and_is_never_dropped() {
     outbox.push(&envelope);
 
     assert_eq!(drain(&outbox), ["RightsChanged(SpaceId(3))", "5"]);
+}
+
+#[test]
+fn a_mark_keeps_its_place_and_outlives_a_backlog() {
+    let outbox = Outbox::new();
+    outbox.push(&piece(1, 1, 0, "a"));
+    outbox.mark(ConversationId(1));
+    outbox.push(&piece(1, 1, 1, "b"));
+    assert_eq!(drain(&outbox), ["0+a", "mark 1", "1+b"]);
+
+    outbox.mark(ConversationId(1));
+    for _ in 0..300 {
+        outbox.push(&note(timeline(1), &"x".repeat(1024)));
+    }
+
+    assert_eq!(drain(&outbox), ["lost 1", "mark 1"]);
 }
 
 #[tokio::test]

@@ -216,8 +216,8 @@ fn log_end(s: &Situation, run: &run::Model) {
     });
     tracing::info!(
         run.id = %run.id,
-        run.kind = ?run.kind,
-        run.status = ?run.status,
+        run.kind = run.kind.word(),
+        run.status = run.status.word(),
         run.attempt = run.attempt,
         conversation.id = %run.conversation_id,
         space.id = %s.space.id,
@@ -229,8 +229,8 @@ fn log_end(s: &Situation, run: &run::Model) {
         queue_wait_ms = began.ms_since(run.run_after.unwrap_or(run.created_at)),
         duration_ms = run.finished_at.map(|it| it.ms_since(began)),
         error = run.error.as_ref().map(|it| it.code.as_str()),
-        "run {} ended: {:?}",
+        "run {} {}",
         run.id,
-        run.status,
+        run.status.word(),
     );
 }

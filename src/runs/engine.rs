@@ -97,14 +97,10 @@ impl Engine {
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
-        self.context.bell.ring();
-        let finished = async {
-            while self.context.leases.count() > 0 {
-                // Each run rings when it is done; the dispatcher has left the bell to us.
-                self.context.bell.heard().await;
-            }
-        };
-        if tokio::time::timeout(grace, finished).await.is_err() {
+        if tokio::time::timeout(grace, self.context.leases.none_left())
+            .await
+            .is_err()
+        {
             tracing::info!(
                 runs = self.context.leases.count(),
                 "handing back what still runs"

@@ -12,12 +12,23 @@ use dashmap::DashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The runs of this node. Cloning gives another handle on the same ones.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Leases {
     held: Arc<DashMap<RunId, Lease>>,
+    n_held: watch::Sender<usize>,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self {
+            held: Arc::default(),
+            n_held: watch::Sender::new(0),
+        }
+    }
 }
 
 /// One run that this node executes; ends with the executor's work.
@@ -84,6 +95,7 @@ impl Leases {
     pub fn hold(&self, run: &run::Model, closing: &CancellationToken) -> Lease {
         let lease = Lease::new(run, closing);
         self.held.insert(run.id, lease.clone());
+        self.count_anew();
         lease
     }
 
@@ -95,6 +107,7 @@ impl Leases {
     /// The executor is done.
     pub fn release(&self, run: RunId) {
         self.held.remove(&run);
+        self.count_anew();
     }
 
     /// Ends a run if it is held here; its provider's request is dropped at once.
@@ -107,6 +120,20 @@ impl Leases {
     /// How many runs this node executes.
     pub fn count(&self) -> usize {
         self.held.len()
+    }
+
+    /// Returns when this node executes no run.
+    pub async fn none_left(&self) {
+        // An error would mean that the counter is gone, and we hold it.
+        let _ = self
+            .n_held
+            .subscribe()
+            .wait_for(|n_held| *n_held == 0)
+            .await;
+    }
+
+    fn count_anew(&self) {
+        self.n_held.send_modify(|n_held| *n_held = self.held.len());
     }
 
     fn all(&self) -> Vec<Lease> {

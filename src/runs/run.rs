@@ -95,6 +95,11 @@ words! {
 }
 
 impl Status {
+    /// As in the column, in JSON and in the log.
+    pub fn word(self) -> String {
+        self.to_value()
+    }
+
     /// Whether nothing can follow.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
@@ -102,6 +107,11 @@ impl Status {
 }
 
 impl Kind {
+    /// As in the column, in JSON and in the log.
+    pub fn word(self) -> String {
+        self.to_value()
+    }
+
     /// Whether the scheduler chose the speaker, so that muting takes the turn away.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Self::UserTurn | Self::AutoMode)

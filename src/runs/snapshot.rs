@@ -143,7 +143,10 @@ impl Engine {
         let seats = membership::in_space(db, row.space_id).await?;
         let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
         let place = |id: MembershipId| {
-            seats.iter().find(|it| it.id == id).map(|it| (it.position, it.id))
+            seats
+                .iter()
+                .find(|it| it.id == id)
+                .map(|it| (it.position, it.id))
         };
         let after = last.and_then(place);
         let next = can.iter().find(|it| Some((it.position, it.id)) > after);

@@ -49,6 +49,7 @@ async fn until(context: &Context, instant: Option<crate::clock::Timestamp>) {
 async fn look(context: &Context) -> Result<Option<crate::clock::Timestamp>, DbErr> {
     let queued = queue::next_due(context.db.reader(), LOOK).await?;
     let now = context.clock.now();
+    let there_is_more = queued.len() as u64 == LOOK;
     for due in queued {
         if due.run_after.is_some_and(|at| at > now) {
             return Ok(due.run_after);
@@ -59,7 +60,7 @@ async fn look(context: &Context) -> Result<Option<crate::clock::Timestamp>, DbEr
         }
         claim(context, due).await;
     }
-    Ok(None)
+    Ok(there_is_more.then_some(now))
 }
 
 async fn claim(context: &Context, due: Due) {

@@ -9,6 +9,7 @@ use crate::http::auth;
 use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::server::client_files;
+use crate::socket::routes as socket;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -50,6 +51,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
             }))
             .wrap(from_fn(frame::dress))
             .configure(routes::open)
+            .configure(socket::socket)
             .service(
                 web::scope("/api")
                     .wrap(from_fn(auth::identify))

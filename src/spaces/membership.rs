@@ -159,3 +159,59 @@ pub async fn of_user(
         .one(db)
         .await
 }
+
+/// The document `membership` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: MembershipId,
+    pub space_id: SpaceId,
+    pub kind: Kind,
+    pub user_id: Option<UserId>,
+    pub character_id: Option<CharacterId>,
+    pub role: Role,
+    pub position: i64,
+    pub status: Status,
+    pub participation: Participation,
+    pub display_name: String,
+    pub aliases: Vec<String>,
+    pub avatar_url: Option<String>,
+    pub persona: Option<String>,
+    pub talkativeness: Option<f64>,
+    pub settings: Json,
+    pub settings_version: i64,
+    pub copilot_mode: CopilotMode,
+    pub copilot_remaining_steps: Option<i64>,
+    pub copilot_conversation_id: Option<ConversationId>,
+    pub llm_provider_id: Option<ProviderId>,
+    pub preset_id: Option<PresetId>,
+}
+
+impl Model {
+    /// What people in this space may read of this seat.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            space_id: self.space_id,
+            kind: self.kind,
+            user_id: self.user_id,
+            character_id: self.character_id,
+            role: self.role,
+            position: self.position,
+            status: self.status,
+            participation: self.participation,
+            display_name: self.cached_display_name.clone(),
+            aliases: self.alias_list(),
+            // Pictures come with the import of PNG cards.
+            avatar_url: None,
+            persona: self.persona.clone(),
+            talkativeness: self.talkativeness,
+            settings: self.settings.clone(),
+            settings_version: self.settings_version,
+            copilot_mode: self.copilot_mode,
+            copilot_remaining_steps: self.copilot_remaining_steps,
+            copilot_conversation_id: self.copilot_conversation_id,
+            llm_provider_id: self.llm_provider_id,
+            preset_id: self.preset_id,
+        }
+    }
+}

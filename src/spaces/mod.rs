@@ -1,4 +1,9 @@
 //! Spaces: who sits where, and by which rules they play.
 
+pub mod events;
 pub mod membership;
+pub mod permissions;
+pub mod roster;
+pub mod seat_change;
 pub mod space;
+pub mod tenancy;

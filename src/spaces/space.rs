@@ -1,6 +1,7 @@
 //! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
 
 use crate::clock::Timestamp;
+use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
@@ -67,4 +68,62 @@ words! {
     InputPolicy { Reject, Queue, Restart }
     /// What regenerating means in a group.
     GroupRegenerateMode { SingleMessage, LastTurn }
+}
+
+/// The document `space` of the API.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    pub id: SpaceId,
+    pub name: String,
+    pub description: String,
+    pub owner_id: Option<UserId>,
+    pub status: Status,
+    pub reply_order: ReplyOrder,
+    pub replies_per_turn: RepliesPerTurn,
+    pub card_handling_mode: CardHandlingMode,
+    pub allow_self_responses: bool,
+    pub auto_mode_enabled: bool,
+    pub auto_mode_delay_ms: i64,
+    pub auto_mode_max_turns: i64,
+    pub during_generation_user_input_policy: InputPolicy,
+    pub user_turn_debounce_ms: i64,
+    pub group_regenerate_mode: GroupRegenerateMode,
+    pub settings: Json,
+    pub settings_version: i64,
+    pub token_limit: i64,
+    pub tokens_used: i64,
+    pub root_conversation_id: Option<ConversationId>,
+    /// How the reader stands here; `None` where readers differ.
+    pub my_role: Option<&'static str>,
+    pub created_at: Timestamp,
+}
+
+impl Model {
+    /// What people in this space may read of it.
+    pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> View {
+        View {
+            id: self.id,
+            name: self.name.clone(),
+            description: self.description.clone(),
+            owner_id: self.owner_id,
+            status: self.status,
+            reply_order: self.reply_order,
+            replies_per_turn: self.replies_per_turn,
+            card_handling_mode: self.card_handling_mode,
+            allow_self_responses: self.allow_self_responses,
+            auto_mode_enabled: self.auto_mode_enabled,
+            auto_mode_delay_ms: self.auto_mode_delay_ms,
+            auto_mode_max_turns: self.auto_mode_max_turns,
+            during_generation_user_input_policy: self.during_generation_user_input_policy,
+            user_turn_debounce_ms: self.user_turn_debounce_ms,
+            group_regenerate_mode: self.group_regenerate_mode,
+            settings: self.settings.clone(),
+            settings_version: self.settings_version,
+            token_limit: self.token_limit,
+            tokens_used: self.tokens_used,
+            root_conversation_id: root,
+            my_role,
+            created_at: self.created_at,
+        }
+    }
 }

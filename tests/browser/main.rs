@@ -1,1 +1,19 @@
-//! Tests in a real browser.
+//! Tests in a real browser: headless Chromium, driven through chromedriver, against the real binary.
+//!
+//! Each test has a server, a database, a model and a browser of its own. The number in a name is
+//! the line of the client's checklist that it covers. Waits are for facts in the page.
+
+mod actions;
+mod device;
+mod entry;
+mod house;
+mod page;
+mod picture;
+mod runs;
+mod scheduling;
+mod sending;
+mod streaming;
+// A workbench shared with the other tests: none of them uses all of it.
+#[allow(dead_code, unused_imports)]
+mod support;
+mod timeline;

@@ -40,11 +40,11 @@ on_both! {
         let mut room = Room::open(backend, json!({}), &["Ada"]).await;
         let tab = Fold::open(&room.person, room.conversation).await;
 
-        room.model.hold();
+        let gate = room.hold_next_reply();
         room.say("Tell me a story.").await;
         tab.wait_until("the first words", |timeline| timeline.stream().is_some_and(|stream| !stream.text.is_empty())).await;
         room.server.kill9();
-        room.model.release();
+        gate.open();
         room.server.restart().await;
 
         tab.wait_until("the reply", |timeline| timeline.lines().len() == 2 && timeline.stream().is_none()).await;
@@ -76,10 +76,10 @@ on_both! {
         let mut room = Room::open(backend, json!({}), &["Ada"]).await;
         let tab = Fold::open(&room.person, room.conversation).await;
 
-        room.model.hold();
+        let _held = [room.hold_next_reply(), room.hold_next_reply()];
         room.say("Tell me a story.").await;
         for n in 1..=2 {
-            wait::until("the model is asked", async || (room.model.n_calls() == n).then_some(())).await;
+            room.upstream.requested(n).await;
             room.server.kill9();
             room.server.restart().await;
         }
@@ -87,7 +87,6 @@ on_both! {
         assert_eq!(room.run_statuses().await, ["failed", "failed"]);
         assert_eq!(room.roles().await, ["user"]);
 
-        room.model.release();
         let (status, answer) = room.person.retry(room.conversation).await;
         assert_eq!(status, 202, "{answer}");
         tab.wait_until("the reply", |timeline| timeline.lines().len() == 2).await;
@@ -117,7 +116,7 @@ on_both! {
         let ear = Ear::on(&room.person, room.conversation).await;
         let tab = Fold::open(&room.person, room.conversation).await;
 
-        room.model.hold();
+        let gate = room.hold_next_reply();
         let run = room.say("Tell me a story.").await["run"]["id"].as_str().expect("a reply is planned").to_owned();
         ear.wait_for_event("stream_chunk", &run).await;
         room.server.sigterm();
@@ -130,7 +129,7 @@ on_both! {
         assert_eq!(handed_back.len(), 1);
         assert_eq!((handed_back[0].status.as_str(), handed_back[0].attempt), ("queued", 1));
 
-        room.model.release();
+        gate.open();
         room.server.restart().await;
         tab.wait_until("the reply", |timeline| timeline.lines().len() == 2).await;
         room.settle().await;
@@ -155,13 +154,13 @@ on_both! {
         let room = Room::open(backend, json!({}), &["Ada"]).await;
         let tab = Fold::open(&room.person, room.conversation).await;
 
-        room.model.hold();
+        let gate = room.hold_next_reply();
         room.say("Tell me a story.").await;
         tab.wait_until("the first words", |timeline| timeline.stream().is_some_and(|stream| !stream.text.is_empty())).await;
         room.server.sigstop();
         wait_until_stale(&room).await;
         room.server.sigcont();
-        room.model.release();
+        gate.open();
 
         tab.wait_until("the reply", |timeline| timeline.lines().len() == 2).await;
         let mut facts = room.settle().await;
@@ -195,7 +194,7 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
     let room = Room::open(Backend::Postgres, json!({}), &["Ada"]).await;
     let tab = Fold::open(&room.person, room.conversation).await;
 
-    room.model.hold();
+    let gate = room.hold_next_reply();
     room.say("Tell me a story.").await;
     tab.wait_until("the first words", |timeline| {
         timeline
@@ -205,11 +204,8 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
     .await;
     room.server.sigstop();
     let second = room.second_server().await;
-    wait::until("the second node asks the model", async || {
-        (room.model.n_calls() == 2).then_some(())
-    })
-    .await;
-    room.model.release();
+    room.upstream.requested(2).await;
+    gate.open();
     room.settle().await;
     room.server.sigcont();
     // The revived node has the whole reply in its hands, and finds the fence. A second message

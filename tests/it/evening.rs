@@ -26,6 +26,16 @@ use crate::support::wait;
 /// Stale time and one sweep of the room's short leases, and what a busy machine may add.
 const UNSTUCK: Duration = Duration::from_millis(1500 + 300 + 5_000);
 
+/// A model that hangs is given up soon, so that the evening ends.
+const IMPATIENCE: &[(&str, &str)] = &[
+    ("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000"),
+    ("LLM_IDLE_TIMEOUT_MS", "1000"),
+    ("RUN_TIMEOUT_MS", "4000"),
+];
+
+/// The dice of the faults: the same evening every time.
+const SEED: u64 = 7;
+
 /// When the server is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
@@ -61,11 +71,16 @@ fn n_posts() -> usize {
     }
 }
 
+/// One call in twenty goes wrong; in the short form more, so that it meets some.
+fn percent_of_faults() -> u32 {
+    if n_posts() == 20 { 5 } else { 25 }
+}
+
 on_both! {
     async fn an_evening_with_five_kills_loses_nothing_and_doubles_nothing(backend) {
         let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
-        let mut room = Room::open(backend, settings, &["Ada", "Bob"]).await;
-        room.model.be_unreliable();
+        let mut room = Room::open_with(backend, settings, &["Ada", "Bob"], IMPATIENCE).await;
+        room.upstream.misbehave(SEED, percent_of_faults());
         let tabs = [Fold::open(&room.person, room.conversation).await, Fold::open(&room.person, room.conversation).await];
         let over = CancellationToken::new();
         let watch = tokio::spawn(watch_the_laws(room.facts().await, over.clone()));
@@ -96,9 +111,7 @@ fn line(n: usize) -> String {
 /// One post and its reply, with a kill and a restart at the given moment.
 async fn one_exchange(room: &mut Room, tabs: &[Fold; 2], n: usize, moment: Option<Moment>) {
     let n_shown = tabs[0].timeline().lines().len();
-    if matches!(moment, Some(Moment::InTheReply)) {
-        room.model.hold();
-    }
+    let gate = matches!(moment, Some(Moment::InTheReply)).then(|| room.hold_next_reply());
     if matches!(moment, Some(Moment::BeforeTheAnswer)) {
         post_into_a_kill(room, n).await;
     }
@@ -111,9 +124,7 @@ async fn one_exchange(room: &mut Room, tabs: &[Fold; 2], n: usize, moment: Optio
                     shown.stream().is_some_and(|stream| !stream.text.is_empty())
                 })
                 .await;
-            room.server.kill9();
-            room.model.release();
-            restart_unstuck(room).await;
+            kill_and_restart(room).await;
         }
         Some(Moment::AfterTheReply) => {
             tabs[1]
@@ -123,6 +134,7 @@ async fn one_exchange(room: &mut Room, tabs: &[Fold; 2], n: usize, moment: Optio
         }
         Some(Moment::BeforeTheAnswer | Moment::InTheSilence) | None => {}
     }
+    drop(gate);
     wait_for_the_reply(room, &tabs[0], n_shown).await;
     if matches!(moment, Some(Moment::InTheSilence)) {
         kill_and_restart(room).await;

@@ -45,7 +45,7 @@ async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
             "model": "scripted",
             "messages": [
                 { "role": "system", "content": "Be Ada." },
-                { "role": "user", "name": "Eve", "content": "Hi." },
+                { "role": "user", "content": "Eve: Hi." },
             ],
             "stream": true,
             "stream_options": { "include_usage": true },

@@ -1,4 +1,6 @@
 //! Tests through real doors: one binary, so that it links once.
+// All of this is tests, the support too: a panic is how they fail.
+#![allow(clippy::unwrap_used)]
 
 mod architecture;
 mod crash;
@@ -6,6 +8,8 @@ mod evening;
 mod generation;
 mod laws;
 mod llm;
+mod migrations;
+mod realtime;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;

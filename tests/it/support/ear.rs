@@ -62,9 +62,9 @@ pub struct Ear {
 impl Ear {
     /// Opens a socket and begins to listen.
     pub async fn open(person: &Person) -> Ear {
-        let socket = connect(person)
-            .await
-            .expect("the server upgrades a signed-in browser");
+        let socket = connect(person).await;
+        let socket =
+            socket.unwrap_or_else(|error| panic!("the server refused the socket: {error}"));
         let log = Arc::new(Mutex::new(Vec::new()));
         let (told, heard) = watch::channel(0);
         let (outbox, letters) = mpsc::channel(64);

@@ -63,6 +63,30 @@ impl Facts {
         outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
     }
 
+    /// Writes, for tests of the checks themselves.
+    pub async fn execute(&mut self, sql: &str) {
+        let query = AssertSqlSafe(sql.to_owned());
+        let outcome = match self {
+            Facts::Sqlite(connection) => sqlx::raw_sql(query)
+                .execute(connection.as_mut())
+                .await
+                .map(|_| ()),
+            Facts::Postgres(connection) => sqlx::raw_sql(query)
+                .execute(connection.as_mut())
+                .await
+                .map(|_| ()),
+        };
+        outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"));
+    }
+
+    /// From now on this connection may write a row without its parents.
+    pub async fn ignore_parents(&mut self) {
+        match self {
+            Facts::Sqlite(_) => self.execute("PRAGMA foreign_keys = OFF").await,
+            Facts::Postgres(_) => self.execute("SET session_replication_role = replica").await,
+        }
+    }
+
     /// The one number that a SELECT of one text column gives; none is 0.
     pub async fn number(&mut self, sql: &str) -> i64 {
         let rows = self.rows(sql).await;

@@ -1,5 +1,6 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod app;
 pub mod backends;
 pub mod ear;
 pub mod facts;
@@ -7,12 +8,12 @@ pub mod fold;
 pub mod hearing;
 pub mod house_rules;
 pub mod invariants;
-pub mod model;
 pub mod model_call;
 pub mod person;
 pub mod process;
 pub mod room;
 pub mod rust_source;
 pub mod timeline;
+pub mod transitions;
 pub mod upstream;
 pub mod wait;

@@ -8,10 +8,13 @@ use crate::support::backends::fresh_database;
 use crate::support::facts::Facts;
 use crate::support::facts::RunFact;
 use crate::support::invariants;
-use crate::support::model::Model;
 use crate::support::person::Person;
 use crate::support::person::root_of;
 use crate::support::process::Server;
+use crate::support::transitions;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
 /// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
@@ -25,7 +28,7 @@ pub const SHORT_LEASES: &[(&str, &str)] = &[
 pub struct Room {
     pub server: Server,
     pub person: Person,
-    pub model: Model,
+    pub upstream: Upstream,
     pub space: Value,
     pub conversation: i64,
     pub database: TestDatabase,
@@ -45,9 +48,16 @@ impl Room {
         env: &[(&str, &str)],
     ) -> Room {
         let database = fresh_database(&backend).await;
-        let model = Model::start().await;
-        let env = [SHORT_LEASES, env, &model_env(&model)].concat();
+        let upstream = Upstream::start().await;
+        let mut n = 0;
+        upstream.answer_with(move |_| {
+            n += 1;
+            Script::say(&reply(n))
+        });
+        let base_url = upstream.base_url();
+        let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
         let server = Server::start(&database, &env).await;
+        transitions::record(&mut Facts::open(&database).await).await;
         let person = Person::set_up(&server.url(), "ann").await;
         let space = person.create_space("The stage", settings).await;
         for name in characters {
@@ -58,7 +68,7 @@ impl Room {
         Room {
             server,
             person,
-            model,
+            upstream,
             space,
             conversation,
             database,
@@ -67,8 +77,17 @@ impl Room {
 
     /// A second server on the same database and the same model.
     pub async fn second_server(&self) -> Server {
-        let env = [SHORT_LEASES, &model_env(&self.model)].concat();
+        let base_url = self.upstream.base_url();
+        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
         Server::start(&self.database, &env).await
+    }
+
+    /// Makes the next reply stop after its first word, until the gate opens.
+    pub fn hold_next_reply(&self) -> Gate {
+        let gate = Gate::closed();
+        gate.step();
+        self.upstream.next(Script::say(&reply(0)).gated(&gate));
+        gate
     }
 
     /// Says something that must be acknowledged; answers `{message, run}`.
@@ -86,7 +105,8 @@ impl Room {
         Facts::open(&self.database).await
     }
 
-    /// Waits until nothing is queued or running, and holds the database to every law.
+    /// Waits until nothing is queued or running, and holds the database to every law, also for the
+    /// moves that led here.
     pub async fn settle(&self) -> Facts {
         let mut facts = self.facts().await;
         let unfinished = format!(
@@ -97,7 +117,8 @@ impl Room {
             (facts.number(&unfinished).await == 0).then_some(())
         })
         .await;
-        let broken = invariants::at_rest(&mut facts).await;
+        let mut broken = invariants::at_rest(&mut facts).await;
+        broken.extend(transitions::illegal(&mut facts).await);
         assert!(broken.is_empty(), "{}", broken.join("\n"));
         facts
     }
@@ -123,11 +144,16 @@ impl Room {
     }
 }
 
-fn model_env(model: &Model) -> [(&str, &str); 4] {
+fn model_env(base_url: &str) -> [(&str, &str); 4] {
     [
-        ("TROUPE_LLM_BASE_URL", model.base_url()),
+        ("TROUPE_LLM_BASE_URL", base_url),
         ("TROUPE_LLM_API_KEY", "sk-test"),
-        ("TROUPE_LLM_MODEL", "test"),
+        ("TROUPE_LLM_MODEL", "scripted"),
         ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
     ]
+}
+
+/// What the model says for the n-th time: never the same line twice.
+fn reply(n: usize) -> String {
+    format!("This is reply {n}, said slowly, and said to the end. 🎭")
 }

@@ -1,0 +1,280 @@
+//! Seats: who sits in a space, taking a seat, and leaving it.
+
+use crate::accounts::user;
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::characters::character;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::http::seat::InSpace;
+use crate::ids::CharacterId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Order;
+use crate::spaces::events;
+use crate::spaces::membership;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
+use crate::spaces::permissions::Act;
+use crate::spaces::roster;
+use crate::spaces::roster::Newcomer;
+use crate::spaces::roster::SeatError;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+
+/// The body of a new seat: a character, or a person with a role.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSeat {
+    character_id: Option<CharacterId>,
+    user_id: Option<UserId>,
+    role: Option<Role>,
+}
+
+/// `GET /api/spaces/{id}/memberships`: in the order of the roster, left seats too, as history
+/// needs their names. A cursor is the id of a seat.
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    page: Page,
+) -> ApiResult<Json<Listing<membership::View>>> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    let seats = membership::in_space(app.db.reader(), at.space.id).await?;
+    Ok(Json(part(&seats, page).map(membership::Model::view)))
+}
+
+/// The part of a roster that was asked for.
+fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> {
+    let place = |id: Option<i64>| seats.iter().position(|it| Some(it.id.0) == id);
+    let from = place(page.after).map_or(0, |it| it + 1);
+    let to = place(page.before).unwrap_or(seats.len()).max(from);
+    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+    let (from, to) = match page.before.is_some() && page.after.is_none() {
+        true => (to.saturating_sub(limit), to),
+        false => (from, to.min(from.saturating_add(limit))),
+    };
+    let rest = match page.before.is_some() && page.after.is_none() {
+        true => from > 0,
+        false => to < place(page.before).unwrap_or(seats.len()),
+    };
+    Listing {
+        data: seats[from..to].iter().collect(),
+        has_more: rest,
+    }
+}
+
+/// `POST /api/spaces/{id}/memberships`
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    body: Body<NewSeat>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may_write(Act::Moderate)?;
+    let body = body.read().await?;
+    let newcomer = match (body.character_id, body.user_id) {
+        (Some(id), None) if body.role.is_some() => {
+            let message = format!("Character {id} takes no role: roles are for people.");
+            return Err(ApiError::invalid_value("role", message));
+        }
+        (Some(id), None) => Newcomer::Character(own_card(&app, &at, &caller, id).await?),
+        (None, Some(id)) => newcomer(&app, &at, id, body.role).await?,
+        (Some(_), Some(_)) => {
+            let message = "A seat is for a character or for a person, not for both.";
+            return Err(ApiError::invalid_value("user_id", message));
+        }
+        (None, None) => {
+            let message = "Say who takes the seat: `character_id` or `user_id`.";
+            return Err(ApiError::new(400, "missing_field", message).about("character_id"));
+        }
+    };
+    let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+    announce(&app, &taken);
+    app.engine
+        .member_changed(at.space.id, taken.id)
+        .await
+        .map_err(answer)?;
+    if taken.kind == Kind::Character {
+        app.engine.greet(taken.id).await.map_err(answer)?;
+    }
+    Ok(HttpResponse::Created().json(taken.view()))
+}
+
+/// A card that the caller may seat: their own, or any for an admin.
+async fn own_card(
+    app: &App,
+    at: &InSpace,
+    caller: &CurrentUser,
+    id: CharacterId,
+) -> ApiResult<character::Model> {
+    at.may_write(Act::Configure)?;
+    let db = app.db.reader();
+    let card = character::active(db, id).await?;
+    let card = card.ok_or_else(ApiError::not_found)?;
+    if caller.is_admin() || card.owner_id == Some(caller.id()) {
+        return Ok(card);
+    }
+    match roster::share_a_space(db, caller.id(), id).await? {
+        true => Err(ApiError::forbidden(
+            "Only its owner may seat this character.",
+        )),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+async fn newcomer(app: &App, at: &InSpace, id: UserId, role: Option<Role>) -> ApiResult<Newcomer> {
+    let role = role.unwrap_or(Role::Member);
+    if role == Role::Owner {
+        let message = "A space has one owner, who hands it over to a seated member.";
+        return Err(ApiError::invalid_value("role", message));
+    }
+    if role == Role::Moderator {
+        at.may_write(Act::Configure)?;
+    }
+    let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
+    match user.filter(|it| it.status == user::Status::Active) {
+        Some(user) => Ok(Newcomer::User(user, role)),
+        None => Err(ApiError::not_found()),
+    }
+}
+
+/// `DELETE /api/memberships/{id}`: one leaves, or is removed.
+pub async fn leave(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MembershipId>,
+) -> ApiResult<HttpResponse> {
+    let (target, at) = at_seat(&app, &caller, id.into_inner()).await?;
+    let is_own = is_own(&at, &target);
+    if !is_own {
+        at.may(Act::Moderate)?;
+    }
+    at.may_write(Act::See)?;
+    if target.role == Role::Owner && (is_own || caller.is_admin()) {
+        return Err(ApiError::conflict(
+            "owner_cannot_leave",
+            "The owner cannot leave: hand the space over first.",
+        ));
+    }
+    if target.role == Role::Owner {
+        return Err(ApiError::forbidden("Nobody removes the owner."));
+    }
+    let left = roster::leave(&app.db, target.id).await?;
+    let left = left.ok_or_else(ApiError::not_found)?;
+    announce(&app, &left);
+    app.engine
+        .member_changed(at.space.id, left.id)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// A seat, and how the caller stands in its space. A seat that was left is still there to be seen.
+///
+/// # Errors
+/// 404.
+pub async fn at_seat(
+    app: &App,
+    caller: &CurrentUser,
+    id: MembershipId,
+) -> ApiResult<(membership::Model, InSpace)> {
+    let found = membership::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    let target = found.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_space(app, caller, target.space_id).await?;
+    Ok((target, at))
+}
+
+/// Whether a seat is the caller's.
+pub fn is_own(at: &InSpace, target: &membership::Model) -> bool {
+    at.seat.as_ref().is_some_and(|it| it.id == target.id)
+}
+
+/// Tells everyone in the space what a seat is like now, and the one who sits there to look again
+/// at what they may.
+pub fn announce(app: &App, seat: &membership::Model) {
+    app.hub.publish(events::membership_updated(seat));
+    if let Some(user) = seat.user_id {
+        app.hub
+            .publish(Envelope::order(user, Order::RightsChanged(seat.space_id)));
+    }
+}
+
+impl From<SeatError> for ApiError {
+    fn from(error: SeatError) -> Self {
+        match error {
+            SeatError::AlreadyMember => Self::conflict("already_member", error.to_string()),
+            SeatError::Gone => Self::not_found(),
+            SeatError::Db(error) => error.into(),
+        }
+    }
+}
+
+/// Whether a seat is taken; one that was left can only be taken again.
+///
+/// # Errors
+/// 404.
+pub fn must_be_taken(target: &membership::Model) -> ApiResult<()> {
+    match target.status {
+        Status::Active => Ok(()),
+        Status::Removed => Err(ApiError::not_found()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+    use crate::clock::Timestamp;
+    use crate::http::page::Page;
+    use crate::ids::SpaceId;
+    use crate::ids::UserId;
+    use crate::spaces::membership;
+    use crate::spaces::membership::Role;
+    use crate::spaces::roster;
+    use sea_orm::ActiveValue::Set;
+    use sea_orm::TryIntoModel;
+
+    fn roster_of(ids: &[i64]) -> Vec<membership::Model> {
+        let seats = ids.iter().zip(0..).map(|(id, position)| {
+            let (space, user) = (SpaceId(1), UserId(*id));
+            let name = String::new();
+            let mut row =
+                roster::blank_human(space, user, Role::Member, name, position, Timestamp(0));
+            row.id = Set(crate::ids::MembershipId(*id));
+            row.try_into_model().unwrap()
+        });
+        seats.collect()
+    }
+
+    fn ids(query: &str) -> (Vec<i64>, bool) {
+        let seats = roster_of(&[9, 4, 7, 2, 5]);
+        let part = part(&seats, Page::parse(query).unwrap());
+        (part.data.iter().map(|it| it.id.0).collect(), part.has_more)
+    }
+
+    #[test]
+    fn a_roster_is_paged_in_its_own_order() {
+        assert_eq!(ids(""), (vec![9, 4, 7, 2, 5], false));
+        assert_eq!(ids("limit=2"), (vec![9, 4], true));
+        assert_eq!(ids("limit=2&after=4"), (vec![7, 2], true));
+        assert_eq!(ids("limit=2&after=2"), (vec![5], false));
+        assert_eq!(ids("limit=2&before=2"), (vec![4, 7], true));
+        assert_eq!(ids("before=4"), (vec![9], false));
+        assert_eq!(ids("after=9&before=2"), (vec![4, 7], false));
+    }
+}

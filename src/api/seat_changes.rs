@@ -1,0 +1,304 @@
+//! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
+
+use crate::accounts::names;
+use crate::api::engine_error::answer;
+use crate::api::memberships;
+use crate::api::settings;
+use crate::api::spaces;
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::roots;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json;
+use crate::http::json::Body;
+use crate::http::seat::InSpace;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::PresetId;
+use crate::ids::ProviderId;
+use crate::providers::provider;
+use crate::spaces::events;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Role;
+use crate::spaces::permissions::Act;
+use crate::spaces::seat_change;
+use crate::spaces::seat_change::SeatChange;
+use crate::spaces::space::ReplyOrder;
+use crate::spaces::tenancy::ChangeError;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+
+const MAX_PERSONA_CHARS: usize = 20_000;
+const MAX_ALIASES: usize = 50;
+
+/// How many texts a copilot writes unless told.
+const COPILOT_STEPS: i64 = 4;
+
+/// The body of a change.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Wanted {
+    #[serde(deserialize_with = "json::present")]
+    role: Option<Role>,
+    #[serde(deserialize_with = "json::present")]
+    position: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    participation: Option<Participation>,
+    #[serde(deserialize_with = "json::nullable")]
+    persona: Option<Option<String>>,
+    #[serde(deserialize_with = "json::present")]
+    aliases: Option<Vec<String>>,
+    #[serde(deserialize_with = "json::nullable")]
+    talkativeness: Option<Option<f64>>,
+    #[serde(deserialize_with = "json::present")]
+    settings: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "json::present")]
+    settings_version: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    copilot_mode: Option<CopilotMode>,
+    #[serde(deserialize_with = "json::nullable")]
+    copilot_remaining_steps: Option<Option<i64>>,
+    #[serde(deserialize_with = "json::nullable")]
+    copilot_conversation_id: Option<Option<ConversationId>>,
+    #[serde(deserialize_with = "json::nullable")]
+    llm_provider_id: Option<Option<ProviderId>>,
+    #[serde(deserialize_with = "json::nullable")]
+    preset_id: Option<Option<PresetId>>,
+}
+
+/// `PATCH /api/memberships/{id}`
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MembershipId>,
+    body: Body<Wanted>,
+) -> ApiResult<Json<membership::View>> {
+    let (target, at) = memberships::at_seat(&app, &caller, id.into_inner()).await?;
+    memberships::must_be_taken(&target)?;
+    at.may_write(Act::See)?;
+    let body = body.read().await?;
+    may_change(&at, &target, &body)?;
+    let version = body.settings_version;
+    let change = judged(&app, &at, &target, body).await?;
+    let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
+    let changed = match seat_change::change(&app.db, target.id, change, version).await {
+        Ok(changed) => changed,
+        Err(ChangeError::Stale(present)) => {
+            return Err(spaces::stale(serde_json::json!(present.view())));
+        }
+        Err(ChangeError::Gone) => return Err(ApiError::not_found()),
+        Err(ChangeError::Db(error)) => return Err(error.into()),
+    };
+    for seat in std::iter::once(&changed.seat).chain(&changed.others) {
+        memberships::announce(&app, seat);
+    }
+    if let Some(space) = &changed.handed_over {
+        spaces::announce(&app, space).await?;
+    }
+    if let Some(told) = events::copilot_updated(&changed.seat).filter(|_| turns_copilot) {
+        app.hub.publish(told);
+    }
+    app.engine
+        .member_changed(at.space.id, target.id)
+        .await
+        .map_err(answer)?;
+    Ok(Json(changed.seat.view()))
+}
+
+/// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
+fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiResult<()> {
+    let is_own = memberships::is_own(at, target);
+    let is_person = target.kind == Kind::Human;
+    let touches_self = body.persona.is_some()
+        || body.copilot_mode.is_some()
+        || body.copilot_remaining_steps.is_some()
+        || body.copilot_conversation_id.is_some();
+    if touches_self && is_person && !is_own {
+        return Err(ApiError::forbidden(
+            "Persona and copilot are for everybody to set for themselves.",
+        ));
+    }
+    let moderates = body.position.is_some() || body.participation.is_some();
+    if moderates {
+        at.may(Act::Moderate)?;
+    }
+    let touches_words = touches_self || body.aliases.is_some();
+    let configures = body.role.is_some()
+        || body.talkativeness.is_some()
+        || body.settings.is_some()
+        || body.llm_provider_id.is_some()
+        || body.preset_id.is_some()
+        || (touches_words && !is_own);
+    if configures {
+        at.may(Act::Configure)?;
+    }
+    match body.role {
+        Some(role) if role != target.role => may_give_role(at, target, role),
+        _ => Ok(()),
+    }
+}
+
+fn may_give_role(at: &InSpace, target: &membership::Model, role: Role) -> ApiResult<()> {
+    if target.kind != Kind::Human {
+        return Err(ApiError::invalid_value("role", "Roles are for people."));
+    }
+    match (target.role, role) {
+        (_, Role::Owner) => at.may(Act::Own),
+        (Role::Owner, _) => Err(ApiError::forbidden(
+            "The owner hands the space over to somebody else instead.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The change, every value judged.
+async fn judged(
+    app: &App,
+    at: &InSpace,
+    target: &membership::Model,
+    body: Wanted,
+) -> ApiResult<SeatChange> {
+    if body.position.is_some_and(|it| it < 0) {
+        return Err(ApiError::invalid_value("position", "Places count from 0."));
+    }
+    let talkativeness = body.talkativeness.flatten();
+    if talkativeness.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
+        return Err(ApiError::invalid_value(
+            "talkativeness",
+            "This takes 0 to 1.",
+        ));
+    }
+    must_exist(
+        app,
+        body.llm_provider_id.flatten(),
+        body.preset_id.flatten(),
+    )
+    .await?;
+    let mut change = SeatChange {
+        role: body.role,
+        position: body.position,
+        participation: body.participation,
+        persona: body.persona.map(persona).transpose()?,
+        aliases: body.aliases.map(aliases).transpose()?,
+        talkativeness: body.talkativeness,
+        settings: body.settings.map(settings::parse).transpose()?,
+        copilot_mode: body.copilot_mode,
+        copilot_remaining_steps: body.copilot_remaining_steps,
+        copilot_conversation_id: body.copilot_conversation_id,
+        llm_provider_id: body.llm_provider_id,
+        preset_id: body.preset_id,
+    };
+    copilot(app, at, target, &mut change).await?;
+    Ok(change)
+}
+
+fn persona(text: Option<String>) -> ApiResult<Option<String>> {
+    let text = text.filter(|it| !it.trim().is_empty());
+    match text
+        .as_ref()
+        .is_none_or(|it| it.chars().count() <= MAX_PERSONA_CHARS)
+    {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "persona",
+            format!("A persona takes at most {MAX_PERSONA_CHARS} characters."),
+        )),
+    }
+}
+
+fn aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
+    if list.len() > MAX_ALIASES {
+        let message = format!("A seat takes at most {MAX_ALIASES} other names.");
+        return Err(ApiError::invalid_value("aliases", message));
+    }
+    let names = list.iter().zip(0..).map(|(name, at)| {
+        names::shown(name, 100)
+            .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
+    });
+    names.collect()
+}
+
+async fn must_exist(
+    app: &App,
+    provider: Option<ProviderId>,
+    preset: Option<PresetId>,
+) -> ApiResult<()> {
+    if preset.is_some() {
+        return Err(ApiError::invalid_value(
+            "preset_id",
+            "There is no such preset.",
+        ));
+    }
+    let Some(id) = provider else {
+        return Ok(());
+    };
+    match provider::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?
+    {
+        Some(_) => Ok(()),
+        None => Err(ApiError::invalid_value(
+            "llm_provider_id",
+            "There is no such provider.",
+        )),
+    }
+}
+
+/// What a copilot needs: steps to go, and a conversation of this space.
+async fn copilot(
+    app: &App,
+    at: &InSpace,
+    target: &membership::Model,
+    change: &mut SeatChange,
+) -> ApiResult<()> {
+    let steps = change.copilot_remaining_steps.flatten();
+    if steps.is_some_and(|it| !(1..=10).contains(&it)) {
+        let message = "This takes 1 to 10.";
+        return Err(ApiError::invalid_value("copilot_remaining_steps", message));
+    }
+    if let Some(id) = change.copilot_conversation_id.flatten() {
+        let found = conversation::Entity::find_by_id(id)
+            .one(app.db.reader())
+            .await?;
+        if found.is_none_or(|it| it.space_id != at.space.id) {
+            let message = "There is no such conversation in this space.";
+            return Err(ApiError::invalid_value("copilot_conversation_id", message));
+        }
+    }
+    match change.copilot_mode {
+        Some(CopilotMode::Full) if target.kind == Kind::Character => Err(ApiError::invalid_value(
+            "copilot_mode",
+            "A character needs no copilot.",
+        )),
+        Some(CopilotMode::Full) if at.space.reply_order == ReplyOrder::Manual => {
+            let message = "A copilot needs a reply order that lets others answer.";
+            Err(ApiError::invalid_value("copilot_mode", message))
+        }
+        Some(CopilotMode::Full) => {
+            if steps.or(target.copilot_remaining_steps).is_none() {
+                change.copilot_remaining_steps = Some(Some(COPILOT_STEPS));
+            }
+            let asked = change.copilot_conversation_id.flatten();
+            if asked.or(target.copilot_conversation_id).is_none() {
+                let roots = roots::roots_of(app.db.reader(), [at.space.id]).await?;
+                change.copilot_conversation_id = Some(roots.get(&at.space.id).copied());
+            }
+            Ok(())
+        }
+        Some(CopilotMode::None) => {
+            change.copilot_remaining_steps = Some(None);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}

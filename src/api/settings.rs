@@ -1,0 +1,219 @@
+//! The object `settings` of spaces and seats: what is known in it must make sense; what is not is
+//! kept for those who know it.
+
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::typed;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+
+/// More than any note, scenario and list of stop words together.
+const MAX_BYTES: usize = 64 * 1024;
+
+#[derive(Deserialize)]
+struct Known {
+    author_note: Option<AuthorNote>,
+    world_info: Option<WorldInfo>,
+    preset: Option<Preset>,
+    #[serde(rename = "scenario_override")]
+    _scenario_override: Option<String>,
+    #[serde(rename = "join_prefix")]
+    _join_prefix: Option<String>,
+    #[serde(rename = "join_suffix")]
+    _join_suffix: Option<String>,
+    #[serde(rename = "group_nudge_prompt")]
+    _group_nudge_prompt: Option<String>,
+    #[serde(rename = "relax_message_trim")]
+    _relax_message_trim: Option<bool>,
+    #[serde(rename = "memory")]
+    _memory: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct AuthorNote {
+    #[serde(rename = "text")]
+    _text: Option<String>,
+    #[serde(rename = "position")]
+    _position: Option<NotePosition>,
+    depth: Option<i64>,
+    #[serde(rename = "role")]
+    _role: Option<NoteRole>,
+    interval: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NotePosition {
+    InChat,
+    Before,
+    After,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NoteRole {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Deserialize)]
+struct WorldInfo {
+    scan_depth: Option<i64>,
+    token_budget_percent: Option<i64>,
+    #[serde(rename = "recursive")]
+    _recursive: Option<bool>,
+    #[serde(rename = "case_sensitive")]
+    _case_sensitive: Option<bool>,
+    #[serde(rename = "whole_words")]
+    _whole_words: Option<bool>,
+    #[serde(rename = "ascii_words")]
+    _ascii_words: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Preset {
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    max_tokens: Option<i64>,
+    context_tokens: Option<i64>,
+    #[serde(rename = "stop")]
+    _stop: Option<Vec<String>>,
+    #[serde(rename = "prompt_order")]
+    _prompt_order: Option<Vec<Value>>,
+}
+
+/// Judges the object `settings`.
+///
+/// # Errors
+/// 400 for a wrong type, 422 for a wrong value, naming the field.
+pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
+    let settings = Value::Object(settings);
+    if settings.to_string().len() > MAX_BYTES {
+        let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
+        return Err(ApiError::invalid_value("settings", message));
+    }
+    let known: Known = typed::from_value(settings.clone())
+        .map_err(ApiError::from)
+        .map_err(under_settings)?;
+    if let Some(note) = known.author_note {
+        whole("author_note.depth", note.depth, 0, 10_000)?;
+        whole("author_note.interval", note.interval, 0, 10_000)?;
+    }
+    if let Some(world) = known.world_info {
+        whole("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
+        let percent = world.token_budget_percent;
+        whole("world_info.token_budget_percent", percent, 0, 100)?;
+    }
+    if let Some(preset) = known.preset {
+        fraction("preset.temperature", preset.temperature, 5.0)?;
+        fraction("preset.top_p", preset.top_p, 1.0)?;
+        whole("preset.max_tokens", preset.max_tokens, 1, 1_000_000)?;
+        whole(
+            "preset.context_tokens",
+            preset.context_tokens,
+            64,
+            10_000_000,
+        )?;
+    }
+    Ok(settings)
+}
+
+fn under_settings(error: ApiError) -> ApiError {
+    let param = match &error.param {
+        Some(inner) => format!("settings.{inner}"),
+        None => "settings".to_owned(),
+    };
+    error.about(param)
+}
+
+fn whole(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {
+    match value.is_none_or(|it| (least..=most).contains(&it)) {
+        true => Ok(()),
+        false => Err(out_of_range(name, format!("This takes {least} to {most}."))),
+    }
+}
+
+fn fraction(name: &str, value: Option<f64>, most: f64) -> ApiResult<()> {
+    match value.is_none_or(|it| (0.0..=most).contains(&it)) {
+        true => Ok(()),
+        false => Err(out_of_range(name, format!("This takes 0 to {most}."))),
+    }
+}
+
+fn out_of_range(name: &str, message: String) -> ApiError {
+    ApiError::invalid_value(&format!("settings.{name}"), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use serde_json::Map;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn what_makes_sense_is_kept_as_it_came() {
+        let settings = json!({
+            "author_note": {"text": "rain", "position": "in_chat", "depth": 4, "role": "system", "interval": 1},
+            "world_info": {"scan_depth": 2, "recursive": true},
+            "preset": {"temperature": 0.7, "stop": ["\n"], "something_new": 1},
+            "scenario_override": null,
+            "unheard_of": {"a": [1]},
+        });
+
+        assert_eq!(parse(object(settings.clone())).unwrap(), settings);
+        assert_eq!(parse(Map::new()).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let cases = [
+            (json!({"author_note": 5}), 400, "settings.author_note"),
+            (
+                json!({"author_note": {"position": "top"}}),
+                422,
+                "settings.author_note.position",
+            ),
+            (
+                json!({"author_note": {"depth": -1}}),
+                422,
+                "settings.author_note.depth",
+            ),
+            (
+                json!({"world_info": {"token_budget_percent": 101}}),
+                422,
+                "settings.world_info.token_budget_percent",
+            ),
+            (
+                json!({"preset": {"temperature": "hot"}}),
+                400,
+                "settings.preset.temperature",
+            ),
+            (
+                json!({"preset": {"top_p": 1.5}}),
+                422,
+                "settings.preset.top_p",
+            ),
+            (json!({"memory": true}), 400, "settings.memory"),
+            (
+                json!({"scenario_override": "x".repeat(70_000)}),
+                422,
+                "settings",
+            ),
+        ];
+
+        for (settings, status, param) in cases {
+            let error = parse(object(settings)).unwrap_err();
+            assert_eq!(
+                (error.status.as_u16(), error.param.as_deref()),
+                (status, Some(param))
+            );
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Spaces: making them, their rules, their end.
+
+use crate::accounts::names;
+use crate::accounts::user;
+use crate::api::engine_error::answer;
+use crate::api::settings;
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::roots;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json;
+use crate::http::json::Body;
+use crate::http::page;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::http::seat::InSpace;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Order;
+use crate::runs::engine::NewConversation;
+use crate::spaces::events;
+use crate::spaces::membership;
+use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Standing;
+use crate::spaces::space;
+use crate::spaces::tenancy;
+use crate::spaces::tenancy::ChangeError;
+use crate::spaces::tenancy::Rules;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+
+const MAX_DESCRIPTION_CHARS: usize = 4_000;
+
+/// What one sets of a space: the body of a new one, and part of the body of a change.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Wanted {
+    #[serde(deserialize_with = "json::present")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::present")]
+    description: Option<String>,
+    #[serde(deserialize_with = "json::present")]
+    status: Option<space::Status>,
+    #[serde(deserialize_with = "json::present")]
+    reply_order: Option<space::ReplyOrder>,
+    #[serde(deserialize_with = "json::present")]
+    replies_per_turn: Option<space::RepliesPerTurn>,
+    #[serde(deserialize_with = "json::present")]
+    card_handling_mode: Option<space::CardHandlingMode>,
+    #[serde(deserialize_with = "json::present")]
+    allow_self_responses: Option<bool>,
+    #[serde(deserialize_with = "json::present")]
+    auto_mode_enabled: Option<bool>,
+    #[serde(deserialize_with = "json::present")]
+    auto_mode_delay_ms: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    auto_mode_max_turns: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    during_generation_user_input_policy: Option<space::InputPolicy>,
+    #[serde(deserialize_with = "json::present")]
+    user_turn_debounce_ms: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    group_regenerate_mode: Option<space::GroupRegenerateMode>,
+    #[serde(deserialize_with = "json::present")]
+    settings: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "json::present")]
+    token_limit: Option<i64>,
+    /// Only in a change: the version of the settings that it replaces.
+    #[serde(deserialize_with = "json::present")]
+    settings_version: Option<i64>,
+}
+
+impl Wanted {
+    /// The rules, judged.
+    fn rules(self) -> ApiResult<Rules> {
+        Ok(Rules {
+            name: self.name.as_deref().map(name).transpose()?,
+            description: self.description.map(description).transpose()?,
+            status: self.status,
+            reply_order: self.reply_order,
+            replies_per_turn: self.replies_per_turn,
+            card_handling_mode: self.card_handling_mode,
+            allow_self_responses: self.allow_self_responses,
+            auto_mode_enabled: self.auto_mode_enabled,
+            auto_mode_delay_ms: within("auto_mode_delay_ms", self.auto_mode_delay_ms, 0, 600_000)?,
+            auto_mode_max_turns: within("auto_mode_max_turns", self.auto_mode_max_turns, 1, 100)?,
+            during_generation_user_input_policy: self.during_generation_user_input_policy,
+            user_turn_debounce_ms: within(
+                "user_turn_debounce_ms",
+                self.user_turn_debounce_ms,
+                0,
+                60_000,
+            )?,
+            group_regenerate_mode: self.group_regenerate_mode,
+            settings: self.settings.map(settings::parse).transpose()?,
+            token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
+        })
+    }
+}
+
+fn name(text: &str) -> ApiResult<String> {
+    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
+}
+
+fn description(text: String) -> ApiResult<String> {
+    match text.chars().count() <= MAX_DESCRIPTION_CHARS {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "description",
+            format!("A description takes at most {MAX_DESCRIPTION_CHARS} characters."),
+        )),
+    }
+}
+
+fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {
+    match value {
+        Some(it) if !(least..=most).contains(&it) => Err(ApiError::invalid_value(
+            name,
+            format!("This takes {least} to {most}."),
+        )),
+        other => Ok(other),
+    }
+}
+
+/// `GET /api/spaces`: one's own; for an admin with `?all=true` every one.
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    request: HttpRequest,
+    page: Page,
+) -> ApiResult<Json<Listing<space::View>>> {
+    let wants_all = page::value_of(request.query_string(), "all")?.unwrap_or(false);
+    if wants_all && !caller.is_admin() {
+        return Err(ApiError::forbidden("Only an admin sees every space."));
+    }
+    let db = app.db.reader();
+    let select = match wants_all {
+        true => space::Entity::find(),
+        false => tenancy::of_user(caller.id()),
+    };
+    let found = page.of(select, space::Column::Id, db).await?;
+    let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
+    let roots = roots::roots_of(db, ids.iter().copied()).await?;
+    let seats = seats_of(&app, caller.id(), ids).await?;
+    Ok(Json(found.map(|it| {
+        let standing = Standing::of(seats.get(&it.id), caller.is_admin());
+        it.view(roots.get(&it.id).copied(), standing.map(Standing::word))
+    })))
+}
+
+async fn seats_of(
+    app: &App,
+    user: UserId,
+    spaces: Vec<SpaceId>,
+) -> ApiResult<HashMap<SpaceId, membership::Model>> {
+    let seats = membership::Entity::find()
+        .filter(membership::Column::UserId.eq(user))
+        .filter(membership::Column::SpaceId.is_in(spaces))
+        .all(app.db.reader())
+        .await?;
+    Ok(seats.into_iter().map(|it| (it.space_id, it)).collect())
+}
+
+/// `POST /api/spaces`: also makes the root conversation.
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    body: Body<Wanted>,
+) -> ApiResult<HttpResponse> {
+    let body = body.read().await?;
+    for (is_there, field) in [
+        (body.status.is_some(), "status"),
+        (body.settings_version.is_some(), "settings_version"),
+    ] {
+        if is_there {
+            let message = "This is not for a new space to say.";
+            return Err(ApiError::new(400, "unknown_field", message).about(field));
+        }
+    }
+    if body.name.is_none() {
+        let message = "A space takes a name.";
+        return Err(ApiError::new(400, "missing_field", message).about("name"));
+    }
+    let view = open(&app, &caller.user, body.rules()?).await?;
+    Ok(HttpResponse::Created().json(view))
+}
+
+/// Makes a space with its root conversation.
+///
+/// # Errors
+/// When the database fails.
+pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<space::View> {
+    let owner_name = owner.display_name.clone();
+    let now = app.clock.now();
+    let space = tenancy::create(&app.db, owner.id, owner_name, rules, now).await?;
+    let root = NewConversation {
+        title: None,
+        kind: conversation::Kind::Root,
+        parent: None,
+    };
+    let root = app.engine.create_conversation(space.id, root).await;
+    if root.is_err() {
+        // A space without a timeline is no use to anybody.
+        tenancy::delete(&app.db, space.id).await?;
+    }
+    let root = root.map_err(answer)?;
+    Ok(space.view(Some(root.id), Some("owner")))
+}
+
+/// `GET /api/spaces/{id}`
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+) -> ApiResult<Json<space::View>> {
+    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
+    Ok(Json(view(&app, &at.space, Some(at.standing)).await?))
+}
+
+async fn view(
+    app: &App,
+    space: &space::Model,
+    standing: Option<Standing>,
+) -> ApiResult<space::View> {
+    let roots = roots::roots_of(app.db.reader(), [space.id]).await?;
+    let root = roots.get(&space.id).copied();
+    Ok(space.view(root, standing.map(Standing::word)))
+}
+
+/// `PATCH /api/spaces/{id}`
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+    body: Body<Wanted>,
+) -> ApiResult<Json<space::View>> {
+    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
+    at.may(Act::Configure)?;
+    let body = body.read().await?;
+    may_change(&at, &body)?;
+    let archives = body.status == Some(space::Status::Archived);
+    let version = body.settings_version;
+    let changed = tenancy::update(&app.db, at.space.id, body.rules()?, version).await;
+    let changed = match changed {
+        Ok(changed) => changed,
+        Err(ChangeError::Stale(present)) => {
+            return Err(stale(json!(view(&app, &present, Some(at.standing)).await?)));
+        }
+        Err(ChangeError::Gone) => return Err(ApiError::not_found()),
+        Err(ChangeError::Db(error)) => return Err(error.into()),
+    };
+    let told = match archives {
+        true => app.engine.space_closed(changed.id).await,
+        false => app.engine.settings_changed(changed.id).await,
+    };
+    told.map_err(answer)?;
+    announce(&app, &changed).await?;
+    Ok(Json(view(&app, &changed, Some(at.standing)).await?))
+}
+
+/// An archived space takes one change: to come back. Only its owner archives it or brings it back.
+fn may_change(at: &InSpace, body: &Wanted) -> ApiResult<()> {
+    if body.status.is_some() {
+        at.may(Act::Own)?;
+    }
+    match body.status {
+        Some(space::Status::Active) => Ok(()),
+        _ => at.may_write(Act::Configure),
+    }
+}
+
+/// 409 with the document as it is now.
+pub fn stale(present: Value) -> ApiError {
+    let message = "The settings were changed meanwhile. Look at them and try again.";
+    let mut error = ApiError::conflict("stale_settings", message);
+    error.current = Some(Box::new(present));
+    error
+}
+
+/// Tells everyone who listens what a space is like now.
+///
+/// # Errors
+/// When the database fails.
+pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
+    let view = view(app, space, None).await?;
+    app.hub.publish(events::space_updated(view));
+    Ok(())
+}
+
+/// `DELETE /api/spaces/{id}`
+pub async fn delete(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<SpaceId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
+    at.may(Act::Own)?;
+    let id = at.space.id;
+    let seats = membership::in_space(app.db.reader(), id).await?;
+    // Archived first: what is posted from now on is refused, so nothing new starts to run.
+    let archived = Rules {
+        status: Some(space::Status::Archived),
+        ..Rules::default()
+    };
+    match tenancy::update(&app.db, id, archived, None).await {
+        Err(ChangeError::Db(error)) => return Err(error.into()),
+        Err(_) => return Err(ApiError::not_found()),
+        Ok(_) => app.engine.space_closed(id).await.map_err(answer)?,
+    }
+    if !tenancy::delete(&app.db, id).await? {
+        return Err(ApiError::not_found());
+    }
+    let mut listeners: Vec<UserId> = seats.iter().filter_map(|it| it.user_id).collect();
+    listeners.push(caller.id());
+    for user in listeners {
+        app.hub
+            .publish(Envelope::order(user, Order::RightsChanged(id)));
+    }
+    Ok(HttpResponse::NoContent().finish())
+}

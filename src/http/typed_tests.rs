@@ -1,0 +1,96 @@
+//! Every misfit tells its kind and its field.
+
+use crate::http::typed::Wrong;
+use crate::http::typed::from_value;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Color {
+    Red,
+    DarkBlue,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inner {
+    size: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outer {
+    name: String,
+    color: Option<Color>,
+    #[serde(default)]
+    parts: Vec<Inner>,
+    whatever: Option<Value>,
+}
+
+#[test]
+fn what_fits_comes_through_whole() {
+    let whatever = json!({"a": [1, -2, 0.5, null, true, "x"]});
+
+    let outer: Outer = from_value(json!({
+        "name": "n", "color": "dark_blue", "parts": [{"size": 3}], "whatever": whatever,
+    }))
+    .unwrap();
+
+    assert_eq!(outer.name, "n");
+    assert_eq!(outer.color, Some(Color::DarkBlue));
+    assert_eq!(outer.parts[0].size, 3);
+    assert_eq!(outer.whatever, Some(whatever));
+}
+
+#[test]
+fn null_is_absent() {
+    let outer: Outer = from_value(json!({"name": "n", "color": null})).unwrap();
+
+    assert_eq!(outer.color, None);
+}
+
+#[test]
+fn every_misfit_tells_its_kind_and_its_field() {
+    let cases = [
+        (json!({}), Wrong::MissingField, Some("name")),
+        (
+            json!({"name": "n", "nmae": 1}),
+            Wrong::UnknownField,
+            Some("nmae"),
+        ),
+        (json!({"name": 5}), Wrong::Type, Some("name")),
+        (json!({"name": null}), Wrong::Type, Some("name")),
+        (
+            json!({"name": "n", "color": "green"}),
+            Wrong::Value,
+            Some("color"),
+        ),
+        (json!({"name": "n", "color": 3}), Wrong::Type, Some("color")),
+        (
+            json!({"name": "n", "parts": [{"size": 1}, {"size": 300}]}),
+            Wrong::Value,
+            Some("parts.1.size"),
+        ),
+        (
+            json!({"name": "n", "parts": [{"size": 1.5}]}),
+            Wrong::Type,
+            Some("parts.0.size"),
+        ),
+        (
+            json!({"name": "n", "parts": [{}]}),
+            Wrong::MissingField,
+            Some("parts.0.size"),
+        ),
+        (json!([]), Wrong::Type, None),
+        (json!(["n"]), Wrong::Type, None),
+        (json!("text"), Wrong::Type, None),
+    ];
+
+    for (body, wrong, param) in cases {
+        let misfit = from_value::<Outer>(body.clone()).unwrap_err();
+        assert_eq!(misfit.wrong, wrong, "{body}");
+        assert_eq!(misfit.param().as_deref(), param, "{body}");
+    }
+}

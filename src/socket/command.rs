@@ -1,0 +1,283 @@
+//! What a client may say, as types: one JSON object a frame, with an `id` that its answer names.
+
+use crate::http::error::ApiError;
+use crate::http::typed;
+use crate::ids::ConversationId;
+use crate::ids::SpaceId;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+use serde_json::Number;
+use serde_json::Value;
+
+/// A frame that could be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Any number; the client's own affair.
+    pub id: Number,
+    pub command: Command,
+}
+
+/// What the client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    Subscribe(Subscribe),
+    Unsubscribe(Unsubscribe),
+    SubscribeSpace(SubscribeSpace),
+    Away(Away),
+    Typing(Typing),
+    Ping,
+}
+
+/// To hear a conversation, and what it missed since `after_rev`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscribe {
+    pub conversation_id: ConversationId,
+    pub after_rev: Option<i64>,
+}
+
+/// To hear it no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unsubscribe {
+    pub conversation_id: ConversationId,
+}
+
+/// To hear what happens in a space at large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubscribeSpace {
+    pub space_id: SpaceId,
+}
+
+/// Whether somebody looks at this socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Away {
+    pub away: bool,
+}
+
+/// Whether somebody types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Typing {
+    pub conversation_id: ConversationId,
+    pub active: bool,
+}
+
+/// Nothing beside the operation.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// A frame that could not be read, and its `id` if that could.
+#[derive(Debug)]
+pub struct Unreadable {
+    pub id: Option<Number>,
+    pub error: ApiError,
+}
+
+/// Reads a frame.
+///
+/// # Errors
+/// What is wrong with it, as in the body of a request.
+pub fn parse(text: &str) -> Result<Frame, Unreadable> {
+    let fields = object(text).map_err(|error| Unreadable { id: None, error })?;
+    let id = match fields.get("id") {
+        Some(Value::Number(id)) => Ok(id.clone()),
+        Some(_) => Err(wrong("invalid_type", "The id of a frame is a number.")),
+        None => Err(wrong("missing_field", "The field `id` is missing.")),
+    };
+    let id = id.map_err(|error| Unreadable {
+        id: None,
+        error: error.about("id"),
+    })?;
+    match command(fields) {
+        Ok(command) => Ok(Frame { id, command }),
+        Err(error) => Err(Unreadable {
+            id: Some(id),
+            error,
+        }),
+    }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(wrong("invalid_type", "A frame is one JSON object.")),
+        Err(_) => Err(wrong("invalid_json", "The frame is no valid JSON.")),
+    }
+}
+
+fn command(mut fields: Map<String, Value>) -> Result<Command, ApiError> {
+    fields.shift_remove("id");
+    let op = match fields.shift_remove("op") {
+        Some(Value::String(op)) => op,
+        Some(_) => return Err(wrong("invalid_type", "`op` is a text.").about("op")),
+        None => return Err(wrong("missing_field", "The field `op` is missing.").about("op")),
+    };
+    Ok(match op.as_str() {
+        "subscribe" => Command::Subscribe(subscribe(fields)?),
+        "unsubscribe" => Command::Unsubscribe(read(fields)?),
+        "subscribe_space" => Command::SubscribeSpace(read(fields)?),
+        "away" => Command::Away(read(fields)?),
+        "typing" => Command::Typing(read(fields)?),
+        "ping" => read(fields).map(|Nothing {}| Command::Ping)?,
+        _ => {
+            let takes =
+                "This takes one of subscribe, unsubscribe, subscribe_space, away, typing, ping.";
+            return Err(ApiError::invalid_value("op", takes));
+        }
+    })
+}
+
+fn subscribe(fields: Map<String, Value>) -> Result<Subscribe, ApiError> {
+    let subscribe: Subscribe = read(fields)?;
+    match subscribe.after_rev {
+        Some(..0) => Err(ApiError::invalid_value(
+            "after_rev",
+            "This takes 0 or more.",
+        )),
+        _ => Ok(subscribe),
+    }
+}
+
+fn read<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, ApiError> {
+    typed::from_value(Value::Object(fields)).map_err(ApiError::from)
+}
+
+fn wrong(code: &'static str, message: &str) -> ApiError {
+    ApiError::new(400, code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Command;
+    use super::Subscribe;
+    use super::parse;
+    use crate::ids::ConversationId;
+
+    fn refusal(text: &str) -> (Option<String>, &'static str, Option<String>) {
+        let it = parse(text).unwrap_err();
+        (
+            it.id.map(|it| it.to_string()),
+            it.error.code,
+            it.error.param,
+        )
+    }
+
+    #[test]
+    fn every_operation_is_read() {
+        for (text, command) in [
+            (
+                r#""op":"subscribe","conversation_id":7"#,
+                "Subscribe(Subscribe { conversation_id: ConversationId(7), after_rev: None })",
+            ),
+            (
+                r#""op":"unsubscribe","conversation_id":7"#,
+                "Unsubscribe(Unsubscribe { conversation_id: ConversationId(7) })",
+            ),
+            (
+                r#""op":"subscribe_space","space_id":7"#,
+                "SubscribeSpace(SubscribeSpace { space_id: SpaceId(7) })",
+            ),
+            (r#""op":"away","away":true"#, "Away(Away { away: true })"),
+            (
+                r#""op":"typing","conversation_id":7,"active":false"#,
+                "Typing(Typing { conversation_id: ConversationId(7), active: false })",
+            ),
+            (r#""op":"ping""#, "Ping"),
+        ] {
+            let frame = parse(&format!("{{\"id\":1,{text}}}")).unwrap();
+
+            assert_eq!(format!("{:?}", frame.command), command);
+        }
+    }
+
+    #[test]
+    fn the_rev_may_be_left_out_or_null_but_not_below_zero() {
+        let after = |rev: &str| {
+            parse(&format!(
+                r#"{{"op":"subscribe","conversation_id":7,"id":1{rev}}}"#
+            ))
+        };
+        let expected = |after_rev| {
+            Command::Subscribe(Subscribe {
+                conversation_id: ConversationId(7),
+                after_rev,
+            })
+        };
+
+        assert_eq!(after("").unwrap().command, expected(None));
+        assert_eq!(
+            after(r#","after_rev":null"#).unwrap().command,
+            expected(None)
+        );
+        assert_eq!(
+            after(r#","after_rev":0"#).unwrap().command,
+            expected(Some(0))
+        );
+        assert_eq!(
+            after(r#","after_rev":-1"#).unwrap_err().error.code,
+            "invalid_value"
+        );
+    }
+
+    #[test]
+    fn any_number_is_an_id() {
+        for id in ["0", "-1", "1.5", "9007199254740993", "1e3"] {
+            let frame = parse(&format!(r#"{{"op":"ping","id":{id}}}"#)).unwrap();
+
+            let expected: serde_json::Value = serde_json::from_str(id).unwrap();
+            assert_eq!(serde_json::Value::Number(frame.id), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_kind_and_field() {
+        let one = || Some("1".to_owned());
+        let param = |it: &str| Some(it.to_owned());
+        for (text, expected) in [
+            ("{", (None, "invalid_json", None)),
+            ("", (None, "invalid_json", None)),
+            ("[]", (None, "invalid_type", None)),
+            ("{}", (None, "missing_field", param("id"))),
+            (
+                r#"{"id":"1","op":"ping"}"#,
+                (None, "invalid_type", param("id")),
+            ),
+            (r#"{"id":1}"#, (one(), "missing_field", param("op"))),
+            (r#"{"id":1,"op":2}"#, (one(), "invalid_type", param("op"))),
+            (
+                r#"{"id":1,"op":"shout"}"#,
+                (one(), "invalid_value", param("op")),
+            ),
+            (
+                r#"{"id":1,"op":"ping","at":1}"#,
+                (one(), "unknown_field", param("at")),
+            ),
+            (
+                r#"{"id":1,"op":"subscribe"}"#,
+                (one(), "missing_field", param("conversation_id")),
+            ),
+            (
+                r#"{"id":1,"op":"subscribe","conversation_id":"7"}"#,
+                (one(), "invalid_type", param("conversation_id")),
+            ),
+            (
+                r#"{"id":1,"op":"away","away":1}"#,
+                (one(), "invalid_type", param("away")),
+            ),
+        ] {
+            assert_eq!(refusal(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_deep_frame_is_broken_and_no_crash() {
+        let deep = format!(r#"{{"id":1,"op":{}"#, "[".repeat(60_000));
+
+        assert_eq!(refusal(&deep).1, "invalid_json");
+    }
+}

@@ -1,0 +1,204 @@
+//! What a socket has the main runtime find out: connections to the database belong there, and a
+//! socket lives on a web worker.
+
+use crate::accounts::api_key;
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::app::App;
+use crate::http::auth::Credential;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::spaces::permissions::Act;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use sea_orm::EntityTrait;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A database that takes longer gives no answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a subscription begins with.
+#[derive(Debug)]
+pub struct Opened {
+    pub space: SpaceId,
+    /// As whom the person is there; an admin needs no seat to listen.
+    pub seat: Option<MembershipId>,
+    pub rev: i64,
+    /// The run that was running, and who speaks in it.
+    pub running: Option<(RunId, MembershipId)>,
+    /// The snapshot, encoded.
+    pub snapshot: String,
+}
+
+/// Runs `work` on the main runtime.
+///
+/// # Errors
+/// Those of the work; 503 when it takes too long.
+async fn on_main<T, F>(
+    app: Data<App>,
+    work: impl FnOnce(Arc<App>) -> F + Send + 'static,
+) -> ApiResult<T>
+where
+    T: Send + 'static,
+    F: Future<Output = ApiResult<T>> + Send,
+{
+    let own = app.clone().into_inner();
+    let task = app.shutdown.spawn(async move { work(own).await });
+    match tokio::time::timeout(PATIENCE, task).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => Err(ApiError::internal(error)),
+        Err(_) => Err(ApiError::new(
+            503,
+            "internal",
+            "The server is busy. Try again in a moment.",
+        )),
+    }
+}
+
+/// The caller as the database knows them now: a role may have changed since the socket opened.
+async fn as_of_now(app: &App, caller: &CurrentUser) -> ApiResult<CurrentUser> {
+    let found = user::Entity::find_by_id(caller.id())
+        .one(app.db.reader())
+        .await?;
+    let user = found.filter(|it| it.status == user::Status::Active);
+    Ok(CurrentUser {
+        user: user.ok_or_else(ApiError::not_found)?,
+        by: caller.by,
+    })
+}
+
+/// Reads what a subscription begins with.
+///
+/// # Errors
+/// 404 when there is no such conversation for this person.
+pub async fn open(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: ConversationId,
+    after_rev: Option<i64>,
+) -> ApiResult<Opened> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        let at = seat::in_conversation(&app, &caller, id).await?;
+        let snapshot = app.engine.snapshot(id, after_rev).await?;
+        let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
+        let running = snapshot.running_run.as_ref();
+        Ok(Opened {
+            space: at.space.id,
+            seat: at.seat.as_ref().map(|it| it.id),
+            rev: snapshot.rev,
+            running: running.map(|it| (it.id, it.speaker_space_membership_id)),
+            snapshot: serde_json::to_string(&snapshot).map_err(ApiError::internal)?,
+        })
+    })
+    .await
+}
+
+/// Asks whether a person may hear a space.
+///
+/// # Errors
+/// 404 when there is no such space for this person.
+pub async fn look_into(app: Data<App>, caller: CurrentUser, id: SpaceId) -> ApiResult<()> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        seat::in_space(&app, &caller, id).await.map(|_| ())
+    })
+    .await
+}
+
+/// Asks whether a person may type in a conversation, and in which seat.
+///
+/// # Errors
+/// 404 when there is no such conversation for this person; 403 when they may only read.
+pub async fn may_type(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: ConversationId,
+) -> ApiResult<MembershipId> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await?;
+        let at = seat::in_conversation(&app, &caller, id).await?;
+        at.may_write(Act::Post)?;
+        at.own_seat().map(|it| it.id)
+    })
+    .await
+}
+
+/// What a person may hear no more.
+#[derive(Debug, Default)]
+pub struct Revoked {
+    pub conversations: Vec<ConversationId>,
+    pub spaces: Vec<SpaceId>,
+}
+
+/// Looks again at what is subscribed.
+///
+/// # Errors
+/// When the database gives no answer: then nothing may be taken for granted.
+pub async fn review(
+    app: Data<App>,
+    caller: CurrentUser,
+    conversations: Vec<ConversationId>,
+    spaces: Vec<SpaceId>,
+) -> ApiResult<Revoked> {
+    on_main(app, move |app| async move {
+        let caller = as_of_now(&app, &caller).await;
+        let caller = match caller {
+            Err(error) if is_gone(&error) => {
+                return Ok(Revoked {
+                    conversations,
+                    spaces,
+                });
+            }
+            other => other?,
+        };
+        let mut revoked = Revoked::default();
+        for id in conversations {
+            match seat::in_conversation(&app, &caller, id).await {
+                Err(error) if is_gone(&error) => revoked.conversations.push(id),
+                other => drop(other?),
+            }
+        }
+        for id in spaces {
+            match seat::in_space(&app, &caller, id).await {
+                Err(error) if is_gone(&error) => revoked.spaces.push(id),
+                other => drop(other?),
+            }
+        }
+        Ok(revoked)
+    })
+    .await
+}
+
+fn is_gone(error: &ApiError) -> bool {
+    error.status == StatusCode::NOT_FOUND
+}
+
+/// Whether what a caller showed still opens the door.
+///
+/// # Errors
+/// When the database gives no answer.
+pub async fn is_still_in(app: Data<App>, caller: CurrentUser) -> ApiResult<bool> {
+    on_main(app, move |app| async move {
+        let db = app.db.reader();
+        let is_open = match caller.by {
+            Credential::Session(id) => session::Entity::find_by_id(id).one(db).await?.is_some(),
+            Credential::ApiKey(id) => {
+                let key = api_key::Entity::find_by_id(id).one(db).await?;
+                key.is_some_and(|it| it.revoked_at.is_none())
+            }
+        };
+        match as_of_now(&app, &caller).await {
+            Err(error) if is_gone(&error) => Ok(false),
+            other => other.map(|_| is_open),
+        }
+    })
+    .await
+}

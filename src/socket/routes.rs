@@ -1,0 +1,45 @@
+//! The upgrade: who calls, from where, and whether there is room for one more.
+
+use crate::app::App;
+use crate::http::auth;
+use crate::http::error::ApiError;
+use crate::socket::session;
+use crate::socket::wire;
+use actix_web::Error;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Payload;
+use actix_web::web::ServiceConfig;
+use actix_web::web::get;
+use actix_web::web::resource;
+
+/// The socket.
+pub fn socket(doors: &mut ServiceConfig) {
+    doors.service(resource("/ws").route(get().to(connect)));
+}
+
+async fn connect(
+    app: Data<App>,
+    request: HttpRequest,
+    payload: Payload,
+) -> Result<HttpResponse, Error> {
+    let caller = auth::socket_caller(&app, &request).await?;
+    if app.shutdown.draining.is_cancelled() {
+        let mut closing = ApiError::new(503, "internal", "The server is closing.");
+        closing.retry_after = Some(1);
+        return Err(closing.into());
+    }
+    let within = app.pace.write_within;
+    let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
+    // Only now: what is no upgrade at all takes no place.
+    let Some(place) = app.limits.sockets.take(caller.id()) else {
+        let most = "You have as many sockets open as one person may.";
+        return Err(ApiError::rate_limited(10, most).into());
+    };
+    actix_web::rt::spawn(async move {
+        session::serve(app, caller, inlet, outlet).await;
+        drop(place);
+    });
+    Ok(answer)
+}

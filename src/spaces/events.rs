@@ -1,0 +1,96 @@
+//! What listeners of a space hear: its document and the documents of its seats, as they are now.
+
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Event;
+use crate::realtime::topic::Topic;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::space;
+use serde::Serialize;
+
+/// The rules of a space changed. `my_role` is null here: listeners have different ones.
+#[derive(Debug, Serialize)]
+pub struct SpaceUpdated {
+    pub space: space::View,
+}
+
+/// A seat was taken, changed or left.
+#[derive(Debug, Serialize)]
+pub struct MembershipUpdated {
+    pub space_id: SpaceId,
+    pub membership: membership::View,
+}
+
+/// A conversation of the space is new or changed; the document comes from whoever can make it.
+#[derive(Debug, Serialize)]
+pub struct ConversationUpdated<D> {
+    pub space_id: SpaceId,
+    pub conversation: D,
+}
+
+/// One's copilot was turned on or off, or spent a step.
+#[derive(Debug, Serialize)]
+pub struct CopilotUpdated {
+    pub membership_id: MembershipId,
+    pub copilot_mode: CopilotMode,
+    pub copilot_remaining_steps: Option<i64>,
+}
+
+impl Event for SpaceUpdated {
+    fn name(&self) -> &'static str {
+        "space_updated"
+    }
+}
+
+impl Event for MembershipUpdated {
+    fn name(&self) -> &'static str {
+        "membership_updated"
+    }
+}
+
+impl<D: Serialize> Event for ConversationUpdated<D> {
+    fn name(&self) -> &'static str {
+        "conversation_updated"
+    }
+}
+
+impl Event for CopilotUpdated {
+    fn name(&self) -> &'static str {
+        "copilot_updated"
+    }
+}
+
+/// For everyone who listens to the space.
+pub fn space_updated(space: space::View) -> Envelope {
+    Envelope::plain(Topic::Space(space.id), &SpaceUpdated { space })
+}
+
+/// For everyone who listens to the seat's space.
+pub fn membership_updated(seat: &membership::Model) -> Envelope {
+    let event = MembershipUpdated {
+        space_id: seat.space_id,
+        membership: seat.view(),
+    };
+    Envelope::plain(Topic::Space(seat.space_id), &event)
+}
+
+/// For everyone who listens to the space.
+pub fn conversation_updated(space: SpaceId, document: impl Serialize) -> Envelope {
+    let event = ConversationUpdated {
+        space_id: space,
+        conversation: document,
+    };
+    Envelope::plain(Topic::Space(space), &event)
+}
+
+/// For the sockets of the person who sits there; `None`: nobody does.
+pub fn copilot_updated(seat: &membership::Model) -> Option<Envelope> {
+    let event = CopilotUpdated {
+        membership_id: seat.id,
+        copilot_mode: seat.copilot_mode,
+        copilot_remaining_steps: seat.copilot_remaining_steps,
+    };
+    Some(Envelope::plain(Topic::User(seat.user_id?), &event))
+}

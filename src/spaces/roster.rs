@@ -1,0 +1,234 @@
+//! Seats are taken, changed and left, each under the lock of its space.
+//!
+//! **Invariant:** a person or a character sits in a space once. Who comes back sits on the same
+//! seat as before, so that history keeps one author.
+
+use crate::accounts::user;
+use crate::characters::character;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::CharacterId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::membership;
+use crate::spaces::membership::ActiveModel;
+use crate::spaces::membership::Column;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::Entity;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Model;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
+use crate::spaces::tenancy;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::sea_query::Expr;
+
+/// Why a seat was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SeatError {
+    #[error("They sit in this space already.")]
+    AlreadyMember,
+    #[error("the space is gone")]
+    Gone,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Who is to be seated.
+#[derive(Clone, Debug)]
+pub enum Newcomer {
+    User(user::Model, Role),
+    Character(character::Model),
+}
+
+/// Gives a seat in a space; who sat there before gets the old one back.
+pub async fn seat(
+    db: &Db,
+    space: SpaceId,
+    newcomer: Newcomer,
+    now: Timestamp,
+) -> Result<Model, SeatError> {
+    db.write(move |tx| Box::pin(async move { take_seat(tx, space, newcomer, now).await }))
+        .await
+}
+
+/// The same inside of a transaction.
+pub async fn take_seat(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    newcomer: Newcomer,
+    now: Timestamp,
+) -> Result<Model, SeatError> {
+    tenancy::locked(tx, space).await?.ok_or(SeatError::Gone)?;
+    let seats = membership::in_space(tx, space).await?;
+    let is_theirs = |it: &&Model| match &newcomer {
+        Newcomer::User(user, _) => it.user_id == Some(user.id),
+        Newcomer::Character(card) => it.character_id == Some(card.id),
+    };
+    match seats.iter().find(is_theirs) {
+        Some(seat) if seat.status == Status::Active => Err(SeatError::AlreadyMember),
+        Some(seat) => Ok(revive(tx, seat.clone(), &newcomer).await?),
+        None => {
+            let last = seats.iter().map(|it| it.position).max();
+            let position = last.map_or(0, |it| it + 1);
+            let row = match newcomer {
+                Newcomer::User(user, role) => {
+                    blank_human(space, user.id, role, user.display_name, position, now)
+                }
+                Newcomer::Character(card) => blank_character(space, card, position, now),
+            };
+            Ok(row.insert(tx).await?)
+        }
+    }
+}
+
+async fn revive(
+    tx: &impl ConnectionTrait,
+    seat: Model,
+    newcomer: &Newcomer,
+) -> Result<Model, DbErr> {
+    let mut row = seat.into_active_model();
+    row.status = Set(Status::Active);
+    row.participation = Set(Participation::Active);
+    match newcomer {
+        Newcomer::User(user, role) => {
+            row.role = Set(*role);
+            row.cached_display_name = Set(user.display_name.clone());
+        }
+        Newcomer::Character(card) => row.cached_display_name = Set(card.name.clone()),
+    }
+    row.update(tx).await
+}
+
+/// A person's seat as it is in the beginning.
+pub fn blank_human(
+    space: SpaceId,
+    user: UserId,
+    role: Role,
+    name: String,
+    position: i64,
+    now: Timestamp,
+) -> ActiveModel {
+    ActiveModel {
+        user_id: Set(Some(user)),
+        role: Set(role),
+        ..blank(space, Kind::Human, name, position, now)
+    }
+}
+
+fn blank_character(
+    space: SpaceId,
+    card: character::Model,
+    position: i64,
+    now: Timestamp,
+) -> ActiveModel {
+    ActiveModel {
+        character_id: Set(Some(card.id)),
+        ..blank(space, Kind::Character, card.name, position, now)
+    }
+}
+
+fn blank(space: SpaceId, kind: Kind, name: String, position: i64, now: Timestamp) -> ActiveModel {
+    ActiveModel {
+        id: NotSet,
+        space_id: Set(space),
+        kind: Set(kind),
+        user_id: Set(None),
+        character_id: Set(None),
+        role: Set(Role::Member),
+        position: Set(position),
+        status: Set(Status::Active),
+        participation: Set(Participation::Active),
+        cached_display_name: Set(name),
+        aliases: Set(serde_json::json!([])),
+        persona: Set(None),
+        talkativeness: Set(None),
+        copilot_mode: Set(CopilotMode::None),
+        copilot_remaining_steps: Set(None),
+        copilot_conversation_id: Set(None),
+        llm_provider_id: Set(None),
+        preset_id: Set(None),
+        settings: Set(serde_json::json!({})),
+        settings_version: Set(0),
+        created_at: Set(now),
+    }
+}
+
+/// Empties a seat; `None`: it is empty already, or gone.
+pub async fn leave(db: &Db, id: MembershipId) -> Result<Option<Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let seat = Entity::find_by_id(id)
+                .filter(Column::Status.eq(Status::Active))
+                .one(tx)
+                .await?;
+            let Some(seat) = seat else {
+                return Ok(None);
+            };
+            let mut row = seat.into_active_model();
+            row.status = Set(Status::Removed);
+            row.copilot_mode = Set(CopilotMode::None);
+            row.copilot_remaining_steps = Set(None);
+            row.update(tx).await.map(Some)
+        })
+    })
+    .await
+}
+
+/// Whoever is called otherwise from now on.
+#[derive(Clone, Copy, Debug)]
+pub enum Renamed {
+    User(UserId),
+    Character(CharacterId),
+}
+
+/// Writes a new name on every seat of a person or a character, and tells which they are.
+pub async fn rename(db: &Db, who: Renamed, name: String) -> Result<Vec<Model>, DbErr> {
+    let theirs = match who {
+        Renamed::User(id) => Column::UserId.eq(id),
+        Renamed::Character(id) => Column::CharacterId.eq(id),
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::CachedDisplayName, Expr::value(name))
+                .filter(theirs.clone())
+                .exec(tx)
+                .await?;
+            Entity::find().filter(theirs).all(tx).await
+        })
+    })
+    .await
+}
+
+/// Whether a person and a character sit in one space.
+pub async fn share_a_space(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    character: CharacterId,
+) -> Result<bool, DbErr> {
+    let spaces_of_user = Entity::find()
+        .select_only()
+        .column(Column::SpaceId)
+        .filter(Column::UserId.eq(user))
+        .filter(Column::Status.eq(Status::Active));
+    let shared = Entity::find()
+        .filter(Column::CharacterId.eq(character))
+        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::SpaceId.in_subquery(spaces_of_user.into_query()))
+        .one(db)
+        .await?;
+    Ok(shared.is_some())
+}

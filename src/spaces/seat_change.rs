@@ -1,0 +1,186 @@
+//! What changes of a seat, and of the seats beside it: a move shifts others, and a new owner takes
+//! the place of the old one.
+
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::PresetId;
+use crate::ids::ProviderId;
+use crate::spaces::membership;
+use crate::spaces::membership::ActiveModel;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::Entity;
+use crate::spaces::membership::Model;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Role;
+use crate::spaces::space;
+use crate::spaces::tenancy;
+use crate::spaces::tenancy::ChangeError;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use serde_json::Value;
+use serde_json::json;
+
+/// What one sets of a seat; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct SeatChange {
+    /// [`Role::Owner`] hands the space over.
+    pub role: Option<Role>,
+    /// The place in the roster, counted from 0; those behind make room.
+    pub position: Option<i64>,
+    pub participation: Option<Participation>,
+    pub persona: Option<Option<String>>,
+    pub aliases: Option<Vec<String>>,
+    pub talkativeness: Option<Option<f64>>,
+    pub settings: Option<Value>,
+    pub copilot_mode: Option<CopilotMode>,
+    pub copilot_remaining_steps: Option<Option<i64>>,
+    pub copilot_conversation_id: Option<Option<ConversationId>>,
+    pub llm_provider_id: Option<Option<ProviderId>>,
+    pub preset_id: Option<Option<PresetId>>,
+}
+
+/// A seat after a change.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    pub seat: Model,
+    /// Other seats that changed with it.
+    pub others: Vec<Model>,
+    /// The space, when it has a new owner.
+    pub handed_over: Option<space::Model>,
+}
+
+/// Changes a seat. With a `version`, only if its settings are still of that version.
+pub async fn change(
+    db: &Db,
+    id: MembershipId,
+    change: SeatChange,
+    version: Option<i64>,
+) -> Result<Changed, ChangeError<Model>> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let seat = Entity::find_by_id(id).one(tx).await?;
+            let space_id = seat.ok_or(ChangeError::Gone)?.space_id;
+            let space = tenancy::locked(tx, space_id)
+                .await?
+                .ok_or(ChangeError::Gone)?;
+            let seats = membership::in_space(tx, space_id).await?;
+            let present = seats
+                .iter()
+                .find(|it| it.id == id)
+                .ok_or(ChangeError::Gone)?;
+            if version.is_some_and(|it| it != present.settings_version) {
+                return Err(ChangeError::Stale(Box::new(present.clone())));
+            }
+            let mut others = Vec::new();
+            let becomes_owner = change.role == Some(Role::Owner) && present.role != Role::Owner;
+            let handed_over = match becomes_owner {
+                true => Some(hand_over(tx, space, present, &seats, &mut others).await?),
+                false => None,
+            };
+            if let Some(position) = change.position {
+                others.extend(reorder(tx, &seats, id, position).await?);
+            }
+            let row = Entity::find_by_id(id)
+                .one(tx)
+                .await?
+                .ok_or(ChangeError::Gone)?;
+            let row = with_change(row, change);
+            let seat = match row.is_changed() {
+                true => row.update(tx).await?,
+                false => row.try_into()?,
+            };
+            Ok(Changed {
+                seat,
+                others,
+                handed_over,
+            })
+        })
+    })
+    .await
+}
+
+async fn hand_over(
+    tx: &impl ConnectionTrait,
+    space: space::Model,
+    heir: &Model,
+    seats: &[Model],
+    others: &mut Vec<Model>,
+) -> Result<space::Model, DbErr> {
+    for owner in seats.iter().filter(|it| it.role == Role::Owner) {
+        let mut row = owner.clone().into_active_model();
+        row.role = Set(Role::Moderator);
+        others.push(row.update(tx).await?);
+    }
+    let mut row = space.into_active_model();
+    row.owner_id = Set(heir.user_id);
+    row.update(tx).await
+}
+
+/// Moves a seat to its new place and numbers the roster anew; answers the others that moved.
+async fn reorder(
+    tx: &impl ConnectionTrait,
+    seats: &[Model],
+    id: MembershipId,
+    position: i64,
+) -> Result<Vec<Model>, DbErr> {
+    let mut moved = Vec::new();
+    for (seat, place) in places(seats, id, position) {
+        if seat.position != place {
+            let mut row = ActiveModel {
+                id: ActiveValue::Unchanged(seat.id),
+                ..Default::default()
+            };
+            row.position = Set(place);
+            moved.push(row.update(tx).await?);
+        }
+    }
+    moved.retain(|it| it.id != id);
+    Ok(moved)
+}
+
+/// Every seat with its place after `id` has moved to `position`.
+fn places(seats: &[Model], id: MembershipId, position: i64) -> Vec<(&Model, i64)> {
+    let (mover, mut order): (Vec<_>, Vec<_>) = seats.iter().partition(|it| it.id == id);
+    let at = usize::try_from(position).unwrap_or(0).min(order.len());
+    order.splice(at..at, mover);
+    order.into_iter().zip(0..).collect()
+}
+
+fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
+    fn put<T: Into<sea_orm::Value> + PartialEq>(column: &mut ActiveValue<T>, value: Option<T>) {
+        if let Some(value) = value {
+            column.set_if_not_equals(value);
+        }
+    }
+    let changes_settings = change
+        .settings
+        .as_ref()
+        .is_some_and(|it| *it != seat.settings);
+    let next_version = seat.settings_version + i64::from(changes_settings);
+    let mut row = seat.into_active_model();
+    put(&mut row.role, change.role);
+    put(&mut row.participation, change.participation);
+    put(&mut row.persona, change.persona);
+    put(&mut row.aliases, change.aliases.map(|it| json!(it)));
+    put(&mut row.talkativeness, change.talkativeness);
+    put(&mut row.settings, change.settings);
+    put(&mut row.settings_version, Some(next_version));
+    put(&mut row.copilot_mode, change.copilot_mode);
+    put(
+        &mut row.copilot_remaining_steps,
+        change.copilot_remaining_steps,
+    );
+    put(
+        &mut row.copilot_conversation_id,
+        change.copilot_conversation_id,
+    );
+    put(&mut row.llm_provider_id, change.llm_provider_id);
+    put(&mut row.preset_id, change.preset_id);
+    row
+}

@@ -1,0 +1,189 @@
+//! Spaces come and go: made with their owner's seat, changed under their lock, handed over, ended.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::membership;
+use crate::spaces::membership::Role;
+use crate::spaces::roster;
+use crate::spaces::space;
+use crate::spaces::space::ActiveModel;
+use crate::spaces::space::Column;
+use crate::spaces::space::Entity;
+use crate::spaces::space::Model;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Select;
+use sea_orm::sea_query::LockType;
+use serde_json::Value;
+
+/// What one sets of a space; `None` leaves it as it is, or as it is by default.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub status: Option<space::Status>,
+    pub reply_order: Option<space::ReplyOrder>,
+    pub replies_per_turn: Option<space::RepliesPerTurn>,
+    pub card_handling_mode: Option<space::CardHandlingMode>,
+    pub allow_self_responses: Option<bool>,
+    pub auto_mode_enabled: Option<bool>,
+    pub auto_mode_delay_ms: Option<i64>,
+    pub auto_mode_max_turns: Option<i64>,
+    pub during_generation_user_input_policy: Option<space::InputPolicy>,
+    pub user_turn_debounce_ms: Option<i64>,
+    pub group_regenerate_mode: Option<space::GroupRegenerateMode>,
+    pub settings: Option<Value>,
+    pub token_limit: Option<i64>,
+}
+
+/// Why a space or a seat was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError<M: std::fmt::Debug> {
+    #[error("it is gone")]
+    Gone,
+    #[error("the settings have been changed since they were read")]
+    Stale(Box<M>),
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Makes a space, its owner in the first seat.
+pub async fn create(
+    db: &Db,
+    owner: UserId,
+    owner_name: String,
+    rules: Rules,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let mut row = blank(owner, now).into_active_model();
+            row.id = NotSet;
+            let space = with_rules(row, rules).insert(tx).await?;
+            let seat = roster::blank_human(space.id, owner, Role::Owner, owner_name, 0, now);
+            membership::Entity::insert(seat).exec(tx).await?;
+            Ok(space)
+        })
+    })
+    .await
+}
+
+fn blank(owner: UserId, now: Timestamp) -> Model {
+    Model {
+        id: SpaceId(0), // given by the database
+        name: String::new(),
+        description: String::new(),
+        owner_id: Some(owner),
+        status: space::Status::Active,
+        reply_order: space::ReplyOrder::Natural,
+        replies_per_turn: space::RepliesPerTurn::One,
+        card_handling_mode: space::CardHandlingMode::Swap,
+        allow_self_responses: false,
+        auto_mode_enabled: false,
+        auto_mode_delay_ms: 5_000,
+        auto_mode_max_turns: 8,
+        during_generation_user_input_policy: space::InputPolicy::Queue,
+        user_turn_debounce_ms: 0,
+        group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
+        settings: serde_json::json!({}),
+        settings_version: 0,
+        tokens_used: 0,
+        token_limit: 0,
+        created_at: now,
+    }
+}
+
+/// Changes a space. With a `version`, only if its settings are still of that version.
+pub async fn update(
+    db: &Db,
+    id: SpaceId,
+    rules: Rules,
+    version: Option<i64>,
+) -> Result<Model, ChangeError<Model>> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let present = locked(tx, id).await?.ok_or(ChangeError::Gone)?;
+            if version.is_some_and(|it| it != present.settings_version) {
+                return Err(ChangeError::Stale(Box::new(present)));
+            }
+            let changes_settings = rules
+                .settings
+                .as_ref()
+                .is_some_and(|it| *it != present.settings);
+            let next_version = present.settings_version + i64::from(changes_settings);
+            let mut row = with_rules(present.clone().into_active_model(), rules);
+            if changes_settings {
+                row.settings_version = Set(next_version);
+            }
+            match row.is_changed() {
+                true => Ok(row.update(tx).await?),
+                false => Ok(present),
+            }
+        })
+    })
+    .await
+}
+
+/// Locks a space for this transaction.
+pub async fn locked(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}
+
+/// Deletes a space with everything in it; `false`: it was gone.
+pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
+    let deleted = db
+        .write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await }))
+        .await?;
+    Ok(deleted.rows_affected == 1)
+}
+
+/// The spaces in which a user sits.
+pub fn of_user(user: UserId) -> Select<Entity> {
+    let seats = membership::Entity::find()
+        .select_only()
+        .column(membership::Column::SpaceId)
+        .filter(membership::Column::UserId.eq(user))
+        .filter(membership::Column::Status.eq(membership::Status::Active));
+    Entity::find().filter(Column::Id.in_subquery(seats.into_query()))
+}
+
+fn with_rules(mut row: ActiveModel, rules: Rules) -> ActiveModel {
+    fn put<T: Into<sea_orm::Value> + PartialEq>(
+        column: &mut sea_orm::ActiveValue<T>,
+        value: Option<T>,
+    ) {
+        if let Some(value) = value {
+            column.set_if_not_equals(value);
+        }
+    }
+    put(&mut row.name, rules.name);
+    put(&mut row.description, rules.description);
+    put(&mut row.status, rules.status);
+    put(&mut row.reply_order, rules.reply_order);
+    put(&mut row.replies_per_turn, rules.replies_per_turn);
+    put(&mut row.card_handling_mode, rules.card_handling_mode);
+    put(&mut row.allow_self_responses, rules.allow_self_responses);
+    put(&mut row.auto_mode_enabled, rules.auto_mode_enabled);
+    put(&mut row.auto_mode_delay_ms, rules.auto_mode_delay_ms);
+    put(&mut row.auto_mode_max_turns, rules.auto_mode_max_turns);
+    put(
+        &mut row.during_generation_user_input_policy,
+        rules.during_generation_user_input_policy,
+    );
+    put(&mut row.user_turn_debounce_ms, rules.user_turn_debounce_ms);
+    put(&mut row.group_regenerate_mode, rules.group_regenerate_mode);
+    put(&mut row.settings, rules.settings);
+    put(&mut row.token_limit, rules.token_limit);
+    row
+}

@@ -1,0 +1,139 @@
+// What one can do in the open conversation: write, let speak, hold, repair, read back.
+import { randomId } from "../base/ids.js"
+
+const PAGE = 60
+
+export default class RoomActions {
+  #api
+  #store
+  #socket
+
+  constructor({ api, store, socket }) {
+    this.#api = api
+    this.#store = store
+    this.#socket = socket
+  }
+
+  // Writing
+
+  // Shown at once as pending; resolves when its fate is known.
+  send(content) {
+    const { room, outbox } = this.#store
+    const entry = outbox.add(randomId(), content, Date.now())
+    room.expect(entry.clientId)
+    this.#store.roomChanged("outbox")
+    return this.#deliver(room, outbox, entry)
+  }
+
+  // The same client id again: if the first try did arrive, the server answers with that message.
+  retrySend(clientId) {
+    const { room, outbox } = this.#store
+    const entry = outbox.markPending(clientId)
+    if (!entry) return Promise.resolve()
+    room.expect(clientId)
+    this.#store.roomChanged("outbox")
+    return this.#deliver(room, outbox, entry)
+  }
+
+  discard(clientId) {
+    this.#store.outbox.remove(clientId)
+    this.#store.roomChanged("outbox")
+  }
+
+  async editMessage(message, content) {
+    this.#takeMessage(await this.#api.changeMessage(message.id, { content }))
+  }
+
+  async setVisibility(message, visibility) {
+    this.#takeMessage(await this.#api.changeMessage(message.id, { visibility }))
+  }
+
+  async deleteMessage(message) {
+    await this.#api.deleteMessage(message.id)
+    this.#takeMessage({ ...message, visibility: "hidden" })
+  }
+
+  typing(active) {
+    if (this.#store.room) this.#socket.typing(this.#store.room.conversationId, active)
+  }
+
+  // Who speaks
+
+  generate(speakerId = null) {
+    return this.#api.generate(this.#id, speakerId)
+  }
+  stop() {
+    return this.#api.stop(this.#id)
+  }
+  pause() {
+    return this.#api.pause(this.#id)
+  }
+  resume() {
+    return this.#api.resume(this.#id)
+  }
+  skip() {
+    return this.#api.skip(this.#id)
+  }
+  retry() {
+    return this.#api.retry(this.#id)
+  }
+
+  // Reading
+
+  async olderPage(conversationId, beforeSeq) {
+    return this.#api.messagesBefore(conversationId, beforeSeq, PAGE)
+  }
+
+  async markRead(seq) {
+    const id = this.#id
+    if (this.#store.markRead(id, seq)) await this.#api.markRead(id, seq)
+  }
+
+  async runs() {
+    return (await this.#api.runs(this.#id)).data
+  }
+  promptPreview(speakerId) {
+    return this.#api.promptPreview(this.#id, speakerId)
+  }
+  promptOfRun(runId) {
+    return this.#api.promptOfRun(runId)
+  }
+
+  // The card of a run that ended without a message, for a page that was not there when it happened.
+  async recallNotice() {
+    const { room } = this.#store
+    if (room.isRunning || !room.notice.isEmpty) return
+    const { data } = await this.#api.runs(room.conversationId)
+    if (this.#store.room !== room || room.isRunning) return
+    room.notice.recall(data, room.queue, room.timeline.tail)
+    if (!room.notice.isEmpty) this.#store.roomChanged("queue")
+  }
+
+  // Private
+
+  get #id() {
+    return this.#store.room.conversationId
+  }
+
+  async #deliver(room, outbox, { clientId, content }) {
+    try {
+      const { message } = await this.#api.postMessage(room.conversationId, { content, client_id: clientId })
+      this.#store.takePosted(room, message)
+    } catch (error) {
+      if (!outbox.has(clientId)) return
+      outbox.markFailed(
+        clientId,
+        error.isNetwork ? "network" : error.code === "unexpected" ? "unexpected" : error.message,
+      )
+      if (this.#store.room === room) this.#store.roomChanged("outbox")
+    }
+  }
+
+  // The event will bring the same; the person who did it should not wait for it.
+  #takeMessage(message) {
+    const { room } = this.#store
+    if (room?.conversationId !== message.conversation_id) return
+    room.timeline.put(message)
+    this.#store.roomChanged("messages")
+  }
+}

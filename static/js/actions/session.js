@@ -1,0 +1,64 @@
+// Coming in, going out, and what belongs to one's own account.
+export default class SessionActions {
+  #api
+  #store
+  #socket
+
+  constructor({ api, store, socket }) {
+    this.#api = api
+    this.#store = store
+    this.#socket = socket
+  }
+
+  // Answers "signed_in", "signed_out" or "setup".
+  async discover() {
+    try {
+      const { user } = await this.#api.session()
+      this.#store.setUser(user)
+      return "signed_in"
+    } catch (error) {
+      if (error.status !== 401) throw error
+    }
+    const { needed } = await this.#api.setupNeeded()
+    return needed ? "setup" : "signed_out"
+  }
+
+  async setUp({ displayName, username, password }) {
+    const { user } = await this.#api.setUp({ display_name: displayName, username, password })
+    this.#store.setUser(user)
+  }
+
+  async signIn({ username, password }) {
+    const { user } = await this.#api.signIn({ username, password })
+    return user
+  }
+
+  // What another session of this person left on the screen must go: the page begins anew.
+  async signOut() {
+    await this.#api.signOut()
+    this.#socket.stop()
+    location.assign("/")
+  }
+
+  async changeProfile({ displayName, username }) {
+    this.#takeUser(await this.#api.changeMe({ display_name: displayName, username }))
+  }
+
+  async changePassword({ currentPassword, password }) {
+    this.#takeUser(await this.#api.changeMe({ current_password: currentPassword, password }))
+  }
+
+  async apiKeys() {
+    return (await this.#api.apiKeys()).data
+  }
+  createApiKey(name) {
+    return this.#api.createApiKey(name)
+  }
+  revokeApiKey(id) {
+    return this.#api.revokeApiKey(id)
+  }
+
+  #takeUser(answer) {
+    this.#store.setUser(answer.user ?? answer)
+  }
+}

@@ -1,0 +1,86 @@
+// Spaces and conversations: finding, making, naming, leaving behind.
+export default class SpaceActions {
+  #api
+  #store
+  #socket
+
+  constructor({ api, store, socket }) {
+    this.#api = api
+    this.#store = store
+    this.#socket = socket
+  }
+
+  async load() {
+    const { data } = await this.#api.spaces()
+    this.#store.setSpaces(data)
+    this.#socket.subscribeSpaces(data.map((space) => space.id))
+    await Promise.all(data.map((space) => this.loadConversations(space.id)))
+  }
+
+  async loadConversations(spaceId) {
+    const { data } = await this.#api.conversations(spaceId)
+    this.#store.setConversations(spaceId, data)
+  }
+
+  // Where a person who names no conversation goes: where they were, else the first there is.
+  home(lastId) {
+    if (lastId && this.#store.conversation(lastId)) return lastId
+    const [space] = this.#store.spaces
+    if (!space) return null
+    return space.root_conversation_id ?? this.#store.conversations(space.id)[0]?.id ?? null
+  }
+
+  // Makes the conversation known with its space and cast. Throws `not_found` like the server.
+  async open(conversationId) {
+    if (!this.#store.conversation(conversationId)) await this.#fetch(conversationId)
+    const { space_id: spaceId } = this.#store.conversation(conversationId)
+    this.#store.openRoom(conversationId)
+    await this.loadCast(spaceId)
+  }
+
+  async loadCast(spaceId) {
+    const { data } = await this.#api.memberships(spaceId)
+    this.#store.setRoster(spaceId, data)
+  }
+
+  async createSpace(name) {
+    const space = await this.#api.createSpace({ name })
+    this.#store.putSpace(space)
+    this.#socket.subscribeSpaces([space.id])
+    await this.loadConversations(space.id)
+    return space.root_conversation_id ?? this.#store.conversations(space.id)[0].id
+  }
+
+  async changeSpace(space, fields) {
+    this.#store.putSpace(await this.#api.changeSpace(space.id, fields))
+  }
+
+  async deleteSpace(id) {
+    await this.#api.deleteSpace(id)
+    this.#store.removeSpace(id)
+  }
+
+  async createConversation(spaceId, title) {
+    const conversation = await this.#api.createConversation(spaceId, title ? { title } : {})
+    this.#store.putConversation(conversation)
+    return conversation.id
+  }
+
+  async renameConversation(id, title) {
+    this.#store.putConversation(await this.#api.changeConversation(id, { title }))
+  }
+
+  async deleteConversation(id) {
+    await this.#api.deleteConversation(id)
+    this.#store.removeConversation(id)
+  }
+
+  async #fetch(conversationId) {
+    const conversation = await this.#api.conversation(conversationId)
+    if (!this.#store.space(conversation.space_id)) {
+      this.#store.putSpace(await this.#api.space(conversation.space_id))
+      this.#socket.subscribeSpaces([conversation.space_id])
+    }
+    this.#store.putConversation(conversation)
+  }
+}

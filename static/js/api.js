@@ -1,0 +1,152 @@
+// The HTTP API, one function for each endpoint. Nothing else in the client talks HTTP.
+const TIMEOUT_MS = 20_000
+const PROVIDER_TIMEOUT_MS = 60_000
+
+// Why a call did not work. `code` is the stable word of the server, or "network" when no answer came.
+export class ApiError extends Error {
+  constructor({ status = 0, code, message, param = null, current = null, retryAfter = null }) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.param = param
+    this.current = current
+    this.retryAfter = retryAfter
+  }
+
+  get isNetwork() {
+    return this.code === "network"
+  }
+}
+
+export default class Api {
+  #fetch
+  #onSignedOut
+
+  // `onSignedOut` is told when a session that was there is no longer valid.
+  constructor({ fetch = globalThis.fetch.bind(globalThis), onSignedOut = () => {} } = {}) {
+    this.#fetch = fetch
+    this.#onSignedOut = onSignedOut
+  }
+
+  set onSignedOut(act) {
+    this.#onSignedOut = act
+  }
+
+  // Who I am
+  setupNeeded = () => this.#get("/setup")
+  setUp = (body) => this.#post("/setup", body)
+  session = () => this.#call("GET", "/session", { mayBeSignedOut: true })
+  signIn = (body) => this.#call("POST", "/session", { body, mayBeSignedOut: true })
+  signOut = () => this.#delete("/session")
+  changeMe = (body) => this.#patch("/users/me", body)
+  apiKeys = () => this.#get("/api_keys")
+  createApiKey = (name) => this.#post("/api_keys", { name })
+  revokeApiKey = (id) => this.#delete(`/api_keys/${id}`)
+
+  // Spaces and who sits in them
+  spaces = () => this.#get("/spaces?limit=200")
+  space = (id) => this.#get(`/spaces/${id}`)
+  createSpace = (body) => this.#post("/spaces", body)
+  changeSpace = (id, body) => this.#patch(`/spaces/${id}`, body)
+  deleteSpace = (id) => this.#delete(`/spaces/${id}`)
+  memberships = (spaceId) => this.#get(`/spaces/${spaceId}/memberships?limit=200`)
+  seatCharacter = (spaceId, characterId) =>
+    this.#post(`/spaces/${spaceId}/memberships`, { character_id: characterId })
+  changeMembership = (id, body) => this.#patch(`/memberships/${id}`, body)
+  removeMembership = (id) => this.#delete(`/memberships/${id}`)
+  characters = () => this.#get("/characters?limit=200")
+  createCharacter = (body) => this.#post("/characters", body)
+
+  // Conversations
+  conversations = (spaceId) => this.#get(`/spaces/${spaceId}/conversations?limit=200`)
+  conversation = (id) => this.#get(`/conversations/${id}`)
+  createConversation = (spaceId, body) => this.#post(`/spaces/${spaceId}/conversations`, body)
+  changeConversation = (id, body) => this.#patch(`/conversations/${id}`, body)
+  deleteConversation = (id) => this.#delete(`/conversations/${id}`)
+  markRead = (id, seq) => this.#post(`/conversations/${id}/read`, { seq })
+
+  // Messages
+  messagesBefore = (id, seq, limit) => this.#get(`/conversations/${id}/messages?before=${seq}&limit=${limit}`)
+  postMessage = (id, body) => this.#post(`/conversations/${id}/messages`, body)
+  changeMessage = (id, body) => this.#patch(`/messages/${id}`, body)
+  deleteMessage = (id) => this.#delete(`/messages/${id}`)
+
+  // Who speaks
+  generate = (id, speakerId) =>
+    this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
+  stop = (id) => this.#post(`/conversations/${id}/stop`, { keep_partial: true })
+  pause = (id) => this.#post(`/conversations/${id}/pause`)
+  resume = (id) => this.#post(`/conversations/${id}/resume`)
+  skip = (id) => this.#post(`/conversations/${id}/skip`)
+  retry = (id) => this.#post(`/conversations/${id}/retry`)
+  runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
+  promptPreview = (id, speakerId) =>
+    this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
+  promptOfRun = (runId) => this.#get(`/runs/${runId}/prompt`)
+
+  // Models
+  providers = () => this.#get("/providers")
+  createProvider = (body) => this.#post("/providers", body)
+  changeProvider = (id, body) => this.#patch(`/providers/${id}`, body)
+  deleteProvider = (id) => this.#delete(`/providers/${id}`)
+  testProvider = (id) => this.#call("POST", `/providers/${id}/test`, { timeoutMs: PROVIDER_TIMEOUT_MS })
+  modelsOfProvider = (id) => this.#call("GET", `/providers/${id}/models`, { timeoutMs: PROVIDER_TIMEOUT_MS })
+
+  // Private
+
+  #get(path) {
+    return this.#call("GET", path)
+  }
+  #post(path, body) {
+    return this.#call("POST", path, { body })
+  }
+  #patch(path, body) {
+    return this.#call("PATCH", path, { body })
+  }
+  #delete(path) {
+    return this.#call("DELETE", path)
+  }
+
+  async #call(method, path, { body, mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
+    const answer = await this.#send(method, path, body, timeoutMs)
+    if (answer.ok) return answer.status === 204 ? null : readJson(answer)
+    const error = await readError(answer)
+    if (error.status === 401 && !mayBeSignedOut) this.#onSignedOut()
+    throw error
+  }
+
+  async #send(method, path, body, timeoutMs) {
+    try {
+      return await this.#fetch(`/api${path}`, {
+        method,
+        credentials: "same-origin",
+        cache: "no-store",
+        headers: body === undefined ? {} : { "content-type": "application/json" },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+    } catch (cause) {
+      throw new ApiError({ code: "network", message: String(cause?.message ?? cause) })
+    }
+  }
+}
+
+async function readJson(answer) {
+  try {
+    return await answer.json()
+  } catch {
+    return null
+  }
+}
+
+async function readError(answer) {
+  const { error } = (await readJson(answer)) ?? {}
+  return new ApiError({
+    status: answer.status,
+    code: error?.code ?? "unexpected",
+    message: error?.message ?? "",
+    param: error?.param ?? null,
+    current: error?.current ?? null,
+    retryAfter: Number(answer.headers.get("retry-after")) || null,
+  })
+}

@@ -1,0 +1,68 @@
+// Making elements. Text from people becomes text nodes, never markup.
+const SVG = "http://www.w3.org/2000/svg"
+
+// `el("button", { class: "button", on: { click } }, "Save")`. A child may be a node, a text, a list
+// or nothing. Attributes that are false or null are left out.
+export function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag)
+  for (const [name, value] of Object.entries(props)) setProp(node, name, value)
+  append(node, children)
+  return node
+}
+
+export function append(node, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child)
+  }
+  return node
+}
+
+export function replace(node, ...children) {
+  node.replaceChildren()
+  return append(node, children)
+}
+
+// A picture of the sprite in index.html.
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg")
+  svg.setAttribute("class", "icon")
+  svg.setAttribute("aria-hidden", "true")
+  const use = document.createElementNS(SVG, "use")
+  use.setAttribute("href", `#icon-${name}`)
+  svg.append(use)
+  return svg
+}
+
+// A name of a person, kept from turning the text around it.
+export function bdi(name, className = null) {
+  return el("bdi", { class: className }, name)
+}
+
+// Brings the children of `parent` into the order of `items`, one node for each key; a node that
+// stays keeps its place in the document, with focus and selection.
+export function reconcile(parent, items, { key, create, update }) {
+  const old = new Map([...parent.children].map((node) => [node.dataset.key, node]))
+  let cursor = parent.firstElementChild
+  for (const item of items) {
+    const id = key(item)
+    let node = old.get(id)
+    old.delete(id)
+    if (!node) {
+      node = create(item)
+      node.dataset.key = id
+    }
+    update(node, item)
+    if (node === cursor) cursor = cursor.nextElementSibling
+    else parent.insertBefore(node, cursor)
+  }
+  for (const node of old.values()) node.remove()
+}
+
+function setProp(node, name, value) {
+  if (value === null || value === undefined || value === false) return
+  if (name === "on") return Object.entries(value).forEach(([type, act]) => node.addEventListener(type, act))
+  if (name === "dataset") return Object.assign(node.dataset, value)
+  if (name === "value" || name === "checked" || name === "selected") node[name] = value
+  else if (value === true) node.setAttribute(name, "")
+  else node.setAttribute(name, value)
+}

@@ -1,0 +1,15 @@
+// Those who listen are told, in the order in which they came.
+export default class Emitter {
+  #listeners = new Map()
+
+  // Returns the function that ends it.
+  on(name, listener) {
+    if (!this.#listeners.has(name)) this.#listeners.set(name, new Set())
+    this.#listeners.get(name).add(listener)
+    return () => this.#listeners.get(name)?.delete(listener)
+  }
+
+  emit(name, detail) {
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) listener(detail)
+  }
+}

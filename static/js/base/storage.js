@@ -1,0 +1,23 @@
+// The browser's storage, or a short memory where the browser forbids it.
+export function storage(name) {
+  try {
+    const found = globalThis[name]
+    found.getItem("troupe")
+    return found
+  } catch {
+    return new Forgetful()
+  }
+}
+
+class Forgetful {
+  #items = new Map()
+  getItem(key) {
+    return this.#items.get(key) ?? null
+  }
+  setItem(key, value) {
+    this.#items.set(key, value)
+  }
+  removeItem(key) {
+    this.#items.delete(key)
+  }
+}

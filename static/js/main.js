@@ -1,0 +1,119 @@
+// Boot: who is there, what is there, then the view that the address names.
+import ModelActions from "./actions/models.js"
+import CastActions from "./actions/cast.js"
+import RoomActions from "./actions/room.js"
+import SessionActions from "./actions/session.js"
+import SpaceActions from "./actions/spaces.js"
+import Api from "./api.js"
+import { backoff } from "./base/timing.js"
+import { storage } from "./base/storage.js"
+import { t } from "./base/i18n.js"
+import Drafts from "./models/drafts.js"
+import Router from "./router.js"
+import Socket from "./socket.js"
+import Store from "./store.js"
+import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
+import Shell from "./views/shell.js"
+import { askToSignIn } from "./views/session_ended.js"
+import Toasts from "./views/toast.js"
+
+const root = document.getElementById("app")
+const api = new Api()
+const socket = new Socket({ url: `${location.origin.replace(/^http/, "ws")}/ws` })
+const store = new Store({ socket, storage: storage("sessionStorage") })
+const local = storage("localStorage")
+const tools = { api, store, socket }
+const parts = {
+  store,
+  local,
+  session: new SessionActions(tools),
+  spaces: new SpaceActions(tools),
+  room: new RoomActions(tools),
+  cast: new CastActions(tools),
+  models: new ModelActions(tools),
+  toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
+  announcer: document.getElementById("announcer"),
+}
+
+start()
+
+async function start() {
+  showSplash(root)
+  await findOut()
+  parts.drafts = new Drafts(local, store.user.id)
+  parts.reconnect = () => socket.retryNow()
+  watchSession()
+  watchLine()
+  socket.start()
+  await withPatience(() => parts.spaces.load())
+  parts.models.load().catch(() => {})
+  const shell = new Shell(root, parts)
+  parts.router = new Router((route) => shell.show(route))
+  shell.mount()
+  parts.router.start()
+}
+
+// Ends when somebody is signed in.
+async function findOut() {
+  const found = await withPatience(() => parts.session.discover())
+  if (found === "setup") await showSetUp(root, parts.session)
+  if (found === "signed_out") store.setUser(await showSignIn(root, parts.session))
+}
+
+// The page may be open before the server is: it tries until there is an answer.
+async function withPatience(act) {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await act()
+    } catch (error) {
+      if (!error.isNetwork && error.status < 500) throw error
+      if (attempt === 1) parts.toasts.show(t("error.network"))
+      await new Promise((resolve) => setTimeout(resolve, backoff(attempt)))
+    }
+  }
+}
+
+// A session that ended elsewhere: the page stays as it is, with every draft, behind a sign-in.
+function watchSession() {
+  let isAsking = false
+  const ask = async () => {
+    if (isAsking) return
+    isAsking = true
+    socket.stop()
+    const user = await askToSignIn(parts)
+    if (user.id !== store.user.id) location.reload()
+    store.setUser(user)
+    isAsking = false
+    socket.start()
+  }
+  api.onSignedOut = ask
+  socket.on("lost", () =>
+    api.session().catch((error) => {
+      if (error.status === 401) ask()
+    }),
+  )
+}
+
+function watchLine() {
+  let wasOpen = false
+  socket.on("state", (state) => {
+    if (state !== "open") return
+    // What has no `rev` is read again after a break.
+    if (wasOpen) refresh()
+    wasOpen = true
+  })
+  window.addEventListener("offline", () => socket.interrupt())
+  window.addEventListener("online", () => socket.retryNow())
+  let timer = null
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer)
+    if (document.hidden) timer = setTimeout(() => socket.away(true), 5000)
+    else socket.away(false)
+  })
+}
+
+function refresh() {
+  parts.spaces.load().catch(() => {})
+  const spaceId = store.openConversation?.space_id
+  if (spaceId) parts.spaces.loadCast(spaceId).catch(() => {})
+}

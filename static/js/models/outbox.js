@@ -1,0 +1,74 @@
+// Messages of this tab that the server has not confirmed: shown at once, kept over a reload,
+// sent again under the same client id, so that no retry makes a second row.
+// A message that was under way when the page was left is found as failed: nobody knows its fate.
+export default class Outbox {
+  #entries
+  #storage
+  #storageKey
+
+  constructor(storage, conversationId) {
+    this.#storage = storage
+    this.#storageKey = `troupe.outbox.${conversationId}`
+    this.#entries = this.#read()
+  }
+
+  get entries() {
+    return this.#entries
+  }
+
+  add(clientId, content, createdAt) {
+    const entry = { clientId, content, createdAt, state: "pending", error: null }
+    this.#entries = [...this.#entries, entry]
+    this.#write()
+    return entry
+  }
+
+  has(clientId) {
+    return this.#entries.some((entry) => entry.clientId === clientId)
+  }
+
+  markPending(clientId) {
+    return this.#change(clientId, { state: "pending", error: null })
+  }
+
+  markFailed(clientId, error) {
+    return this.#change(clientId, { state: "failed", error })
+  }
+
+  // The server has it, or the person gave it up. Returns whether it was here.
+  remove(clientId) {
+    const before = this.#entries.length
+    this.#entries = this.#entries.filter((entry) => entry.clientId !== clientId)
+    if (this.#entries.length !== before) this.#write()
+    return this.#entries.length !== before
+  }
+
+  #change(clientId, fields) {
+    let changed = null
+    this.#entries = this.#entries.map((entry) => {
+      if (entry.clientId !== clientId) return entry
+      changed = { ...entry, ...fields }
+      return changed
+    })
+    if (changed) this.#write()
+    return changed
+  }
+
+  #read() {
+    try {
+      const entries = JSON.parse(this.#storage.getItem(this.#storageKey) ?? "[]")
+      return entries.map((entry) => ({ ...entry, state: "failed", error: entry.error ?? "interrupted" }))
+    } catch {
+      return []
+    }
+  }
+
+  #write() {
+    try {
+      if (this.#entries.length === 0) this.#storage.removeItem(this.#storageKey)
+      else this.#storage.setItem(this.#storageKey, JSON.stringify(this.#entries))
+    } catch {
+      // A full or forbidden storage costs the memory over a reload, not the message.
+    }
+  }
+}

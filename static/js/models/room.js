@@ -1,0 +1,188 @@
+// One open conversation as this tab knows it: what the snapshot said and every event since.
+//
+// **Invariant:** durable events are applied in order of `rev`, each once. `apply` answers "gap" when
+// something is missing; the caller subscribes again with the last `rev` and hands in the snapshot.
+import RunNotice from "./run_notice.js"
+import RunStream from "./run_stream.js"
+import Timeline from "./timeline.js"
+import TypingTracker from "./typing_tracker.js"
+
+const IDLE = { state: "idle", round: null, queued_run: null, running_run: null }
+
+export default class Room {
+  timeline = new Timeline()
+  notice = new RunNotice()
+  rev = null
+  stream = null
+  queue = IDLE
+  presence = new Map()
+  #keys = new Map()
+  #clock
+
+  constructor({ conversationId, clock = () => Date.now() }) {
+    this.conversationId = conversationId
+    this.#clock = clock
+    this.typing = new TypingTracker(clock)
+  }
+
+  get isReady() {
+    return this.rev !== null
+  }
+  get isRunning() {
+    return this.queue.running_run !== null || this.stream !== null
+  }
+
+  // A message of mine arrives under this client id: its entry keeps its key.
+  keyForClientId(clientId) {
+    return `c-${clientId}`
+  }
+  keyForStream() {
+    return `r-${this.stream.runId}`
+  }
+
+  // Takes a snapshot. Returns the messages that this tab has not seen before.
+  restore({ rev, snapshot }) {
+    const isFirst = !this.isReady
+    const fresh = this.#restoreMessages(snapshot, isFirst)
+    this.rev = rev
+    this.typing.clear()
+    this.queue = queueOf(snapshot)
+    this.presence = presenceOf(snapshot.presence)
+    this.stream = this.#restoredStream(snapshot)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return isFirst ? [] : fresh
+  }
+
+  // Applies one event. Returns what became different ("gap", "queue", "messages", "stream", ...) or null.
+  apply(event) {
+    if (!this.isReady) return null
+    if (event.rev !== undefined && event.rev !== null) {
+      if (event.rev <= this.rev) return null
+      if (event.rev !== this.rev + 1) return "gap"
+      this.rev = event.rev
+    }
+    return this.#take(event)
+  }
+
+  #take(event) {
+    switch (event.type) {
+      case "typing_start":
+        return this.#startStream(event)
+      case "stream_chunk":
+        return this.#appendToStream(event)
+      case "stream_reset":
+        return this.#resetStream(event)
+      case "stream_complete":
+        return event.status === "succeeded" ? null : this.#dropStream(event.run_id)
+      case "typing_stop":
+        return this.#dropStream(event.run_id)
+      case "message_created":
+      case "message_updated":
+      case "message_hidden":
+        return this.#takeMessage(event.message)
+      case "run_failed":
+      case "run_canceled":
+      case "run_skipped":
+        return this.#takeEnd(event)
+      case "queue_updated":
+        return this.#takeQueue(event)
+      case "human_typing":
+        return this.typing.set(event.membership_id, event.active) ? "typing" : null
+      case "presence_updated":
+        return this.#takePresence(event)
+      case "resync":
+        return "gap"
+      default:
+        return null
+    }
+  }
+
+  #startStream({ run_id: runId, membership_id: membershipId }) {
+    this.stream = new RunStream({ runId, membershipId, startedAt: this.#clock() })
+    this.notice.clear()
+    return "stream"
+  }
+
+  #appendToStream(event) {
+    if (this.stream?.runId !== event.run_id) return "gap"
+    return this.stream.append(event) ? "stream" : "gap"
+  }
+
+  #resetStream(event) {
+    if (this.stream?.runId !== event.run_id) return "gap"
+    this.stream.reset(event.text ?? "")
+    return "stream"
+  }
+
+  #dropStream(runId) {
+    if (this.stream?.runId !== runId) return null
+    this.stream = null
+    return "stream"
+  }
+
+  #takeMessage(message) {
+    const isOfStream = this.stream !== null && message.conversation_run_id === this.stream.runId
+    const key = isOfStream ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
+    if (isOfStream) this.stream = null
+    this.timeline.put(message, key)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return "messages"
+  }
+
+  // From now on a message with this client id is known to have an entry already.
+  expect(clientId) {
+    this.#keys.set(clientId, this.keyForClientId(clientId))
+  }
+
+  #takeEnd({ type, run, error }) {
+    const isOfStream = this.stream?.runId === run.id
+    this.notice.show({ type, run, error: error ?? run.error, tail: this.timeline.tail })
+    if (isOfStream && type !== "run_skipped") this.stream = null
+    return "queue"
+  }
+
+  #takeQueue(event) {
+    this.queue = queueOf(event)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return "queue"
+  }
+
+  #takePresence({ members }) {
+    this.presence = presenceOf(members)
+    return "presence"
+  }
+
+  // A run may be running without a word yet: its first piece will come with offset 0.
+  #restoredStream({ stream, running_run: running }) {
+    if (!stream && !running) return null
+    const runId = stream?.run_id ?? running.id
+    const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
+    const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
+    return new RunStream({ runId, membershipId, text: stream?.text ?? "", startedAt })
+  }
+
+  #restoreMessages(snapshot, isFirst) {
+    const fresh = snapshot.messages.filter((message) => isVisible(message) && !this.timeline.byId(message.id))
+    if (isFirst || snapshot.reset) {
+      this.timeline.reset(snapshot.messages.filter(isVisible))
+      return fresh
+    }
+    for (const message of snapshot.messages) {
+      const key = message.conversation_run_id === this.stream?.runId ? this.keyForStream() : null
+      this.timeline.put(message, this.stream && key ? key : (this.#keys.get(message.client_id) ?? null))
+    }
+    return fresh
+  }
+}
+
+function isVisible(message) {
+  return message.visibility !== "hidden"
+}
+
+function queueOf({ state, round = null, queued_run = null, running_run = null }) {
+  return { state, round, queued_run, running_run }
+}
+
+function presenceOf(members) {
+  return new Map((members ?? []).map(({ membership_id: id, state }) => [id, state]))
+}

@@ -1,0 +1,41 @@
+// The card that stands for a run which left no message: shown until the room has moved on.
+export default class RunNotice {
+  #run = null
+
+  get run() {
+    return this.#run
+  }
+  get isEmpty() {
+    return this.#run === null
+  }
+
+  show({ type, run, error, tail }) {
+    if (type === "run_skipped") return
+    this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
+  }
+
+  // What a tab that opens the conversation later finds among the newest runs.
+  recall(runs, queue, tail) {
+    const newest = [...runs].sort(byCreation).at(-1)
+    if (!newest || !["failed", "canceled"].includes(newest.status)) return
+    if (tail && Date.parse(tail.created_at) > Date.parse(newest.finished_at ?? newest.created_at)) return
+    this.#run = { ...newest, tailSeq: tail?.seq ?? 0 }
+    this.settle(queue, tail)
+  }
+
+  // A newer message or a newer run makes it history; a kept partial text says it by itself.
+  settle(queue, tail) {
+    if (!this.#run) return
+    const isOvertaken = (tail?.seq ?? 0) > this.#run.tailSeq
+    const isRunning = queue.running_run !== null || queue.queued_run !== null
+    if (isOvertaken || isRunning || tail?.conversation_run_id === this.#run.id) this.clear()
+  }
+
+  clear() {
+    this.#run = null
+  }
+}
+
+function byCreation(a, b) {
+  return Date.parse(a.created_at) - Date.parse(b.created_at)
+}

@@ -1,0 +1,70 @@
+// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`. Links inside the page do not reload it.
+const ROUTES = [
+  [/^\/$/, () => ({ name: "home" })],
+  [/^\/c\/(\d+)$/, ([, id]) => ({ name: "conversation", conversationId: Number(id) })],
+  [/^\/settings(?:\/(\w+))?$/, ([, part]) => ({ name: "settings", part: part ?? "profile" })],
+]
+
+export function parse(path) {
+  for (const [pattern, read] of ROUTES) {
+    const match = pattern.exec(path)
+    if (match) return read(match)
+  }
+  return { name: "unknown" }
+}
+
+export const paths = {
+  home: () => "/",
+  conversation: (id) => `/c/${id}`,
+  settings: (part) => `/settings/${part}`,
+}
+
+export default class Router {
+  #onRoute
+
+  constructor(onRoute) {
+    this.#onRoute = onRoute
+  }
+
+  // Lifecycle
+
+  start() {
+    window.addEventListener("popstate", this.#show)
+    document.addEventListener("click", this.#followLink)
+    this.#show()
+  }
+
+  // Actions
+
+  get current() {
+    return parse(location.pathname)
+  }
+
+  go(path, { replace = false } = {}) {
+    if (path !== location.pathname) history[replace ? "replaceState" : "pushState"]({}, "", path)
+    this.#show()
+  }
+
+  // Private
+
+  #show = () => this.#onRoute(this.current)
+
+  #followLink = (event) => {
+    const link = event.target.closest?.("a[href]")
+    if (!link || link.target || link.origin !== location.origin || isOtherIntent(event)) return
+    if (parse(link.pathname).name === "unknown") return
+    event.preventDefault()
+    this.go(link.pathname)
+  }
+}
+
+function isOtherIntent(event) {
+  return (
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
+}

@@ -1,0 +1,197 @@
+// The WebSocket: connects, notices a dead line, comes back with back-off and jitter, and subscribes
+// again to what was subscribed. Nothing else in the client talks WebSocket.
+//
+// Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
+// "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more),
+// "lost" (a line could not be opened: the caller may ask whether the session still lives).
+import Emitter from "./base/emitter.js"
+import { backoff } from "./base/timing.js"
+
+const PING_EVERY_MS = 20_000
+const ANSWER_WITHIN_MS = 10_000
+
+export default class Socket extends Emitter {
+  #url
+  #WebSocket
+  #line = null
+  #nextId = 1
+  #waiting = new Map()
+  #conversations = new Map()
+  #spaces = new Set()
+  #attempt = 0
+  #retryTimer = null
+  #pingTimer = null
+  #isWanted = false
+  #away = false
+  state = "closed"
+
+  constructor({ url, WebSocket = globalThis.WebSocket }) {
+    super()
+    this.#url = url
+    this.#WebSocket = WebSocket
+  }
+
+  // Lifecycle
+
+  start() {
+    this.#isWanted = true
+    if (!this.#line) this.#open()
+  }
+
+  // What was subscribed is remembered: `start` goes on with it.
+  stop() {
+    this.#isWanted = false
+    clearTimeout(this.#retryTimer)
+    this.#drop()
+    this.#setState("closed")
+  }
+
+  // Actions
+
+  // `lastRev()` tells from where to resume; null asks for the newest messages.
+  subscribe(conversationId, lastRev) {
+    this.#conversations.set(conversationId, { lastRev, isAsking: false })
+    this.#askFor(conversationId)
+  }
+
+  unsubscribe(conversationId) {
+    this.#conversations.delete(conversationId)
+    this.#ask("unsubscribe", { conversation_id: conversationId }).catch(() => {})
+  }
+
+  // Something was missed: subscribe again with the last rev. Asking twice at once is asking once.
+  resubscribe(conversationId) {
+    this.#askFor(conversationId)
+  }
+
+  subscribeSpaces(ids) {
+    for (const id of ids) {
+      if (this.#spaces.has(id)) continue
+      this.#spaces.add(id)
+      this.#ask("subscribe_space", { space_id: id }).catch(() => {})
+    }
+  }
+
+  typing(conversationId, active) {
+    this.#ask("typing", { conversation_id: conversationId, active }).catch(() => {})
+  }
+
+  away(away) {
+    this.#away = away
+    this.#ask("away", { away }).catch(() => {})
+  }
+
+  // The line is known to be dead (the browser went offline), or a try now is worth it.
+  interrupt() {
+    if (this.#line) this.#onClose(this.#line)
+  }
+
+  retryNow() {
+    if (!this.#isWanted || this.#line) return
+    clearTimeout(this.#retryTimer)
+    this.#open()
+  }
+
+  // Private
+
+  #open() {
+    this.#setState("connecting")
+    const line = new this.#WebSocket(this.#url)
+    this.#line = line
+    line.onopen = () => this.#onOpen()
+    line.onmessage = ({ data }) => this.#onFrame(JSON.parse(data))
+    line.onclose = () => this.#onClose(line)
+  }
+
+  #onOpen() {
+    this.#attempt = 0
+    this.#setState("open")
+    this.#pingTimer = setInterval(() => this.#ping(), PING_EVERY_MS)
+    if (this.#away) this.away(true)
+    for (const id of this.#spaces) this.#ask("subscribe_space", { space_id: id }).catch(() => {})
+    for (const [id, subscription] of this.#conversations) {
+      subscription.isAsking = false
+      this.#askFor(id)
+    }
+  }
+
+  #onFrame(frame) {
+    if (!("re" in frame)) return this.emit("event", frame)
+    const waiting = this.#waiting.get(frame.re)
+    if (!waiting) return
+    this.#waiting.delete(frame.re)
+    clearTimeout(waiting.timer)
+    if (frame.ok) waiting.resolve(frame)
+    else waiting.reject(frame.error)
+  }
+
+  #onClose(line) {
+    if (line !== this.#line) return
+    const wasOpen = this.state === "open"
+    this.#drop()
+    if (!this.#isWanted) return
+    this.#setState("waiting")
+    if (!wasOpen) this.emit("lost")
+    this.#retryTimer = setTimeout(() => this.retryNow(), backoff(this.#attempt))
+    this.#attempt += 1
+  }
+
+  #drop() {
+    clearInterval(this.#pingTimer)
+    const line = this.#line
+    this.#line = null
+    if (line) {
+      line.onopen = line.onmessage = line.onclose = null
+      line.close()
+    }
+    for (const { reject, timer } of this.#waiting.values()) {
+      clearTimeout(timer)
+      reject({ code: "network" })
+    }
+    this.#waiting.clear()
+  }
+
+  async #askFor(conversationId) {
+    const subscription = this.#conversations.get(conversationId)
+    if (!subscription || subscription.isAsking || this.state !== "open") return
+    subscription.isAsking = true
+    const rev = subscription.lastRev()
+    try {
+      const answer = await this.#ask("subscribe", {
+        conversation_id: conversationId,
+        ...(rev === null ? {} : { after_rev: rev }),
+      })
+      subscription.isAsking = false
+      if (this.#conversations.get(conversationId) === subscription)
+        this.emit("snapshot", { conversationId, answer })
+    } catch (error) {
+      subscription.isAsking = false
+      if (error?.code !== "network") this.emit("refused", { conversationId, error })
+    }
+  }
+
+  #ping() {
+    this.#ask("ping", {}).catch((error) => {
+      if (error?.code === "no_answer") this.interrupt()
+    })
+  }
+
+  #ask(op, fields) {
+    if (this.state !== "open") return Promise.reject({ code: "network" })
+    const id = this.#nextId++
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(id)
+        reject({ code: "no_answer" })
+      }, ANSWER_WITHIN_MS)
+      this.#waiting.set(id, { resolve, reject, timer })
+      this.#line.send(JSON.stringify({ id, op, ...fields }))
+    })
+  }
+
+  #setState(state) {
+    if (this.state === state) return
+    this.state = state
+    this.emit("state", state)
+  }
+}

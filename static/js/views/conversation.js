@@ -1,0 +1,117 @@
+// The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
+import { el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
+import Composer from "./composer.js"
+import { railButton } from "./hollow.js"
+import { menuButton } from "./menu.js"
+import QueueBar from "./queue_bar.js"
+import { askForConversation, askForNewTitle, askToDeleteConversation } from "./space_dialogs.js"
+import TimelineView from "./timeline.js"
+import Whisper from "./whisper.js"
+
+// A pointer means a keyboard: the field may take the focus without hiding half the page.
+const HAS_KEYBOARD = matchMedia("(hover: hover) and (pointer: fine)")
+
+export default class ConversationView {
+  #parts
+  #head
+  #children = []
+  #stops = []
+
+  constructor(parts) {
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount(stage) {
+    const { store } = this.#parts
+    this.#head = el("header", { class: "stage__head" })
+    const body = el("div", { class: "stage__body" })
+    const whisper = el("div", { class: "whisper", "aria-live": "off" })
+    const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
+    const form = el("form", { class: "composer", "aria-label": t("composer.label") })
+    stage.append(this.#head, body, whisper, queue, form)
+    const timeline = new TimelineView(body, this.#parts)
+    const composer = new Composer(form, this.#parts, {
+      onSent: () => timeline.toEnd(),
+      onEditLast: () => timeline.editMyTail(),
+    })
+    this.#children = [timeline, new Whisper(whisper, this.#parts), new QueueBar(queue, this.#parts), composer]
+    for (const child of this.#children) child.mount()
+    this.#stops = [store.on("spaces", () => this.#updateHead())]
+    this.#updateHead()
+    if (HAS_KEYBOARD.matches) composer.focus()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+    for (const child of this.#children) child.unmount()
+  }
+
+  // Private
+
+  #updateHead() {
+    const { store, shell } = this.#parts
+    const { openConversation: conversation, openSpace: space } = store
+    if (!conversation || !space) return
+    const isMain = conversation.id === space.root_conversation_id
+    const title = conversation.title || (isMain ? t("conversation.main") : t("conversation.untitled"))
+    document.title = `${title} · ${space.name} · ${t("app.name")}`
+    const focused = this.#head.contains(document.activeElement) ? document.activeElement.dataset.id : null
+    replace(
+      this.#head,
+      railButton(() => shell.openDrawer("rail")),
+      el(
+        "div",
+        { class: "stage__titles" },
+        el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
+        el("span", { class: "stage__space truncate" }, el("bdi", {}, space.name)),
+      ),
+      menuButton({
+        label: t("conversation.menu"),
+        className: "icon-button",
+        items: () => this.#items(conversation, space),
+      }),
+      iconButton("panel", t("panel.toggle"), {
+        "data-id": "panel",
+        "aria-controls": "panel",
+        click: () => shell.togglePanel(),
+      }),
+    )
+    if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
+  }
+
+  #items(conversation, space) {
+    const items = []
+    const role = space.my_role
+    if (may(role, "rename_conversation"))
+      items.push({
+        label: t("conversation.rename"),
+        icon: "edit",
+        run: () => askForNewTitle(this.#parts, conversation),
+      })
+    if (may(role, "new_conversation"))
+      items.push({
+        label: t("conversation.new"),
+        icon: "plus",
+        run: () => askForConversation(this.#parts, space.id),
+      })
+    items.push({
+      label: t("space.settings"),
+      icon: "gear",
+      run: () => this.#parts.shell.openPanel("settings"),
+    })
+    if (may(role, "delete_conversation") && conversation.id !== space.root_conversation_id) {
+      items.push({
+        label: t("conversation.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteConversation(this.#parts, conversation),
+      })
+    }
+    return items
+  }
+}

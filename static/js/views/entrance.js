@@ -1,0 +1,168 @@
+// The pages before one is inside: set-up of the first account, and signing in.
+import { el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { submitButton } from "./buttons.js"
+import { field, form, input } from "./form.js"
+
+// The first account. Resolves when it exists.
+export function showSetUp(root, session) {
+  return new Promise((resolve) => {
+    const fields = setUpFields()
+    const { display_name: name, username, password } = fields
+    suggestUsername(name.control, username.control)
+    const submit = async () => {
+      const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
+      await session.setUp({ ...account, password: password.control.value })
+      resolve()
+    }
+    const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
+    show(root, t("setup.title"), t("setup.lead"), form({ fields, submit, children }))
+    name.control.focus()
+  })
+}
+
+function setUpFields() {
+  const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
+  const password = input({
+    name: "password",
+    type: "password",
+    autocomplete: "new-password",
+    maxlength: "256",
+  })
+  return {
+    display_name: field({ label: t("setup.name"), control: name }),
+    username: field({
+      label: t("setup.username"),
+      hint: t("setup.username_hint"),
+      control: usernameInput({ maxlength: "32" }),
+    }),
+    password: field({ label: t("password"), hint: t("password.hint"), control: password }),
+  }
+}
+
+function usernameInput(props = {}) {
+  return input({
+    name: "username",
+    autocomplete: "username",
+    autocapitalize: "none",
+    spellcheck: "false",
+    ...props,
+  })
+}
+
+// Resolves with the user.
+export function showSignIn(root, session) {
+  return new Promise((resolve) => {
+    show(root, t("sign_in.title"), t("sign_in.lead"), signInForm(session, resolve))
+    root.querySelector("input").focus()
+  })
+}
+
+// A wrong password leaves the name as it is and asks for the password again.
+export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
+  const username = field({ label: t("setup.username"), control: usernameInput({ value: known }) })
+  const password = field({
+    label: t("password"),
+    control: input({
+      name: "password",
+      type: "password",
+      autocomplete: "current-password",
+      autofocus: known !== "",
+    }),
+  })
+  const retype = () => {
+    password.control.value = ""
+    password.control.focus()
+  }
+  return form({
+    fields: { username, password },
+    submit: async () =>
+      onSignedIn(
+        await session.signIn({ username: username.control.value.trim(), password: password.control.value }),
+      ),
+    onError: retype,
+    children: [username.node, password.node, wideSubmit(t("sign_in.submit"))],
+  })
+}
+
+// A page for what is not there.
+export function showNothing(root, { title, text, link }) {
+  replace(
+    root,
+    el(
+      "main",
+      { class: "entrance" },
+      el(
+        "div",
+        { class: "entrance__box" },
+        head(title, text),
+        el("a", { class: "button button--primary", href: link.href }, link.label),
+      ),
+    ),
+  )
+}
+
+export function showSplash(root) {
+  replace(
+    root,
+    el(
+      "main",
+      { class: "splash", "aria-busy": "true" },
+      el("img", { class: "splash__logo", src: "/favicon.svg", alt: t("app.name") }),
+    ),
+  )
+}
+
+function show(root, title, lead, formNode) {
+  replace(
+    root,
+    el(
+      "main",
+      { class: "entrance" },
+      el(
+        "div",
+        { class: "entrance__box" },
+        head(title, lead),
+        el("div", { class: "entrance__card" }, formNode),
+      ),
+    ),
+  )
+  document.title = t("app.name")
+}
+
+function head(title, lead) {
+  return el(
+    "header",
+    { class: "entrance__head" },
+    el("img", { class: "entrance__logo", src: "/favicon.svg", alt: "" }),
+    el("h1", { class: "entrance__title" }, title),
+    el("p", { class: "entrance__lead" }, lead),
+  )
+}
+
+function wideSubmit(label) {
+  return submitButton(label, { look: "primary wide" })
+}
+
+// "Ann Lee" becomes "ann.lee", until one writes a name oneself.
+function suggestUsername(name, username) {
+  let isOwn = false
+  username.addEventListener("input", () => {
+    isOwn = username.value !== ""
+  })
+  name.addEventListener("input", () => {
+    if (!isOwn) username.value = usernameFrom(name.value)
+  })
+}
+
+function usernameFrom(name) {
+  const plain = name
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .toLowerCase()
+  return plain
+    .trim()
+    .replace(/\s+/g, ".")
+    .replace(/[^\p{L}\p{N}_.-]/gu, "")
+    .slice(0, 32)
+}

@@ -1,0 +1,211 @@
+// What one can do with a message: copy, edit the newest, delete with undo, keep it from the model.
+//
+// One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
+// the messages only one is a tab stop; arrows move from one to the next.
+import { el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { copyText } from "../base/clipboard.js"
+import { may } from "../models/rights.js"
+import { iconButton } from "./buttons.js"
+import MessageEditor from "./message_editor.js"
+import { UNDO_MS } from "./toast.js"
+
+export default class MessageTools {
+  #list
+  #parts
+  #viewOf
+  #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
+  #target = null
+  #editor = null
+
+  // `viewOf(node)` gives the MessageView of a row's node.
+  constructor(list, parts, viewOf) {
+    this.#list = list
+    this.#parts = parts
+    this.#viewOf = viewOf
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#list.addEventListener("pointerover", this.#onPointer)
+    this.#list.addEventListener("pointerup", this.#onTap)
+    this.#list.addEventListener("focusin", this.#onFocus)
+    this.#list.addEventListener("keydown", this.#onKey)
+    this.#list.addEventListener("pointerleave", this.#onLeave)
+  }
+
+  unmount = () => {
+    this.#detach()
+  }
+
+  // Actions
+
+  // The list changed: exactly one message is a tab stop, and the bar leaves with its message.
+  settle() {
+    const rows = this.#rows()
+    const current = rows.find((row) => row.tabIndex === 0)
+    if (!current && rows.length) rows.at(-1).tabIndex = 0
+    if (this.#target && !this.#target.node.isConnected) this.#detach()
+    else if (this.#target && !this.#bar.contains(document.activeElement)) this.#fill()
+  }
+
+  // Opens the editor of the tail. Returns whether that is allowed.
+  edit(view) {
+    const { message } = view.row
+    if (!message || this.#editor || !this.#mayEdit(message)) return false
+    this.#detach()
+    this.#editor = new MessageEditor(view, this.#parts, () => {
+      this.#editor = null
+    })
+    this.#editor.open()
+    return true
+  }
+
+  // Private
+
+  #rows() {
+    return [...this.#list.querySelectorAll(".message")]
+  }
+
+  #attach(node) {
+    const view = this.#viewOf(node)
+    if (!view || view.row.kind !== "message" || view === this.#target || this.#editor) return
+    this.#target = view
+    this.#fill()
+    node.append(this.#bar)
+  }
+
+  #detach() {
+    this.#target = null
+    this.#bar.remove()
+  }
+
+  #fill() {
+    const { message } = this.#target.row
+    const isExcluded = message.visibility === "excluded"
+    replace(
+      this.#bar,
+      this.#button("copy", t("tools.copy"), () => this.#copy(message)),
+      this.#mayEdit(message) &&
+        this.#button("edit", t("tools.edit"), () =>
+          this.edit(this.#viewOf(this.#list.querySelector(`#m-${message.id}`))),
+        ),
+      this.#mayDelete(message) &&
+        this.#button(
+          isExcluded ? "eye" : "eye-off",
+          isExcluded ? t("tools.include") : t("tools.exclude"),
+          () => this.#setVisibility(message, isExcluded ? "normal" : "excluded"),
+        ),
+      this.#mayDelete(message) && this.#button("trash", t("tools.delete"), () => this.#delete(message)),
+    )
+  }
+
+  #button(name, label, click) {
+    return iconButton(name, label, { look: "small", click })
+  }
+
+  #isMine(message) {
+    return message.space_membership_id === this.#parts.store.mySeat?.id
+  }
+
+  #mayDelete(message) {
+    const { mySeat, openSpace } = this.#parts.store
+    return (mySeat && this.#isMine(message)) || may(openSpace?.my_role, "delete_others")
+  }
+
+  // The server changes only the tail, and not while a reply is being written.
+  #mayEdit(message) {
+    const { room, openSpace, openRoster } = this.#parts.store
+    if (room.timeline.tail?.id !== message.id || room.isRunning) return false
+    const isOfAi = openRoster.byId(message.space_membership_id)?.kind === "character"
+    return this.#isMine(message) || (isOfAi && may(openSpace?.my_role, "edit_ai"))
+  }
+
+  async #copy(message) {
+    const isDone = await copyText(message.content)
+    this.#parts.toasts.show(isDone ? t("tools.copied") : t("tools.copy_failed"))
+  }
+
+  async #setVisibility(message, visibility) {
+    await this.#parts.room
+      .setVisibility(message, visibility)
+      .catch((error) => this.#parts.toasts.error(error))
+  }
+
+  async #delete(message) {
+    const { room, toasts } = this.#parts
+    const next = this.#neighbor(this.#target.node)
+    try {
+      await room.deleteMessage(message)
+    } catch (error) {
+      return toasts.error(error)
+    }
+    next?.focus()
+    const undo = () => room.setVisibility(message, message.visibility).catch((error) => toasts.error(error))
+    toasts.show(t("tools.deleted"), { action: { label: t("undo"), run: undo }, staysMs: UNDO_MS })
+  }
+
+  #neighbor(node) {
+    const rows = this.#rows()
+    const index = rows.indexOf(node)
+    return document.activeElement && node.contains(document.activeElement)
+      ? (rows[index - 1] ?? rows[index + 1])
+      : null
+  }
+
+  #onPointer = (event) => {
+    if (event.pointerType === "touch") return
+    const node = event.target.closest(".message")
+    if (node) this.#attach(node)
+  }
+
+  // A finger has no hover: a tap on a message shows its bar, a second one takes it away.
+  #onTap = (event) => {
+    if (event.pointerType !== "touch" || event.target.closest("a, button, textarea")) return
+    const node = event.target.closest(".message")
+    if (!node) return
+    if (this.#target?.node === node) this.#detach()
+    else this.#attach(node)
+  }
+
+  #onFocus = (event) => {
+    const node = event.target.closest(".message")
+    if (!node) return
+    for (const row of this.#rows()) row.tabIndex = row === node ? 0 : -1
+    if (event.target.matches(":focus-visible")) this.#attach(node)
+  }
+
+  #onLeave = (event) => {
+    if (event.pointerType === "touch" || this.#bar.contains(document.activeElement)) return
+    if (!this.#list.contains(document.activeElement)) this.#detach()
+  }
+
+  #onKey = (event) => {
+    const node = event.target.closest(".message")
+    if (!node || event.target.closest("textarea, input")) return
+    if (event.target === node) return this.#moveAmongMessages(event, node)
+    if (this.#bar.contains(event.target)) this.#moveInBar(event, node)
+  }
+
+  #moveAmongMessages(event, node) {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
+    if (!step) return
+    const rows = this.#rows()
+    const next = rows[rows.indexOf(node) + step]
+    if (!next) return
+    event.preventDefault()
+    next.focus()
+    this.#attach(next)
+    next.scrollIntoView({ block: "nearest" })
+  }
+
+  #moveInBar(event, node) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+    if (event.key === "Escape") node.focus()
+    if (!step) return
+    const buttons = [...this.#bar.children]
+    event.preventDefault()
+    buttons[(buttons.indexOf(event.target) + step + buttons.length) % buttons.length].focus()
+  }
+}

@@ -1,0 +1,80 @@
+// A prompt, block by block: what it says, what it costs, what did not fit.
+import { el, icon } from "../base/dom.js"
+import { has, t } from "../base/i18n.js"
+import { count } from "../base/time.js"
+import { openDialog } from "./dialog.js"
+
+// `load()` answers the document of the API.
+export async function showPrompt({ toasts }, load) {
+  try {
+    const prompt = await load()
+    await openDialog({ title: t("prompt.title"), wide: true, content: () => contentOf(prompt) })
+  } catch (error) {
+    toasts.error(error)
+  }
+}
+
+function contentOf(prompt) {
+  const {
+    model,
+    blocks = [],
+    messages = [],
+    total_tokens: total,
+    limit_tokens: limit,
+    dropped_messages: dropped,
+  } = prompt
+  return [
+    el(
+      "p",
+      { class: "dialog__lead" },
+      t("prompt.summary", { model: model ?? "–", total: count(total ?? 0), limit: count(limit ?? 0) }),
+    ),
+    limit > 0 && meter(total / limit),
+    dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
+    blocks.length > 0 &&
+      el("section", {}, el("h3", { class: "panel__title" }, t("prompt.blocks")), blocks.map(block)),
+    el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message)),
+  ]
+}
+
+function meter(share) {
+  const fill = el("div", { class: "meter__fill" })
+  fill.style.transform = `scaleX(${Math.min(1, share)})`
+  return el(
+    "div",
+    { class: "meter", role: "img", "aria-label": t("prompt.used", { percent: Math.round(share * 100) }) },
+    fill,
+  )
+}
+
+function block({ kind, label, tokens, text, dropped }) {
+  const name = label || (has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : kind)
+  return fold(
+    name,
+    dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: count(tokens ?? 0) }),
+    text ?? "",
+    dropped ? "block--dropped" : "",
+  )
+}
+
+function message({ role, name, content }) {
+  return fold(
+    name ? `${role} · ${name}` : role,
+    "",
+    typeof content === "string" ? content : JSON.stringify(content, null, 2),
+  )
+}
+
+function fold(title, note, text, className = "") {
+  return el(
+    "details",
+    { class: `block ${className}` },
+    el(
+      "summary",
+      { class: "block__summary" },
+      el("span", { class: "grow truncate" }, title),
+      el("span", { class: "soft" }, note),
+    ),
+    el("div", { class: "block__text", tabindex: "0" }, text),
+  )
+}

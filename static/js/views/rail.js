@@ -1,0 +1,258 @@
+// The left rail: spaces with their conversations, unread marks, and who I am.
+import { el, icon, reconcile, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { may } from "../models/rights.js"
+import { paths } from "../router.js"
+import { avatar } from "./avatar.js"
+import { iconButton } from "./buttons.js"
+import { menuButton, openMenu } from "./menu.js"
+import {
+  askForConversation,
+  askForNewTitle,
+  askForSpace,
+  askToDeleteConversation,
+  askToDeleteSpace,
+} from "./space_dialogs.js"
+
+export default class Rail {
+  #root
+  #parts
+  #list
+  #me
+  #folded = new Set()
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#list = el("div", {})
+    this.#me = el("footer", { class: "rail__foot" })
+    replace(this.#root, this.#head(), el("div", { class: "rail__body" }, this.#label(), this.#list), this.#me)
+    const { store } = this.#parts
+    for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
+    store.on("session", () => this.#updateMe())
+    this.#update()
+    this.#updateMe()
+  }
+
+  // Private
+
+  #head() {
+    const close = iconButton("close", t("rail.close"), {
+      class: "for-rail-drawer",
+      click: () => this.#parts.shell.closeDrawer(),
+    })
+    const brand = el(
+      "a",
+      { class: "rail__brand", href: "/" },
+      el("img", { class: "rail__logo", src: "/favicon.svg", alt: "" }),
+      t("app.name"),
+    )
+    return el("header", { class: "rail__head" }, brand, close)
+  }
+
+  #label() {
+    const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
+    return el("div", { class: "rail__label" }, el("h2", {}, t("rail.spaces")), add)
+  }
+
+  #update() {
+    const { spaces } = this.#parts.store
+    reconcile(this.#list, spaces.length ? spaces : [{ id: "none" }], {
+      key: (space) => `s-${space.id}`,
+      create: (space) =>
+        space.id === "none" ? el("p", { class: "rail__empty" }, t("rail.empty")) : this.#createSpace(space),
+      update: (node, space) => {
+        if (space.id !== "none") this.#updateSpace(node, space)
+      },
+    })
+  }
+
+  #createSpace({ id }) {
+    const listId = `space-${id}-list`
+    const name = el(
+      "button",
+      { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#fold(id) } },
+      icon("chevron"),
+      el("bdi", { class: "truncate" }),
+    )
+    const menu = menuButton({
+      label: t("space.menu"),
+      className: "icon-button icon-button--small icon-button--reveal",
+      items: () => this.#spaceItems(id),
+    })
+    return el(
+      "section",
+      { class: "space" },
+      el("div", { class: "space__row" }, name, menu),
+      el("div", { class: "space__list", id: listId }),
+    )
+  }
+
+  #updateSpace(node, space) {
+    const [name] = node.querySelectorAll(".space__name")
+    const isOpen = !this.#folded.has(space.id)
+    name.setAttribute("aria-expanded", String(isOpen))
+    name.querySelector("bdi").textContent = space.name
+    const list = node.querySelector(".space__list")
+    list.hidden = !isOpen
+    const places = this.#parts.store.conversations(space.id)
+    const rows = may(space.my_role, "new_conversation")
+      ? [...places, { id: "add", space_id: space.id }]
+      : places
+    reconcile(list, rows, {
+      key: (row) => `c-${row.id}`,
+      create: (row) => (row.id === "add" ? this.#addButton(space.id) : this.#createPlace(row)),
+      update: (row, place) => {
+        if (place.id !== "add") this.#updatePlace(row, place, space)
+      },
+    })
+  }
+
+  #addButton(spaceId) {
+    const click = () => askForConversation(this.#parts, spaceId)
+    return el(
+      "div",
+      { class: "place" },
+      el(
+        "button",
+        { class: "place__link place__add", type: "button", on: { click } },
+        icon("plus"),
+        t("conversation.new"),
+      ),
+    )
+  }
+
+  #createPlace({ id }) {
+    const link = el(
+      "a",
+      { class: "place__link", href: paths.conversation(id) },
+      el("bdi", { class: "truncate grow" }),
+      el("span", { class: "badge", hidden: true }),
+    )
+    const menu = menuButton({
+      label: t("conversation.menu"),
+      className: "icon-button icon-button--small icon-button--reveal",
+      items: () => this.#placeItems(id),
+    })
+    return el("div", { class: "place" }, link, menu)
+  }
+
+  #updatePlace(node, place, space) {
+    const isOpen = this.#parts.store.room?.conversationId === place.id
+    const unread = isOpen ? 0 : Math.max(0, (place.last_seq ?? 0) - (place.last_read_seq ?? 0))
+    node.classList.toggle("place--open", isOpen)
+    node.classList.toggle("place--unread", unread > 0)
+    const link = node.querySelector("a")
+    if (isOpen) link.setAttribute("aria-current", "page")
+    else link.removeAttribute("aria-current")
+    node.querySelector("bdi").textContent =
+      place.title ||
+      (place.id === space.root_conversation_id ? t("conversation.main") : t("conversation.untitled"))
+    const badge = node.querySelector(".badge")
+    badge.hidden = unread === 0
+    badge.textContent = unread > 99 ? "99+" : unread
+    badge.setAttribute("aria-label", t("rail.unread", { n: unread }))
+    const menu = node.querySelector(".icon-button")
+    menu.hidden = this.#placeItems(place.id).length === 0
+  }
+
+  #spaceItems(id) {
+    const space = this.#parts.store.space(id)
+    const items = []
+    if (may(space.my_role, "new_conversation"))
+      items.push({
+        label: t("conversation.new"),
+        icon: "plus",
+        run: () => askForConversation(this.#parts, id),
+      })
+    items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
+    if (may(space.my_role, "delete_space"))
+      items.push({
+        label: t("space.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteSpace(this.#parts, space),
+      })
+    return items
+  }
+
+  #placeItems(id) {
+    const { store } = this.#parts
+    const place = store.conversation(id)
+    const space = store.space(place?.space_id)
+    if (!place || !space) return []
+    const items = []
+    if (may(space.my_role, "rename_conversation"))
+      items.push({
+        label: t("conversation.rename"),
+        icon: "edit",
+        run: () => askForNewTitle(this.#parts, place),
+      })
+    // The first conversation of a space lives and ends with it.
+    if (may(space.my_role, "delete_conversation") && id !== space.root_conversation_id) {
+      items.push({
+        label: t("conversation.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteConversation(this.#parts, place),
+      })
+    }
+    return items
+  }
+
+  #openSettings(space) {
+    const { store, router, shell } = this.#parts
+    if (store.openSpace?.id !== space.id)
+      router.go(paths.conversation(space.root_conversation_id ?? store.conversations(space.id)[0].id))
+    shell.openPanel("settings")
+  }
+
+  #fold(id) {
+    if (this.#folded.has(id)) this.#folded.delete(id)
+    else this.#folded.add(id)
+    this.#update()
+  }
+
+  #updateMe() {
+    const { user } = this.#parts.store
+    const button = el(
+      "button",
+      {
+        class: "rail__me",
+        type: "button",
+        "aria-haspopup": "menu",
+        "aria-label": t("me.menu", { name: user.display_name }),
+      },
+      avatar({ name: user.display_name, size: "small" }),
+      el("bdi", { class: "truncate grow" }, user.display_name),
+      icon("more"),
+    )
+    button.addEventListener("click", () => openMenu(button, this.#myItems()))
+    replace(this.#me, button)
+  }
+
+  #myItems() {
+    const { router, session, toasts, store } = this.#parts
+    const items = [
+      { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
+      { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
+    ]
+    if (store.user.role === "admin")
+      items.push({
+        label: t("settings.models"),
+        icon: "plug",
+        run: () => router.go(paths.settings("models")),
+      })
+    items.push({
+      label: t("sign_out"),
+      icon: "leave",
+      run: () => session.signOut().catch((error) => toasts.error(error)),
+    })
+    return items
+  }
+}

@@ -1,0 +1,88 @@
+// The card of a run that left no message: what happened, and the way on.
+import { bdi, el, icon, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
+import { explainRun } from "./explain.js"
+import { connectModel } from "./provider_dialog.js"
+
+export default class RunCard {
+  #root
+  #parts
+  #signature = null
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  update() {
+    const { store } = this.#parts
+    const { room } = store
+    const { run } = room.notice
+    const signature =
+      run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
+    if (signature === this.#signature) return
+    this.#signature = signature
+    replace(
+      this.#root,
+      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)),
+    )
+    if (run?.status === "failed") document.getElementById("alarm").textContent = explainRun(run)
+  }
+
+  #failed(run, queue) {
+    const name = this.#nameOf(run)
+    return el(
+      "section",
+      {
+        class: "card card--failed",
+        "data-card": "failed",
+        "data-run-id": run.id,
+        "aria-label": t("failed.label", { name }),
+      },
+      el("div", { class: "card__icon" }, icon("alert")),
+      el(
+        "div",
+        { class: "card__main" },
+        el("h3", { class: "card__title" }, t("failed.title", { name })),
+        el("p", { class: "card__text" }, explainRun(run)),
+        run.error?.message && el("p", { class: "card__detail" }, bdi(run.error.message)),
+        el("div", { class: "card__actions" }, this.#actions(queue)),
+      ),
+    )
+  }
+
+  #actions(queue) {
+    const { store, room } = this.#parts
+    if (!may(store.openSpace?.my_role, "control")) return null
+    return [
+      this.#button(t("retry"), "retry", "primary", () => room.retry()),
+      queue.round && this.#button(t("skip"), "skip", "", () => room.skip()),
+      store.user.role === "admin" &&
+        button(t("failed.change_model"), { look: "small quiet", click: () => connectModel(this.#parts) }),
+    ]
+  }
+
+  #button(label, name, look, act) {
+    const click = async ({ currentTarget }) => {
+      currentTarget.disabled = true
+      await act().catch((error) => this.#parts.toasts.error(error))
+      currentTarget.disabled = false
+    }
+    return button(label, { look: `small ${look}`, icon: name, click })
+  }
+
+  #canceled(run) {
+    return el(
+      "p",
+      { class: "card card--slim", "data-card": "canceled" },
+      el("span", { class: "card__icon" }, icon("stop")),
+      el("span", {}, t("canceled.text", { name: this.#nameOf(run) })),
+    )
+  }
+
+  #nameOf(run) {
+    return this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+  }
+}

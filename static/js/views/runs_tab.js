@@ -1,0 +1,165 @@
+// Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
+import { bdi, el, reconcile, replace } from "../base/dom.js"
+import { has, t } from "../base/i18n.js"
+import { count, fullTime, seconds, shortTime } from "../base/time.js"
+import { may } from "../models/rights.js"
+import { button } from "./buttons.js"
+import { explainRun } from "./explain.js"
+import { showPrompt } from "./prompt_dialog.js"
+
+const ENDS = ["queue", "messages", "restored"]
+
+export default class RunsTab {
+  #root
+  #parts
+  #list = el("div", {})
+  #speaker
+  #stops = []
+  #isAsking = false
+  #again = false
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    replace(
+      this.#root,
+      may(store.openSpace?.my_role, "prompt") && this.#promptSection(),
+      el(
+        "section",
+        { class: "panel__section" },
+        el("div", { class: "panel__title" }, el("h2", {}, t("runs.title"))),
+        this.#list,
+      ),
+    )
+    this.#stops = [
+      store.on("room", (what) => {
+        if (ENDS.includes(what)) this.#load()
+      }),
+      store.on("cast", () => this.#fillSpeakers()),
+    ]
+    this.#fillSpeakers()
+    this.#load()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  #promptSection() {
+    this.#speaker = el("select", { class: "input", "aria-label": t("prompt.speaker") })
+    const click = async ({ currentTarget }) => {
+      currentTarget.disabled = true
+      await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
+      currentTarget.disabled = false
+    }
+    return el(
+      "section",
+      { class: "panel__section" },
+      el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
+      el("p", { class: "field__hint" }, t("prompt.hint")),
+      el("div", { class: "field__row" }, this.#speaker, button(t("prompt.show"), { click })),
+    )
+  }
+
+  #fillSpeakers() {
+    if (!this.#speaker) return
+    const chosen = this.#speaker.value
+    const { speakers } = this.#parts.store.openRoster
+    replace(
+      this.#speaker,
+      speakers.map((member) =>
+        el(
+          "option",
+          { value: String(member.id), selected: String(member.id) === chosen },
+          member.display_name,
+        ),
+      ),
+    )
+  }
+
+  // Never two requests at once; the last change is never missed.
+  async #load() {
+    this.#again = true
+    if (this.#isAsking) return
+    this.#isAsking = true
+    while (this.#again) {
+      this.#again = false
+      try {
+        this.#show(await this.#parts.room.runs())
+      } catch {
+        // The list keeps what it had; the next change asks again.
+      }
+    }
+    this.#isAsking = false
+  }
+
+  #show(runs) {
+    const sorted = [...runs].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at))
+    if (sorted.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("runs.empty")))
+    this.#list.querySelector(".panel__empty")?.remove()
+    return reconcile(this.#list, sorted, {
+      key: (run) => run.id,
+      create: (run) =>
+        el(
+          "details",
+          { class: "run", "data-run-id": run.id },
+          el("summary", { class: "run__summary" }),
+          el("div", { class: "run__facts" }),
+        ),
+      update: (node, run) => this.#fill(node, run),
+    })
+  }
+
+  #fill(node, run) {
+    const signature = JSON.stringify(run)
+    if (node.dataset.signature === signature) return
+    node.dataset.signature = signature
+    node.className = `run run--${run.status}`
+    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+    const at = Date.parse(run.started_at ?? run.created_at)
+    replace(
+      node.querySelector("summary"),
+      el("span", { class: "grow truncate" }, bdi(name)),
+      el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
+      el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
+    )
+    replace(node.querySelector(".run__facts"), this.#facts(run))
+  }
+
+  #facts(run) {
+    const rows = [
+      [t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason],
+    ]
+    if (run.chosen_because) rows.push([t("runs.because"), run.chosen_because])
+    if (run.started_at && run.finished_at)
+      rows.push([
+        t("runs.took"),
+        t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) }),
+      ])
+    if (run.usage)
+      rows.push([
+        t("runs.tokens"),
+        t("runs.usage", {
+          input: count(run.usage.prompt_tokens),
+          output: count(run.usage.completion_tokens),
+        }),
+      ])
+    if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])
+    if (run.error) rows.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
+    const nodes = rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
+    const mayRead = may(this.#parts.store.openSpace?.my_role, "prompt") && run.started_at
+    const click = () => showPrompt(this.#parts, () => this.#parts.room.promptOfRun(run.id))
+    return [
+      el("dl", { class: "run__list" }, nodes),
+      mayRead && button(t("runs.prompt"), { look: "small", click }),
+    ]
+  }
+}

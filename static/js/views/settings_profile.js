@@ -1,0 +1,111 @@
+// Settings, profile: name, password, light or dark.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { submitButton } from "./buttons.js"
+import { field, form, input } from "./form.js"
+
+const THEME = "troupe.theme"
+const THEMES = ["system", "light", "dark"]
+
+export function card(title, ...children) {
+  return el("section", { class: "settings__card" }, el("h2", { class: "settings__title" }, title), children)
+}
+
+export function profileCard({ store, session, toasts }) {
+  const name = field({
+    label: t("setup.name"),
+    hint: t("profile.name_hint"),
+    control: input({
+      name: "display_name",
+      value: store.user.display_name,
+      maxlength: "100",
+      autocomplete: "name",
+    }),
+  })
+  const username = field({
+    label: t("setup.username"),
+    control: input({
+      name: "username",
+      value: store.user.username ?? "",
+      maxlength: "32",
+      autocomplete: "username",
+      autocapitalize: "none",
+      spellcheck: "false",
+    }),
+  })
+  const submit = async () => {
+    await session.changeProfile({
+      displayName: name.control.value.trim(),
+      username: username.control.value.trim(),
+    })
+    toasts.show(t("saved"))
+  }
+  return card(
+    t("settings.profile"),
+    form({
+      fields: { display_name: name, username },
+      submit,
+      children: [name.node, username.node, saveButton(t("save"))],
+    }),
+  )
+}
+
+export function passwordCard({ session, toasts }) {
+  const current = field({
+    label: t("password.current"),
+    control: input({ type: "password", name: "current_password", autocomplete: "current-password" }),
+  })
+  const next = field({
+    label: t("password.new"),
+    hint: t("password.hint"),
+    control: input({ type: "password", name: "password", autocomplete: "new-password", maxlength: "256" }),
+  })
+  const submit = async () => {
+    await session.changePassword({ currentPassword: current.control.value, password: next.control.value })
+    current.control.value = ""
+    next.control.value = ""
+    toasts.show(t("password.changed"))
+  }
+  return card(
+    t("password"),
+    form({
+      fields: { current_password: current, password: next },
+      submit,
+      children: [current.node, next.node, saveButton(t("password.change"))],
+    }),
+  )
+}
+
+export function appearanceCard({ local }) {
+  const choices = el("div", { class: "choices", role: "group", "aria-label": t("appearance.title") })
+  const chosen = local.getItem(THEME) ?? "system"
+  for (const theme of THEMES) {
+    const click = ({ currentTarget }) => {
+      setTheme(local, theme)
+      for (const button of choices.children)
+        button.setAttribute("aria-pressed", String(button === currentTarget))
+    }
+    choices.append(
+      el(
+        "button",
+        { class: "choice", type: "button", "aria-pressed": String(theme === chosen), on: { click } },
+        t(`appearance.${theme}`),
+      ),
+    )
+  }
+  return card(t("appearance.title"), choices)
+}
+
+function setTheme(local, theme) {
+  if (theme === "system") {
+    local.removeItem(THEME)
+    delete document.documentElement.dataset.theme
+  } else {
+    local.setItem(THEME, theme)
+    document.documentElement.dataset.theme = theme
+  }
+}
+
+function saveButton(label) {
+  return el("div", { class: "form__actions form__actions--start" }, submitButton(label))
+}

@@ -1,0 +1,198 @@
+// The three columns. On a narrow screen the outer two are drawers: one at a time, over a veil,
+// closed by Esc, by the veil or by going somewhere, with focus back where it was.
+import { el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { paths } from "../router.js"
+import Banner from "./banner.js"
+import ConversationView from "./conversation.js"
+import { hollow } from "./hollow.js"
+import Panel from "./panel.js"
+import Rail from "./rail.js"
+import SettingsView from "./settings.js"
+import { askForSpace } from "./space_dialogs.js"
+
+// As in css/layout.css.
+const NARROW = matchMedia("(max-width: 820px)")
+const MEDIUM = matchMedia("(max-width: 1180px)")
+const LAST = "troupe.last_conversation"
+const PANEL = "troupe.panel"
+
+export default class Shell {
+  #root
+  #parts
+  #node
+  #rail
+  #stage
+  #panel
+  #opener = null
+  #view = null
+  #route = 0
+
+  constructor(root, parts) {
+    this.#root = root
+    parts.shell = this
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#rail = el("nav", { class: "shell__rail rail", id: "rail", "aria-label": t("rail.label") })
+    this.#stage = el("main", { class: "shell__stage", id: "stage" })
+    this.#panel = el("aside", { class: "shell__panel panel", id: "panel", "aria-label": t("panel.label") })
+    const veil = el("div", { class: "shell__veil", on: { click: () => this.closeDrawer() } })
+    this.#node = el("div", { class: "shell" }, this.#rail, this.#stage, this.#panel, veil)
+    this.#setPanel(this.#parts.local.getItem(PANEL) ?? "open")
+    replace(this.#root, this.#node)
+    new Rail(this.#rail, this.#parts).mount()
+    new Panel(this.#panel, this.#parts).mount()
+    document.addEventListener("keydown", this.#onKey)
+    for (const media of [NARROW, MEDIUM]) media.addEventListener("change", () => this.closeDrawer())
+    this.#parts.store.on("removed", () => this.#leaveRemoved())
+  }
+
+  // Actions
+
+  async show(route) {
+    this.#route += 1
+    this.closeDrawer()
+    if (route.name === "conversation") return this.#showConversation(route.conversationId)
+    if (route.name === "settings") return this.#showSettings(route.part)
+    if (route.name === "home") return this.#goHome()
+    this.#leaveRoom()
+    this.#put(
+      this.#hollow({
+        title: t("unknown.title"),
+        text: t("unknown.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
+  }
+
+  // The right panel: beside the text when there is room, else a drawer.
+  togglePanel() {
+    if (MEDIUM.matches)
+      return this.#node.dataset.drawer === "panel" ? this.closeDrawer() : this.openDrawer("panel")
+    this.#setPanel(this.#node.dataset.panel === "open" ? "closed" : "open")
+    this.#parts.local.setItem(PANEL, this.#node.dataset.panel)
+  }
+
+  // Makes a tab of the panel visible, wherever the panel is.
+  openPanel(tab) {
+    this.#parts.store.emit("panel", tab)
+    if (MEDIUM.matches) this.openDrawer("panel")
+    else this.#setPanel("open")
+  }
+
+  openDrawer(name) {
+    if (this.#node.dataset.drawer === name) return
+    this.#opener = document.activeElement
+    this.#node.dataset.drawer = name
+    const drawer = name === "rail" ? this.#rail : this.#panel
+    for (const part of [this.#rail, this.#stage, this.#panel]) part.inert = part !== drawer
+    drawer.querySelector("button, a, [tabindex='0']")?.focus()
+  }
+
+  closeDrawer() {
+    if (!this.#node?.dataset.drawer) return
+    delete this.#node.dataset.drawer
+    for (const part of [this.#rail, this.#stage, this.#panel]) part.inert = false
+    if (this.#opener?.isConnected) this.#opener.focus()
+    this.#opener = null
+  }
+
+  // Private
+
+  async #showConversation(id) {
+    const turn = this.#route
+    const { spaces, store, local } = this.#parts
+    if (store.room?.conversationId === id && this.#view) return
+    try {
+      const ready = spaces.open(id)
+      if (!store.conversation(id)) await ready
+      if (turn !== this.#route) return
+      this.#put(new ConversationView(this.#parts))
+      local.setItem(LAST, id)
+      await ready
+    } catch (error) {
+      if (turn === this.#route) this.#showMissing(error)
+    }
+  }
+
+  #showMissing(error) {
+    if (error.status !== 404) this.#parts.toasts.error(error)
+    if (error.status !== 404 && this.#view) return
+    this.#leaveRoom()
+    this.#put(
+      this.#hollow({
+        title: t("missing.title"),
+        text: t("missing.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
+  }
+
+  #showSettings(part) {
+    this.#leaveRoom()
+    this.#put(new SettingsView(this.#parts, part))
+  }
+
+  #goHome() {
+    const { spaces, local, router } = this.#parts
+    const id = spaces.home(Number(local.getItem(LAST)))
+    if (id) return router.go(paths.conversation(id), { replace: true })
+    this.#leaveRoom()
+    const run = () => askForSpace(this.#parts)
+    this.#put(
+      this.#hollow({
+        title: t("empty.title"),
+        text: t("empty.text"),
+        action: { run, label: t("space.new") },
+      }),
+    )
+  }
+
+  #leaveRoom() {
+    this.#parts.store.closeRoom()
+  }
+
+  // The room that was open is gone, or one may not be in it any more.
+  #leaveRemoved() {
+    this.#leaveRoom()
+    this.#parts.local.removeItem(LAST)
+    this.#parts.spaces.load().catch(() => {})
+    this.#put(
+      this.#hollow({
+        title: t("removed.title"),
+        text: t("removed.text"),
+        action: { href: "/", label: t("unknown.home") },
+      }),
+    )
+  }
+
+  #hollow(words) {
+    return hollow({ ...words, openRail: () => this.openDrawer("rail") })
+  }
+
+  // `view` is a view with mount and unmount, or a plain node.
+  #put(view) {
+    this.#view?.unmount?.()
+    replace(this.#stage)
+    new Banner(this.#stage, this.#parts).mount()
+    this.#view = view
+    if (view.mount) view.mount(this.#stage)
+    else this.#stage.append(view)
+    this.#node.dataset.room = this.#parts.store.room ? "open" : "none"
+  }
+
+  #setPanel(state) {
+    this.#node.dataset.panel = state
+  }
+
+  #onKey = (event) => {
+    if (event.key !== "Escape" || !this.#node.dataset.drawer || event.defaultPrevented) return
+    if (document.querySelector("dialog[open], [popover]:popover-open")) return
+    event.preventDefault()
+    this.closeDrawer()
+  }
+}

@@ -1,0 +1,99 @@
+// Making and naming spaces and conversations: a name, and one is there.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { paths } from "../router.js"
+import { submitButton } from "./buttons.js"
+import { confirm, openDialog } from "./dialog.js"
+import { field, form, input } from "./form.js"
+
+export function askForSpace({ spaces, router }) {
+  return askForText({
+    title: t("space.new"),
+    label: t("space.name"),
+    hint: t("space.name_hint"),
+    param: "name",
+    action: t("space.create"),
+    maxlength: 100,
+    save: async (name) => router.go(paths.conversation(await spaces.createSpace(name))),
+  })
+}
+
+export function askForConversation({ spaces, router }, spaceId) {
+  return askForText({
+    title: t("conversation.new"),
+    label: t("conversation.title"),
+    hint: t("conversation.title_hint"),
+    param: "title",
+    action: t("conversation.create"),
+    maxlength: 200,
+    isOptional: true,
+    save: async (title) => router.go(paths.conversation(await spaces.createConversation(spaceId, title))),
+  })
+}
+
+export function askForNewTitle({ spaces }, conversation) {
+  return askForText({
+    title: t("conversation.rename"),
+    label: t("conversation.title"),
+    param: "title",
+    action: t("save"),
+    value: conversation.title ?? "",
+    maxlength: 200,
+    save: (title) => spaces.renameConversation(conversation.id, title),
+  })
+}
+
+export async function askToDeleteConversation({ spaces, toasts }, conversation) {
+  const isSure = await confirm({
+    title: t("conversation.delete"),
+    text: t("conversation.delete_text", { title: conversation.title || t("conversation.untitled") }),
+    action: t("delete"),
+  })
+  if (isSure) await spaces.deleteConversation(conversation.id).catch((error) => toasts.error(error))
+}
+
+export async function askToDeleteSpace({ spaces, toasts, router }, space) {
+  const isSure = await confirm({
+    title: t("space.delete"),
+    text: t("space.delete_text", { name: space.name }),
+    action: t("delete"),
+  })
+  if (!isSure) return
+  try {
+    await spaces.deleteSpace(space.id)
+    router.go(paths.home())
+  } catch (error) {
+    toasts.error(error)
+  }
+}
+
+function askForText({
+  title,
+  label,
+  hint = null,
+  param,
+  action,
+  value = "",
+  maxlength,
+  isOptional = false,
+  save,
+}) {
+  return openDialog({
+    title,
+    content: (close) => {
+      const text = field({
+        label,
+        hint,
+        control: input({ value, maxlength: String(maxlength), autofocus: true, autocomplete: "off" }),
+      })
+      const submit = async () => {
+        const words = text.control.value.trim()
+        if (words === "" && !isOptional) return text.showError(t("field.needed"))
+        await save(words)
+        close(true)
+      }
+      const buttons = el("div", { class: "form__actions" }, submitButton(action))
+      return form({ fields: { [param]: text }, submit, children: [text.node, buttons] })
+    },
+  })
+}

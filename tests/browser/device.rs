@@ -1,0 +1,231 @@
+//! Device and access: a phone, a keyboard alone, a screen reader, what the system prefers.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::house::House;
+use crate::house::list;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::Person;
+
+#[tokio::test]
+async fn c76_a_phone_shows_all_without_scrolling_sideways() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina", "Rook"]).await;
+    room.say("A message that is long enough to need more than one line on a small screen.")
+        .await;
+    let page = room.page_on(Screen::Phone).await;
+    page.see(".message").await;
+
+    assert_eq!(
+        page.value("document.documentElement.scrollWidth").await,
+        json!(390)
+    );
+    assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+    page.click("[aria-label='Open the list of conversations']")
+        .await;
+    page.see_text("#rail", "Harbor Lights").await;
+    assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+    page.press(Key::Escape).await;
+    page.gone("#rail").await;
+    page.click("[aria-label='Cast, prompt and settings']").await;
+    page.see_text("#panel", "Mina").await;
+    assert_eq!(
+        page.value("document.documentElement.scrollWidth").await,
+        json!(390)
+    );
+    page.press(Key::Escape).await;
+    page.gone("#panel").await;
+
+    page.resize(390, 450, true).await;
+    page.truth(
+        "the field is above the keyboard",
+        &format!("innerHeight === 450 && document.querySelector('{FIELD}').getBoundingClientRect().bottom <= 450"),
+    )
+    .await;
+}
+
+/// What a finger could miss.
+const SMALL_TARGETS: &str =
+    "[...document.querySelectorAll('button, a[href], input, select, textarea, summary')]
+    .filter((it) => it.checkVisibility({ visibilityProperty: true }))
+    .filter((it) => it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44)
+    .map((it) => it.outerHTML.slice(0, 120))";
+
+/// Presses Tab until what has the focus goes by this name; it must not be far.
+async fn tab_to(page: &Page, name: &str) {
+    for _ in 0..40 {
+        if page.focus().await.contains(name) {
+            let is_visible = "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.matches('.composer__field')";
+            assert_eq!(
+                page.value(is_visible).await,
+                json!(true),
+                "the focus on {name} is to be seen"
+            );
+            return;
+        }
+        page.press(Key::Tab).await;
+    }
+    panic!("{name} cannot be reached by Tab");
+}
+
+#[tokio::test]
+async fn c78_an_evening_with_the_keyboard_alone() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say("Once upon a time there was a harbor.");
+    let gate = house.upstream.gate();
+    let page = Page::open(&house.server.url(), Screen::Desktop).await;
+    page.go(&room.path()).await;
+
+    page.see("[name=username]").await;
+    page.press("ann").await;
+    page.press(Key::Tab).await;
+    page.press("correct horse battery").await;
+    page.press(Key::Enter).await;
+    page.truth(
+        "one can write",
+        &format!("document.activeElement.matches('{FIELD}')"),
+    )
+    .await;
+    page.press("Tell me a story").await;
+    page.press(Key::Enter).await;
+    gate.step();
+    page.see(".message[data-state=streaming]").await;
+    tab_to(&page, "Stop").await;
+    page.press(Key::Enter).await;
+    page.see_text(".message__note", "Stopped").await;
+
+    page.truth(
+        "the focus is back",
+        &format!("document.activeElement.matches('{FIELD}')"),
+    )
+    .await;
+    page.press(Key::Shift + Key::Tab).await;
+    page.run("document.querySelector('.message[tabindex=\"0\"]').focus({ focusVisible: true })")
+        .await;
+    page.see(".message__tools").await;
+    tab_to(&page, "Edit").await;
+    page.press(Key::Enter).await;
+    page.press(" And a lighthouse.").await;
+    page.press(Key::Enter).await;
+    page.see_text(".message", "And a lighthouse.").await;
+    tab_to(&page, "member__button").await;
+    page.press(Key::Enter).await;
+    tab_to(&page, "button--quiet").await;
+    page.press(Key::Enter).await;
+    page.see_text(".member--muted", "Muted").await;
+}
+
+#[tokio::test]
+async fn c78_escape_closes_the_top_layer_and_gives_the_focus_back() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+
+    page.click("#rail [aria-label='New space']").await;
+    page.see("dialog").await;
+    page.press(Key::Escape).await;
+    page.gone("dialog").await;
+    assert_eq!(page.focus().await, "New space");
+    page.click(".stage__head [aria-label='Conversation menu']")
+        .await;
+    page.see("[role=menu]").await;
+    page.press(Key::Escape).await;
+    page.gone("[role=menu]").await;
+
+    assert_eq!(page.focus().await, "Conversation menu");
+}
+
+#[tokio::test]
+async fn c79_a_finished_message_is_read_once_and_a_growing_one_never() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say("One two three four five.");
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    page.run(
+        "window.read = []
+        new MutationObserver((changes) => {
+            for (const { addedNodes } of changes) for (const node of addedNodes) window.read.push(node.textContent)
+        }).observe(document.getElementById('announcer'), { childList: true })",
+    )
+    .await;
+
+    page.say("Count").await;
+    gate.step();
+    page.see(".message[data-state=streaming]").await;
+    let while_growing = page.value("window.read").await;
+    gate.open();
+    page.answered_by("Mina").await;
+
+    assert_eq!(while_growing, json!([]));
+    page.truth("it is read", "window.read.length > 0").await;
+    assert_eq!(
+        page.value("window.read").await,
+        json!(["Mina: One two three four five."])
+    );
+    let log = "document.querySelector('[role=log]').contains(document.querySelector('.message')) && document.querySelector('[role=log]').getAttribute('aria-live') === 'off' && document.getElementById('announcer').getAttribute('aria-live') === 'polite'";
+    assert_eq!(page.value(log).await, json!(true));
+}
+
+#[tokio::test]
+async fn c79_a_failure_is_said_at_once() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house
+        .upstream
+        .next(crate::support::upstream::script::Script::status(400));
+    let page = room.page().await;
+
+    page.say("Hello").await;
+
+    page.see("[data-card=failed]").await;
+    page.truth(
+        "the alert region says it",
+        "document.querySelector('#alarm[role=alert]').textContent.length > 0",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn c80_what_the_system_prefers_is_honored() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    let background = "getComputedStyle(document.body).backgroundColor";
+    let light = page.value(background).await;
+
+    let wishes = json!({"features": [
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+        {"name": "prefers-color-scheme", "value": "dark"}]});
+    page.cdp("Emulation.setEmulatedMedia", wishes).await;
+    page.say("Hello").await;
+    gate.step();
+    page.see(".message[data-state=streaming]").await;
+    let moving = "document.getAnimations().length";
+
+    page.truth("it is dark", &format!("{background} !== {light}"))
+        .await;
+    assert_eq!(page.value(moving).await, json!(0));
+    gate.open();
+    page.answered_by("Mina").await;
+}
+
+#[tokio::test]
+async fn c85_the_page_asks_nobody_but_its_own_server() {
+    let house = House::demo().await;
+    let person = Person::set_up(&house.server.url(), "ann").await;
+    let page = house.visitor().await;
+    page.carry(person.cookie()).await;
+
+    page.go("/").await;
+    page.see(".message").await;
+
+    let strangers = "performance.getEntriesByType('resource').map((it) => it.name).filter((it) => !it.startsWith(location.origin))";
+    assert_eq!(page.value(strangers).await, json!([]));
+}

@@ -1,0 +1,168 @@
+//! Entry: set-up, sign-in, the first look, connecting a model, a space of one's own.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::support::person::Person;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn c01_first_visit_shows_set_up() {
+    let house = House::demo().await;
+    let page = house.visitor().await;
+
+    page.go("/").await;
+    page.see_text("h1", "Welcome to Troupe").await;
+    page.write("[name=display_name]", "Ann Lee").await;
+    page.write("[name=password]", "correct horse battery").await;
+    page.click("button[type=submit]").await;
+
+    page.see(".message").await;
+    page.truth(
+        "one can write at once",
+        "document.activeElement.matches('.composer__field')",
+    )
+    .await;
+    page.reload().await;
+    page.see(".message").await;
+    let again =
+        json!({"username": "eve", "password": "correct horse battery", "display_name": "Eve"});
+    let (status, answer) = Person::at(&house.server.url())
+        .post("/api/setup", again)
+        .await;
+    assert_eq!(status, 409, "{answer}");
+}
+
+#[tokio::test]
+async fn c01_from_the_first_page_to_the_first_reply_in_five_steps() {
+    let house = House::demo().await;
+    let page = house.visitor().await;
+
+    page.go("/").await;
+    page.write("[name=display_name]", "Ann").await;
+    page.write("[name=password]", "correct horse battery").await;
+    page.click("button[type=submit]").await;
+    page.see(".message").await;
+    let n_greetings = page.n(".message").await;
+    page.say("Good evening.").await;
+
+    page.truth(
+        "a character has answered",
+        &format!(
+            "document.querySelectorAll('.message[data-state=final]').length >= {}",
+            n_greetings + 2
+        ),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn c02_a_wrong_password_is_said_and_asked_for_again() {
+    let house = House::demo().await;
+    Person::set_up(&house.server.url(), "ann").await;
+    let page = house.visitor().await;
+
+    page.go("/").await;
+    page.see_text("h1", "Welcome back").await;
+    page.write("[name=username]", "ann").await;
+    page.write("[name=password]", "not my password").await;
+    page.click("button[type=submit]").await;
+
+    page.see_text("[role=alert]", "do not belong together")
+        .await;
+    page.truth(
+        "the password has the focus",
+        "document.activeElement.name === 'password'",
+    )
+    .await;
+    let name = page
+        .value("document.querySelector('[name=username]').value")
+        .await;
+    assert_eq!(name, json!("ann"));
+}
+
+#[tokio::test]
+async fn c02_too_many_tries_are_told_to_wait() {
+    let house = House::with(Upstream::start().await, &[("LIMIT_LOGIN_FAILURES", "10")]).await;
+    Person::set_up(&house.server.url(), "ann").await;
+    let stranger = Person::at(&house.server.url());
+    for _ in 0..10 {
+        let guess = json!({"username": "ann", "password": "a wrong guess"});
+        stranger.post("/api/session", guess).await;
+    }
+    let page = house.visitor().await;
+
+    page.go("/").await;
+    page.write("[name=username]", "ann").await;
+    page.write("[name=password]", "correct horse battery").await;
+    page.click("button[type=submit]").await;
+
+    page.see_text("[role=alert]", "Too many tries").await;
+}
+
+#[tokio::test]
+async fn c03_without_a_model_a_card_says_so_and_one_can_write() {
+    let house = House::demo().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+
+    page.see_text("[data-card=demo]", "demo model").await;
+    page.say("Anybody here?").await;
+    page.see_text(".message[data-state=final]", "Anybody here?")
+        .await;
+
+    assert_eq!(room.texts().await, ["Anybody here?"]);
+    page.click_text("[data-card=demo] button", "Connect a model")
+        .await;
+    page.see("dialog [name=base_url]").await;
+}
+
+#[tokio::test]
+async fn c04_a_model_is_tested_in_plain_words_and_its_key_never_comes_back() {
+    let house = House::demo().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click_text("[data-card=demo] button", "Connect a model")
+        .await;
+
+    page.write("dialog [name=base_url]", "http://127.0.0.1:9/v1")
+        .await;
+    page.write("dialog [name=api_key]", "sk-very-secret-key")
+        .await;
+    page.write("dialog [name=model]", "scripted").await;
+    page.click_text("dialog button", "Test").await;
+    page.see(".outcome--bad").await;
+    page.rewrite("dialog [name=base_url]", &house.upstream.base_url())
+        .await;
+    page.click_text("dialog button", "Test").await;
+    page.see_text(".outcome--good", "It works").await;
+
+    let providers = room.ann.get("/api/providers").await.1.to_string();
+    assert!(!providers.contains("sk-very-secret-key"), "{providers}");
+    let is_in_page = "document.documentElement.outerHTML.includes('sk-very-secret-key') || [...document.querySelectorAll('input')].some((it) => it.value.includes('sk-very-secret-key'))";
+    assert_eq!(page.value(is_in_page).await, json!(false));
+    page.click_text("dialog button", "Use this model").await;
+    page.gone("dialog").await;
+    page.gone("[data-card=demo]").await;
+}
+
+#[tokio::test]
+async fn c05_a_space_is_three_interactions_away() {
+    let house = House::demo().await;
+    let room = house.room(manual(), &[]).await;
+    let page = room.page().await;
+
+    page.click("#rail [aria-label='New space']").await;
+    page.press("The Lantern Inn").await;
+    page.press(thirtyfour::Key::Enter).await;
+
+    page.see_text(".stage__space", "The Lantern Inn").await;
+    page.truth(
+        "one can write at once",
+        &format!("document.activeElement.matches('{FIELD}')"),
+    )
+    .await;
+    page.see_text(".beginning", "Nobody is on stage yet").await;
+}

@@ -1,0 +1,95 @@
+//! Prompt & runs, keys, and a session that ends.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::list;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::support::person::expect;
+
+#[tokio::test]
+async fn c73_the_panel_shows_the_runs_and_what_was_sent() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.say("What do you know about lighthouses?").await;
+    page.answered_by("Mina").await;
+
+    page.click("#panel-tab-runs").await;
+    page.click(".run__summary").await;
+    page.see_text(".run", "succeeded").await;
+    page.click_text(".run button", "Show what was sent").await;
+
+    page.see_text("dialog", "tokens").await;
+    let words = "document.querySelector('dialog').textContent.includes('What do you know about lighthouses?')";
+    assert_eq!(page.value(words).await, json!(true));
+}
+
+#[tokio::test]
+async fn c68_a_pasted_card_is_shown_before_it_is_stored() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    let page = room.page().await;
+    let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Seraphina", "description": "A guardian.", "personality": "", "scenario": "", "mes_example": "",
+        "first_mes": "You are safe here.", "creator_notes": "", "system_prompt": "", "post_history_instructions": "",
+        "alternate_greetings": [], "tags": [], "creator": "", "character_version": "", "extensions": {}}});
+
+    page.click_text(".beginning button", "Add a character")
+        .await;
+    page.click_text("dialog .choice", "Paste a card").await;
+    page.write("dialog textarea", &card.to_string()).await;
+    page.see_text(".preview", "Seraphina").await;
+    page.see_text(".preview", "You are safe here.").await;
+    let before = expect(200, room.ann.get("/api/characters").await);
+    page.click_text("dialog button", "Add to the cast").await;
+
+    assert!(!before.to_string().contains("Seraphina"), "{before}");
+    page.see_text(".member", "Seraphina").await;
+    page.see_text(".message", "You are safe here.").await;
+}
+
+#[tokio::test]
+async fn c87_a_session_that_ended_asks_to_sign_in_and_keeps_the_draft() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.write(FIELD, "half a thought").await;
+
+    expect(204, room.ann.delete("/api/session").await);
+    page.write("dialog [name=password]", "correct horse battery")
+        .await;
+    page.click("dialog button[type=submit]").await;
+    page.gone("dialog").await;
+    page.gone(".banner").await;
+
+    let field = format!("document.querySelector('{FIELD}').value");
+    assert_eq!(page.value(&field).await, json!("half a thought"));
+}
+
+#[tokio::test]
+async fn an_api_key_is_shown_once_and_can_be_revoked() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    let page = room.page().await;
+
+    page.go("/settings/keys").await;
+    page.write("[name=name]", "my script").await;
+    page.click_text("button", "Create key").await;
+    let key = page.see_text(".secret", "trp_").await.text().await.unwrap();
+    page.reload().await;
+    page.see_text(".list__item", "my script").await;
+    let is_there = page
+        .value(&format!(
+            "document.body.textContent.includes({})",
+            json!(key)
+        ))
+        .await;
+    page.click(".list__item [aria-label='Revoke my script']")
+        .await;
+    page.click_text("dialog button", "Revoke").await;
+
+    assert_eq!(is_there, json!(false));
+    page.see_text("main", "No keys yet").await;
+}

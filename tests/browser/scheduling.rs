@@ -1,0 +1,168 @@
+//! Who speaks: the reply orders, the queue bar, muting.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::house::House;
+use crate::house::list;
+use crate::house::manual;
+use crate::support::upstream::script::Script;
+
+#[tokio::test]
+async fn c35_in_manual_order_nobody_answers_until_one_is_asked() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina", "Rook"]).await;
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    page.see_text(".message[data-state=final]", "Hello").await;
+    page.see_text(".queue", "Nobody is due").await;
+    let n_runs = room.ann.runs(room.conversation).await.len();
+    page.click(".queue [aria-label='Let Rook speak']").await;
+
+    assert_eq!(n_runs, 0);
+    page.answered_by("Rook").await;
+    page.click(".queue [aria-label='Let anyone answer']").await;
+    page.answered_by("Mina").await;
+}
+
+#[tokio::test]
+async fn c36_in_list_order_they_answer_one_after_the_other() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina", "Rook", "Iris"]).await;
+    let page = room.page().await;
+
+    for name in ["Mina", "Rook", "Iris"] {
+        page.say("Next, please").await;
+        page.answered_by(name).await;
+    }
+    page.click(".member__button").await;
+    page.see(".member--open").await;
+    page.press(Key::Alt + Key::Down).await;
+    page.truth(
+        "Rook stands first",
+        "document.querySelector('.member__name').innerText === 'Rook'",
+    )
+    .await;
+    page.say("In the new order").await;
+
+    page.answered_by("Rook").await;
+}
+
+#[tokio::test]
+async fn c36_the_queue_bar_says_who_speaks_and_why() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    page.see_text(".queue__now", "Mina is writing").await;
+    let because = page
+        .value("document.querySelector('.queue__because').title")
+        .await;
+    gate.open();
+
+    assert!(
+        because.as_str().is_some_and(|it| it.contains("position")),
+        "{because}"
+    );
+    page.answered_by("Mina").await;
+    page.see_text(".queue", "Your turn").await;
+}
+
+#[tokio::test]
+async fn c37_in_natural_order_who_is_named_answers() {
+    let house = House::open().await;
+    let room = house
+        .room(json!({"reply_order": "natural"}), &["Mina", "Rook"])
+        .await;
+    let page = room.page().await;
+
+    page.say("Rook, what now?").await;
+    page.answered_by("Rook").await;
+    page.say("And you, Rook?").await;
+
+    page.truth(
+        "Rook has spoken twice",
+        "[...document.querySelectorAll('.message:not(.message--own)')].length === 2",
+    )
+    .await;
+    page.answered_by("Rook").await;
+}
+
+#[tokio::test]
+async fn c38_in_pooled_order_one_message_wakes_exactly_one() {
+    let house = House::open().await;
+    let room = house
+        .room(json!({"reply_order": "pooled"}), &["Mina", "Rook"])
+        .await;
+    let page = room.page().await;
+
+    for n in 1..=3 {
+        page.say("Somebody").await;
+        page.truth(
+            "somebody has answered",
+            &format!(
+                "document.querySelectorAll('.message[data-state=final]').length === {}",
+                2 * n
+            ),
+        )
+        .await;
+        page.see_text(".queue", "Your turn").await;
+    }
+
+    assert_eq!(room.texts().await.len(), 6);
+}
+
+#[tokio::test]
+async fn c39_a_muted_character_is_passed_over_and_can_still_be_asked() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina", "Rook"]).await;
+    let page = room.page().await;
+
+    page.click(".member__button").await;
+    page.click_text(".member--open button", "Mute").await;
+    page.see_text(".member--muted", "Muted").await;
+    page.say("Hello").await;
+    page.answered_by("Rook").await;
+    page.click(".queue [aria-label='Let Mina speak (muted)']")
+        .await;
+
+    page.answered_by("Mina").await;
+}
+
+#[tokio::test]
+async fn c43_a_stopped_round_waits_and_is_resumed() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    page.see_text(".queue__now", "Mina is writing").await;
+    page.click("[aria-label=Stop]").await;
+    page.see_text(".queue__now", "Paused").await;
+    gate.open();
+    page.click(".queue [aria-label=Resume]").await;
+
+    assert_eq!(page.answered_by("Mina").await, "Hello.");
+}
+
+#[tokio::test]
+async fn c43_a_failed_round_is_retried_or_skipped() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.next(Script::status(400));
+    house.upstream.next(Script::status(400));
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    page.click(".queue [aria-label=Retry]").await;
+    house.upstream.requested(2).await;
+    page.see("[data-card=failed]").await;
+    page.click(".queue [aria-label=Skip]").await;
+
+    page.see_text(".queue", "Nobody is due").await;
+    page.gone("[data-card=failed]").await;
+}

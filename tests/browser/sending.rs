@@ -1,0 +1,154 @@
+//! Sending: keys, the pending message, failures, drafts.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::house::House;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::page::Screen;
+
+#[tokio::test]
+async fn c09_enter_sends_and_shift_enter_begins_a_line() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+
+    page.write(FIELD, "one").await;
+    page.write(FIELD, Key::Shift + Key::Enter).await;
+    page.write(FIELD, "two").await;
+    page.write(FIELD, Key::Enter).await;
+
+    page.see_text(".message[data-state=final]", "two").await;
+    assert_eq!(room.texts().await, ["one\ntwo"]);
+}
+
+#[tokio::test]
+async fn c09_enter_that_ends_a_composition_sends_nothing() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.write(FIELD, "ni hao").await;
+
+    let was_taken = page
+        .value(&format!(
+            "!document.querySelector('{FIELD}').dispatchEvent(new KeyboardEvent('keydown', {{ key: 'Enter', isComposing: true, bubbles: true, cancelable: true }}))"
+        ))
+        .await;
+
+    assert_eq!(was_taken, json!(false));
+    assert_eq!(page.n(".message").await, 0);
+    assert_eq!(
+        page.value(&format!("document.querySelector('{FIELD}').value"))
+            .await,
+        json!("ni hao")
+    );
+}
+
+#[tokio::test]
+async fn c09_on_a_phone_enter_begins_a_line() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page_on(Screen::Phone).await;
+
+    page.write(FIELD, "one").await;
+    page.write(FIELD, Key::Enter).await;
+    page.write(FIELD, "two").await;
+    page.click("[aria-label=Send]").await;
+
+    page.see_text(".message[data-state=final]", "two").await;
+    assert_eq!(room.texts().await, ["one\ntwo"]);
+}
+
+#[tokio::test]
+async fn c10_a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.run(WATCH_FOR_PENDING).await;
+
+    page.say("Hello there").await;
+    page.see_text(".message[data-state=final]", "Hello there")
+        .await;
+
+    let waited_ms = page.value("window.pendingAfterMs").await;
+    assert!(
+        waited_ms.as_f64().is_some_and(|ms| ms < 50.0),
+        "pending after {waited_ms} ms"
+    );
+    let is_same = "window.pendingNode.isConnected && window.pendingNode.dataset.state === 'final'";
+    assert_eq!(page.value(is_same).await, json!(true));
+    assert_eq!(page.n(".message").await, 1);
+}
+
+/// Notes the node that is pending first, and how long after the key it came.
+const WATCH_FOR_PENDING: &str = "
+    let pressedAt = null
+    addEventListener('keydown', (event) => { if (event.key === 'Enter') pressedAt = performance.now() }, true)
+    new MutationObserver(() => {
+        const node = document.querySelector('[data-state=pending]')
+        if (!node || window.pendingNode) return
+        window.pendingNode = node
+        window.pendingAfterMs = performance.now() - pressedAt
+    }).observe(document.body, { subtree: true, childList: true, attributes: true })
+";
+
+#[tokio::test]
+async fn c11_a_message_that_failed_is_sent_again_as_the_same_one() {
+    let mut house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+
+    house.server.kill9();
+    page.say("Is anybody there?").await;
+    page.see_text(".message[data-state=failed]", "Not sent")
+        .await;
+    page.see_text(".message[data-state=failed] button", "Discard")
+        .await;
+    house.server.restart().await;
+    page.click_text(".message[data-state=failed] button", "Retry")
+        .await;
+
+    page.see_text(".message[data-state=final]", "Is anybody there?")
+        .await;
+    assert_eq!(room.texts().await, ["Is anybody there?"]);
+    assert_eq!(page.n(".message").await, 1);
+}
+
+#[tokio::test]
+async fn c11_a_message_that_failed_can_be_discarded() {
+    let mut house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+
+    house.server.kill9();
+    page.say("Never mind").await;
+    page.click_text(".message[data-state=failed] button", "Discard")
+        .await;
+
+    page.gone(".message").await;
+}
+
+#[tokio::test]
+async fn c12_a_draft_survives_a_reload_and_ends_with_sending() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    let field = format!("document.querySelector('{FIELD}')?.value");
+
+    page.write(FIELD, "half a thought").await;
+    page.reload().await;
+    page.truth(
+        "the draft is there",
+        &format!("{field} === 'half a thought'"),
+    )
+    .await;
+    page.write(FIELD, Key::Enter).await;
+    page.see_text(".message[data-state=final]", "half a thought")
+        .await;
+    page.reload().await;
+
+    page.see_text(".message[data-state=final]", "half a thought")
+        .await;
+    assert_eq!(page.value(&field).await, json!(""));
+}

@@ -1,0 +1,226 @@
+//! Streaming: text that grows, breaks that leave no gap, whoever looks and whenever.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::list;
+use crate::page::Page;
+use crate::support::upstream::script::Script;
+
+const TEXT: &str = "Well now, that is a question one does not hear every evening.";
+const STREAMING: &str = ".message[data-state=streaming]";
+
+/// Waits until the text so far has grown past `n` signs, and gives it.
+async fn grown_past(page: &Page, n: usize) -> String {
+    let body = format!("document.querySelector('{STREAMING} .message__body')?.innerText");
+    page.truth(
+        "more text is there",
+        &format!("({body} ?? '').length > {n}"),
+    )
+    .await;
+    let text = page.value(&body).await;
+    text.as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn c22_text_grows_and_earlier_messages_keep_their_distance() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let page = room.page().await;
+    page.say("First").await;
+    page.answered_by("Mina").await;
+    let gate = house.upstream.gate();
+    let distance = "document.querySelectorAll('.message')[1].getBoundingClientRect().top - document.querySelectorAll('.message')[0].getBoundingClientRect().top";
+    let before = page.value(distance).await;
+
+    page.say("Second").await;
+    let mut shown = String::new();
+    for _ in 0..3 {
+        gate.step();
+        let text = grown_past(&page, shown.len()).await;
+        assert!(
+            text.starts_with(shown.trim_end()),
+            "{text:?} does not go on from {shown:?}"
+        );
+        shown = text;
+        assert_eq!(page.value(distance).await, before);
+    }
+    gate.open();
+
+    assert_eq!(page.answered_by("Mina").await, TEXT);
+}
+
+#[tokio::test]
+async fn c22_the_text_that_was_written_becomes_the_message_in_the_same_node() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    gate.step();
+    grown_past(&page, 0).await;
+    page.run(&format!(
+        "window.node = document.querySelector('{STREAMING}')"
+    ))
+    .await;
+    gate.open();
+    page.answered_by("Mina").await;
+
+    let is_same = "window.node.isConnected && window.node.dataset.state === 'final'";
+    assert_eq!(page.value(is_same).await, json!(true));
+}
+
+#[tokio::test]
+async fn c23_a_reload_in_the_middle_finds_the_text_so_far() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    page.say("Hello").await;
+    gate.step();
+    gate.step();
+    let before = grown_past(&page, 5).await;
+
+    page.reload().await;
+    let after = grown_past(&page, 0).await;
+    gate.open();
+
+    assert!(
+        after.starts_with(before.trim_end()),
+        "{after:?} lost some of {before:?}"
+    );
+    assert_eq!(page.answered_by("Mina").await, TEXT);
+    assert_eq!(room.texts().await, ["Hello", TEXT]);
+}
+
+#[tokio::test]
+async fn c24_a_reply_is_finished_while_nobody_looks() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    page.say("Hello").await;
+    gate.step();
+    grown_past(&page, 0).await;
+
+    drop(page);
+    gate.open();
+    house.upstream.finished(0).await;
+    let page = room.page().await;
+
+    assert_eq!(page.answered_by("Mina").await, TEXT);
+}
+
+#[tokio::test]
+async fn c25_a_break_in_the_middle_leaves_no_gap_and_no_double() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    page.say("Hello").await;
+    gate.step();
+    grown_past(&page, 0).await;
+
+    page.offline(true).await;
+    page.see_text(".banner", "Reconnecting").await;
+    gate.step();
+    gate.step();
+    house.upstream.said(0, 3).await;
+    page.offline(false).await;
+    page.gone(".banner").await;
+    gate.open();
+
+    assert_eq!(page.answered_by("Mina").await, TEXT);
+    assert_eq!(page.n(".message").await, 2);
+    assert_eq!(room.texts().await, ["Hello", TEXT]);
+}
+
+#[tokio::test]
+async fn c26_stop_keeps_the_text_so_far_and_others_see_it() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say(TEXT);
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    let other = room.page().await;
+    page.say("Hello").await;
+    gate.step();
+    let shown = grown_past(&page, 0).await;
+
+    page.click("[aria-label=Stop]").await;
+
+    page.see_text(".message__note", "Stopped").await;
+    other.see_text(".message__note", "Stopped").await;
+    let kept = other.answered_by("Mina").await;
+    assert!(
+        kept.starts_with(shown.trim_end()),
+        "{kept:?} lost some of {shown:?}"
+    );
+    page.gone("[aria-label=Stop]").await;
+    house.upstream.hung_up(0).await;
+}
+
+#[tokio::test]
+async fn c28_a_failed_reply_is_a_card_and_one_can_go_on() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.next(Script::status(400));
+    let page = room.page().await;
+
+    page.say("Hello").await;
+    page.see_text("[data-card=failed]", "Mina could not answer")
+        .await;
+    page.see_text("[data-card=failed] button", "Change model")
+        .await;
+    page.click_text("[data-card=failed] button", "Retry").await;
+
+    assert_eq!(page.answered_by("Mina").await, "Hello.");
+    page.gone("[data-card=failed]").await;
+    page.say("And on we go").await;
+    page.answered_by("Mina").await;
+    assert_eq!(
+        room.texts().await,
+        ["Hello", "Hello.", "And on we go", "Hello."]
+    );
+}
+
+#[tokio::test]
+async fn c28_the_card_is_there_for_whoever_comes_later() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house.upstream.next(Script::status(400));
+    let page = room.page().await;
+    page.say("Hello").await;
+    page.see("[data-card=failed]").await;
+
+    page.reload().await;
+
+    page.see_text("[data-card=failed]", "Mina could not answer")
+        .await;
+}
+
+#[tokio::test]
+async fn c29_a_server_that_died_in_the_middle_leaves_nothing_generating() {
+    let mut house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    house
+        .upstream
+        .next(Script::stream().role().words("Once upon a time ").hang());
+    let page = room.page().await;
+    page.say("Hello").await;
+    grown_past(&page, 0).await;
+
+    house.server.kill9();
+    page.see_text(".banner", "Reconnecting").await;
+    house.server.restart().await;
+
+    assert_eq!(page.answered_by("Mina").await, "Hello.");
+    page.gone(STREAMING).await;
+    page.gone("[aria-label=Stop]").await;
+}

@@ -1,0 +1,14 @@
+//! The server as a process, people at its door, and a model that does what a test tells it.
+
+#[path = "../../it/support/backends.rs"]
+pub mod backends;
+#[path = "../../it/support/facts.rs"]
+pub mod facts;
+#[path = "../../it/support/person.rs"]
+pub mod person;
+#[path = "../../it/support/process.rs"]
+pub mod process;
+#[path = "../../it/support/upstream/mod.rs"]
+pub mod upstream;
+#[path = "../../it/support/wait.rs"]
+pub mod wait;

@@ -1,0 +1,102 @@
+//! The timeline: long conversations, the end, grouping.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::Room;
+use crate::house::manual;
+
+async fn fill(room: &Room, n: usize) {
+    for i in 0..n {
+        room.say(&format!(
+            "Line number {i}, and a few more words to fill it."
+        ))
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn c60_a_long_conversation_keeps_few_nodes_and_a_stable_place() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    fill(&room, 400).await;
+    let page = room.page().await;
+    page.see_text(".message", "Line number 399").await;
+
+    for target in [340, 280, 220, 160, 100, 40] {
+        let oldest = "Number(document.querySelector('.message').dataset.seq)";
+        page.truth(
+            "older messages come",
+            &format!("(document.querySelector('.timeline').scrollTop = 300, {oldest} <= {target})"),
+        )
+        .await;
+        assert!(page.n(".message").await <= 320);
+    }
+    let shift = page.run(MEASURE_SHIFT).await;
+
+    assert!(
+        shift.as_f64().is_some_and(|px| px.abs() < 2.0),
+        "shifted by {shift} px"
+    );
+    page.truth(
+        "the first message is reached",
+        "(document.querySelector('.timeline').scrollTop = 0, document.querySelector('.message').dataset.seq === '1')",
+    )
+    .await;
+}
+
+/// Loads what is older and tells how far the message moved that one was reading.
+const MEASURE_SHIFT: &str = "
+    const timeline = document.querySelector('.timeline')
+    const oldest = () => Number(document.querySelector('.message').dataset.seq)
+    timeline.scrollTop = timeline.scrollHeight
+    const top = timeline.getBoundingClientRect().top
+    timeline.scrollTop = 400
+    const read = [...document.querySelectorAll('.message')].find((it) => it.getBoundingClientRect().bottom > top)
+    const before = read.getBoundingClientRect().top
+    const first = oldest()
+    return new Promise((resolve) => {
+        const look = () => {
+            if (oldest() < first || first === 1) resolve(read.getBoundingClientRect().top - before)
+            else requestAnimationFrame(look)
+        }
+        look()
+    })
+";
+
+#[tokio::test]
+async fn c61_who_reads_above_is_not_moved_but_told() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    fill(&room, 60).await;
+    let page = room.page().await;
+    page.see_text(".message", "Line number 59").await;
+    page.run("document.querySelector('.timeline').scrollTop -= 900")
+        .await;
+    page.see_text(".jump", "Latest").await;
+    let place = "document.querySelector('.timeline').scrollTop";
+    let before = page.value(place).await;
+
+    let speaker = room.cast[0]["id"].as_i64();
+    room.ann.generate(room.conversation, speaker).await;
+    page.see_text(".jump", "1 new").await;
+    let after = page.value(place).await;
+    page.click(".jump").await;
+
+    assert_eq!(after, before);
+    page.see_text(".message", "Hello.").await;
+    page.gone(".jump").await;
+}
+
+#[tokio::test]
+async fn c63_messages_of_one_author_stand_under_one_name_and_a_day_begins_with_a_line() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    fill(&room, 3).await;
+    let page = room.page().await;
+    page.see_text(".message", "Line number 2").await;
+
+    let names = "[...document.querySelectorAll('.message__head')].filter((it) => it.checkVisibility()).length";
+    assert_eq!(page.value(names).await, json!(1));
+    assert_eq!(page.texts(".divider").await, ["Today"]);
+}

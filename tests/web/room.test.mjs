@@ -1,0 +1,207 @@
+// The open room: snapshot and events make what the server has, gaps are noticed, keys stay.
+import assert from "node:assert/strict"
+import test from "node:test"
+import Room from "../../static/js/models/room.js"
+import { message, snapshot } from "./support.mjs"
+
+const RUN = "0190-run"
+
+function openRoom(answer = snapshot({ messages: [message({ seq: 1 })], rev: 1 })) {
+  const room = new Room({ conversationId: 7 })
+  room.restore(answer)
+  return room
+}
+
+function streaming(room, text = "") {
+  room.apply({ type: "typing_start", run_id: RUN, membership_id: 2, kind: "user_turn" })
+  if (text) room.apply({ type: "stream_chunk", run_id: RUN, offset: 0, delta: text })
+  return room
+}
+
+test("the next rev is applied", () => {
+  const room = openRoom()
+
+  const what = room.apply({ type: "message_created", rev: 2, message: message({ seq: 2 }) })
+
+  assert.equal(what, "messages")
+  assert.equal(room.rev, 2)
+  assert.equal(room.timeline.messages.length, 2)
+})
+
+test("a rev that was seen is ignored", () => {
+  const room = openRoom()
+
+  const what = room.apply({ type: "message_created", rev: 1, message: message({ seq: 9 }) })
+
+  assert.equal(what, null)
+  assert.equal(room.timeline.messages.length, 1)
+})
+
+test("a missing rev is a gap and changes nothing", () => {
+  const room = openRoom()
+
+  const what = room.apply({ type: "message_created", rev: 3, message: message({ seq: 3 }) })
+
+  assert.equal(what, "gap")
+  assert.equal(room.rev, 1)
+  assert.equal(room.timeline.messages.length, 1)
+})
+
+test("deltas grow the text", () => {
+  const room = streaming(openRoom(), "Hello")
+
+  room.apply({ type: "stream_chunk", run_id: RUN, offset: 5, delta: " you" })
+
+  assert.equal(room.stream.text, "Hello you")
+})
+
+test("an offset past the text is a gap", () => {
+  const room = streaming(openRoom(), "Hello")
+
+  assert.equal(room.apply({ type: "stream_chunk", run_id: RUN, offset: 9, delta: "!" }), "gap")
+})
+
+test("a delta of a run that is not known is a gap", () => {
+  assert.equal(openRoom().apply({ type: "stream_chunk", run_id: "other", offset: 0, delta: "x" }), "gap")
+})
+
+test("a stream that is reset begins again from the given text", () => {
+  const room = streaming(openRoom(), "Hel")
+
+  room.apply({ type: "stream_reset", run_id: RUN, text: "Good" })
+
+  assert.equal(room.stream.text, "Good")
+})
+
+test("the message of a stream takes over its key", () => {
+  const room = streaming(openRoom(), "Hello")
+  const key = room.keyForStream()
+
+  room.apply({ type: "message_created", rev: 2, message: message({ seq: 2, conversation_run_id: RUN }) })
+
+  assert.equal(room.stream, null)
+  assert.equal(room.timeline.keyOf(room.timeline.tail), key)
+})
+
+test("my message takes over the key of its pending entry", () => {
+  const room = openRoom()
+  room.expect("abc")
+
+  room.apply({ type: "message_created", rev: 2, message: message({ seq: 2, client_id: "abc" }) })
+
+  assert.equal(room.timeline.keyOf(room.timeline.tail), room.keyForClientId("abc"))
+})
+
+test("a message that ended a stream during a break takes over its key", () => {
+  const room = streaming(openRoom(), "Hello")
+  const key = room.keyForStream()
+
+  room.restore(snapshot({ messages: [message({ seq: 2, conversation_run_id: RUN })], rev: 4 }))
+
+  assert.equal(room.timeline.keyOf(room.timeline.tail), key)
+  assert.equal(room.stream, null)
+})
+
+test("a stream in the snapshot goes on after a break", () => {
+  const room = streaming(openRoom(), "Hello")
+
+  room.restore(snapshot({ rev: 1, stream: { run_id: RUN, membership_id: 2, text: "Hello there" } }))
+  room.apply({ type: "stream_chunk", run_id: RUN, offset: 11, delta: "!" })
+
+  assert.equal(room.stream.text, "Hello there!")
+})
+
+test("a run without a word yet takes its first piece", () => {
+  const room = openRoom(snapshot({ rev: 1, running_run: { id: RUN, speaker_space_membership_id: 2 } }))
+
+  const what = room.apply({ type: "stream_chunk", run_id: RUN, offset: 0, delta: "Hello" })
+
+  assert.equal(what, "stream")
+  assert.equal(room.stream.text, "Hello")
+  assert.equal(room.stream.membershipId, 2)
+})
+
+test("a snapshot with reset replaces what was there", () => {
+  const room = openRoom()
+
+  room.restore(snapshot({ messages: [message({ seq: 600 })], rev: 900, reset: true }))
+
+  assert.deepEqual(
+    room.timeline.messages.map(({ seq }) => seq),
+    [600],
+  )
+})
+
+test("a failed run leaves a notice until a newer message comes", () => {
+  const room = streaming(openRoom(), "Hel")
+  const error = { code: "upstream_error", message: "no", retryable: true }
+
+  room.apply({
+    type: "run_failed",
+    rev: 2,
+    run: { id: RUN, status: "failed", speaker_space_membership_id: 2 },
+    error,
+  })
+  const shown = room.notice.run
+  room.apply({ type: "message_created", rev: 3, message: message({ seq: 2 }) })
+
+  assert.equal(room.stream, null)
+  assert.equal(shown.error.code, "upstream_error")
+  assert.equal(room.notice.run, null)
+})
+
+test("a notice goes when the next run begins", () => {
+  const room = streaming(openRoom())
+  room.apply({ type: "run_failed", rev: 2, run: { id: RUN, status: "failed" }, error: { code: "internal" } })
+
+  room.apply({ type: "queue_updated", rev: 3, state: "queued", queued_run: { id: "next" } })
+
+  assert.equal(room.notice.run, null)
+})
+
+test("a canceled run whose text was kept needs no notice", () => {
+  const room = streaming(openRoom(), "Hel")
+
+  room.apply({ type: "run_canceled", rev: 2, run: { id: RUN, status: "canceled" } })
+  room.apply({ type: "message_created", rev: 3, message: message({ seq: 2, conversation_run_id: RUN }) })
+
+  assert.equal(room.notice.run, null)
+})
+
+test("a page that opens later finds the newest failed run", () => {
+  const room = openRoom()
+  const run = {
+    id: RUN,
+    status: "failed",
+    created_at: new Date(5000).toISOString(),
+    finished_at: new Date(6000).toISOString(),
+  }
+
+  room.notice.recall([run], room.queue, room.timeline.tail)
+
+  assert.equal(room.notice.run.id, RUN)
+})
+
+test("a failed run from before the newest message is history", () => {
+  const room = openRoom()
+  const run = {
+    id: RUN,
+    status: "failed",
+    created_at: new Date(10).toISOString(),
+    finished_at: new Date(20).toISOString(),
+  }
+
+  room.notice.recall([run], room.queue, room.timeline.tail)
+
+  assert.equal(room.notice.run, null)
+})
+
+test("resync asks for everything since the last rev", () => {
+  assert.equal(openRoom().apply({ type: "resync" }), "gap")
+})
+
+test("events before the first snapshot are left to it", () => {
+  const room = new Room({ conversationId: 7 })
+
+  assert.equal(room.apply({ type: "message_created", rev: 1, message: message({ seq: 1 }) }), null)
+})

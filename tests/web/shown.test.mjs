@@ -1,0 +1,242 @@
+// What is shown: groups, the window, rows, emphasis, faces, cards, the queue, rights.
+import assert from "node:assert/strict"
+import test from "node:test"
+import { hue, initials } from "../../static/js/models/avatar.js"
+import { readCard } from "../../static/js/models/card.js"
+import { lines, splitParagraphs } from "../../static/js/models/emphasis.js"
+import { group } from "../../static/js/models/grouping.js"
+import MessageWindow from "../../static/js/models/message_window.js"
+import { describe } from "../../static/js/models/queue.js"
+import { may } from "../../static/js/models/rights.js"
+import { rows } from "../../static/js/models/rows.js"
+import Room from "../../static/js/models/room.js"
+import { message, snapshot } from "./support.mjs"
+
+const MINUTE = 60_000
+
+test("the same author within five minutes is one group", () => {
+  const found = group([
+    { authorId: 1, at: 0 },
+    { authorId: 1, at: 5 * MINUTE },
+    { authorId: 1, at: 11 * MINUTE },
+    { authorId: 2, at: 11 * MINUTE },
+  ])
+
+  assert.deepEqual(
+    found.map(({ startsGroup }) => startsGroup),
+    [true, false, true, true],
+  )
+})
+
+test("a new day begins a group", () => {
+  const midnight = new Date(2026, 0, 2).getTime()
+
+  const [, second] = group([
+    { authorId: 1, at: midnight - MINUTE },
+    { authorId: 1, at: midnight + MINUTE },
+  ])
+
+  assert.deepEqual(second, { startsDay: true, startsGroup: true })
+})
+
+test("at most 240 messages are shown, whatever is loaded", () => {
+  const view = new MessageWindow()
+  view.reset(1000)
+
+  view.showOlder()
+
+  assert.ok(view.end - view.start <= 240)
+  assert.equal(view.isAtEnd, false)
+})
+
+test("a window follows the end until one scrolls up", () => {
+  const view = new MessageWindow()
+  view.reset(10)
+  view.resize(12)
+  const followed = view.end
+
+  view.reset(1000)
+  view.showOlder()
+  const { end } = view
+  view.resize(1001)
+
+  assert.equal(followed, 12)
+  assert.equal(view.end, end)
+})
+
+test("older messages put in front leave the window on the same messages", () => {
+  const view = new MessageWindow()
+  view.reset(50)
+
+  view.prepended(60)
+
+  assert.deepEqual([view.start, view.end], [60, 110])
+})
+
+test("emphasis is found, and a mark without a partner is shown as it is", () => {
+  assert.deepEqual(lines("a *b* **c** _d_ *e"), [
+    [
+      { text: "a ", mark: null },
+      { text: "b", mark: "em" },
+      { text: " ", mark: null },
+      { text: "c", mark: "strong" },
+      { text: " ", mark: null },
+      { text: "d", mark: "em" },
+      { text: " *e", mark: null },
+    ],
+  ])
+})
+
+test("underscores inside a word are no emphasis", () => {
+  assert.deepEqual(lines("snake_case_name"), [[{ text: "snake_case_name", mark: null }]])
+})
+
+test("empty lines part paragraphs", () => {
+  assert.deepEqual(splitParagraphs("a\nb\n\n\nc"), ["a\nb", "c"])
+})
+
+test("initials are the first and the last word's", () => {
+  assert.equal(initials("Ann Mary Lee"), "AL")
+  assert.equal(initials("rook"), "R")
+  assert.equal(initials("👩‍🚀 Vega"), "👩‍🚀V")
+  assert.equal(initials(""), "?")
+})
+
+test("a name always has the same hue", () => {
+  assert.equal(hue("Mina"), hue("Mina"))
+  assert.ok(hue("Mina") >= 0 && hue("Mina") < 12)
+})
+
+test("a card shows its name and greeting before it is stored", () => {
+  const card = {
+    spec: "chara_card_v2",
+    data: { name: " Sera ", description: "A guardian", first_mes: "Hello." },
+  }
+
+  const found = readCard(JSON.stringify(card))
+
+  assert.deepEqual(found, { card, name: "Sera", description: "A guardian", greeting: "Hello." })
+})
+
+test("what is no card says why", () => {
+  assert.deepEqual(readCard("{"), { problem: "json" })
+  assert.deepEqual(readCard("[1]"), { problem: "card" })
+  assert.deepEqual(readCard("{}"), { problem: "name" })
+})
+
+test("the queue says who speaks and who follows", () => {
+  const round = {
+    id: "q",
+    slots: [
+      { position: 0, membership_id: 5, status: "pending" },
+      { position: 1, membership_id: 6, status: "pending", chosen_because: "next by position" },
+    ],
+  }
+  const running = {
+    id: "a",
+    round_id: "q",
+    slot_position: 0,
+    speaker_space_membership_id: 5,
+    chosen_because: "mentioned",
+  }
+
+  const found = describe({
+    queue: { state: "generating", round, queued_run: null, running_run: running },
+    stream: null,
+  })
+
+  assert.deepEqual(found, {
+    state: "generating",
+    now: 5,
+    next: null,
+    because: "mentioned",
+    upcoming: [6],
+    hasRound: true,
+  })
+})
+
+test("a queued run is next, with the reason of its slot", () => {
+  const round = {
+    id: "q",
+    slots: [{ position: 0, membership_id: 5, status: "pending", chosen_because: "next by position" }],
+  }
+  const queued = {
+    id: "a",
+    round_id: "q",
+    slot_position: 0,
+    speaker_space_membership_id: 5,
+    chosen_because: null,
+  }
+
+  const found = describe({
+    queue: { state: "queued", round, queued_run: queued, running_run: null },
+    stream: null,
+  })
+
+  assert.deepEqual([found.next, found.because, found.upcoming], [5, "next by position", []])
+})
+
+test("a guest may not let anybody speak", () => {
+  assert.equal(may("guest", "generate"), false)
+  assert.equal(may("member", "generate"), true)
+  assert.equal(may("admin", "delete_space"), true)
+  assert.equal(may(null, "generate"), false)
+})
+
+test("pending messages stand before the text that is being written", () => {
+  const room = new Room({ conversationId: 1 })
+  room.restore(
+    snapshot({
+      messages: [message({ seq: 1 })],
+      rev: 1,
+      stream: { run_id: "r", membership_id: 2, text: "" },
+    }),
+  )
+
+  const found = rows({
+    room,
+    entries: [{ clientId: "abc", content: "x", createdAt: 2000, state: "pending" }],
+    seatId: 1,
+    now: 3000,
+    end: 1,
+  })
+
+  assert.deepEqual(
+    found.map(({ kind }) => kind),
+    ["day", "message", "pending", "stream"],
+  )
+})
+
+test("the unread mark stands before the first message of another that was not read", () => {
+  const room = new Room({ conversationId: 1 })
+  room.restore(
+    snapshot({
+      messages: [
+        message({ seq: 1 }),
+        message({ seq: 2, author: 9 }),
+        message({ seq: 3 }),
+        message({ seq: 4, author: 9 }),
+      ],
+      rev: 4,
+    }),
+  )
+
+  const found = rows({ room, entries: [], seatId: 9, now: 0, end: 4, unreadAfter: 1 })
+
+  assert.deepEqual(
+    found.map(({ kind, seq }) => seq ?? kind),
+    ["day", 1, 2, "unread", 3, 4],
+  )
+})
+
+test("a message before the window decides about its day but is not shown", () => {
+  const room = new Room({ conversationId: 1 })
+  room.restore(snapshot({ messages: [message({ seq: 1 }), message({ seq: 2 })], rev: 2 }))
+
+  const found = rows({ room, entries: [], seatId: 9, now: 0, start: 1, end: 2 })
+
+  assert.deepEqual(
+    found.map(({ kind, startsGroup }) => [kind, startsGroup]),
+    [["message", false]],
+  )
+})
