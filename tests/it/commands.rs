@@ -231,3 +231,15 @@ async fn the_environments_provider_is_the_default_at_every_start() {
     assert!(!format!("{keys:?}").contains("planted"));
     assert!(!server.output().contains("planted"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_ends_in_order_when_it_is_asked_to() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let mut server = Server::start(&database, &[]).await;
+
+    server.sigterm();
+
+    let exit = server.wait_exit().await;
+    assert!(exit.success(), "{exit}\n{}", server.output());
+    assert!(server.output().contains("closed"), "{}", server.output());
+}
