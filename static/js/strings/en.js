@@ -245,7 +245,6 @@ export default {
   "runs.usage": "{input} in, {output} out",
   "runs.attempt": "Attempt",
   "runs.error": "Error",
-  "runs.prompt": "Show what was sent",
   "run_status.queued": "queued",
   "run_status.running": "running",
   "run_status.succeeded": "succeeded",
