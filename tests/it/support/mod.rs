@@ -3,8 +3,11 @@
 pub mod app;
 pub mod backends;
 pub mod ear;
+pub mod eavesdropper;
+pub mod engine_room;
 pub mod facts;
 pub mod fold;
+pub mod furniture;
 pub mod hearing;
 pub mod house_rules;
 pub mod invariants;
