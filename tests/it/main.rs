@@ -13,6 +13,7 @@ mod laws;
 mod llm;
 mod migrations;
 mod realtime;
+mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
