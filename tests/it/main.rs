@@ -13,6 +13,8 @@ mod laws;
 mod llm;
 mod migrations;
 mod realtime;
+mod refusals;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod tour;
