@@ -292,3 +292,7 @@ mod control_tests;
 #[cfg(test)]
 #[path = "planner_rules_tests.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "planner_property_tests.rs"]
+mod property_tests;

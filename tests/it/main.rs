@@ -2,13 +2,20 @@
 // All of this is tests, the support too: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod architecture;
+mod commands;
+mod config;
 mod crash;
 mod evening;
 mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod realtime;
+mod refusals;
+mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod tour;

@@ -1,9 +1,15 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod answer;
+pub mod app;
 pub mod backends;
+pub mod cast;
 pub mod ear;
+pub mod eavesdropper;
+pub mod engine_room;
 pub mod facts;
 pub mod fold;
+pub mod furniture;
 pub mod hearing;
 pub mod house_rules;
 pub mod invariants;

@@ -1,0 +1,395 @@
+//! The laws of the schedule under any sequence of commands on any roster, with rounds of one slot
+//! and of several: what the planner decides can always be carried out, and leaves no law broken.
+
+use crate::conversations::message::Visibility;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::command::Command;
+use crate::runs::command::End;
+use crate::runs::planner::rules_tests::edit;
+use crate::runs::planner::rules_tests::show;
+use crate::runs::planner::stage::Stage;
+use crate::runs::planner::stage::failure;
+use crate::runs::planner::stage::post;
+use crate::runs::planner::stage::success;
+use crate::runs::planner::stage::written;
+use crate::runs::run;
+use crate::runs::situation::Round;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Status;
+use crate::spaces::space;
+use crate::spaces::space::InputPolicy;
+use crate::spaces::space::ReplyOrder;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What happens next. What is changed by a door (a seat, a setting, the archive) and the command
+/// that tells the schedule are two acts, since anything may happen in between.
+#[derive(Clone, Debug)]
+enum Act {
+    Post(&'static str),
+    Due,
+    End(How),
+    LateEnd,
+    Die,
+    HandBack,
+    Adrift,
+    Stop(bool),
+    Press(Button),
+    Force(Option<i64>),
+    Show(i64, Visibility),
+    Edit(i64),
+    Seat(i64, Status, Participation),
+    TellSeat(i64),
+    Order(ReplyOrder),
+    TellSettings,
+    Policy(InputPolicy),
+    Debounce(i64),
+    WakeAll(bool),
+    Provider(bool),
+    TokenLimit(i64),
+    Archive(bool),
+    Close,
+    Pass(i64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Success,
+    Failure,
+    KeptIfAsked,
+    NothingIfAsked,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Button {
+    Pause,
+    Resume,
+    Skip,
+    Retry,
+    CancelRunning,
+    CancelQueued,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    use Act as A;
+    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
+    use How as H;
+    let hows = select(vec![
+        H::Success,
+        H::Failure,
+        H::KeptIfAsked,
+        H::NothingIfAsked,
+    ]);
+    use Button as B;
+    let buttons = [B::Pause, B::Resume, B::Skip, B::Retry];
+    let cancels = [B::CancelRunning, B::CancelQueued];
+    let buttons = select([&buttons[..], &cancels].concat());
+    let sights = select(vec![
+        Visibility::Normal,
+        Visibility::Excluded,
+        Visibility::Hidden,
+    ]);
+    let lives = select(vec![Status::Active, Status::Active, Status::Removed]);
+    let parts = select(vec![
+        Participation::Active,
+        Participation::Active,
+        Participation::Muted,
+        Participation::Observer,
+    ]);
+    prop_oneof![
+        6 => texts.prop_map(A::Post),
+        10 => Just(A::Due),
+        8 => hows.prop_map(A::End),
+        6 => buttons.prop_map(A::Press),
+        3 => any::<bool>().prop_map(A::Stop),
+        2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
+        2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
+        2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
+        2 => (2..6_i64).prop_map(A::TellSeat),
+        6 => select(vec![
+            A::LateEnd, A::Die, A::Die, A::HandBack, A::HandBack, A::Adrift, A::TellSettings,
+            A::Close,
+        ]),
+        1 => (1..12_i64).prop_map(A::Edit),
+        2 => order().prop_map(A::Order),
+        2 => policy().prop_map(A::Policy),
+        1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
+        2 => any::<bool>().prop_map(A::WakeAll),
+        1 => prop::bool::weighted(0.8).prop_map(A::Provider),
+        1 => select(vec![0, 0, 0, 3]).prop_map(A::TokenLimit),
+        1 => prop::bool::weighted(0.4).prop_map(A::Archive),
+        2 => (1..2_000_i64).prop_map(A::Pass),
+    ]
+}
+
+fn order() -> impl Strategy<Value = ReplyOrder> {
+    use ReplyOrder as O;
+    select(vec![O::Manual, O::Natural, O::List, O::Pooled])
+}
+
+fn policy() -> impl Strategy<Value = InputPolicy> {
+    use InputPolicy as P;
+    select(vec![P::Reject, P::Queue, P::Restart])
+}
+
+/// A stage under watch.
+struct Theater {
+    stage: Stage,
+    /// The runs that were planned for a message, with its `seq`.
+    planned: Vec<(RunId, i64)>,
+    /// The space is archived, and the schedule was told.
+    is_closed: bool,
+}
+
+impl Theater {
+    fn open(n_characters: usize) -> Self {
+        let names = ["Ada", "Bob", "Cid", "Dot"];
+        Self {
+            stage: Stage::of(&names[..n_characters]),
+            planned: Vec::new(),
+            is_closed: false,
+        }
+    }
+
+    fn play(&mut self, act: Act) {
+        match self.command(act) {
+            Some(command) => self.carry_out(&command),
+            None => self.keeps_its_laws(),
+        }
+    }
+
+    /// The command of an act; `None`: it changed something beside the schedule, or nothing.
+    fn command(&mut self, act: Act) -> Option<Command> {
+        let s = &mut self.stage.s;
+        let running = s.running.clone();
+        let held = running.as_ref().map(|it| (it.id, it.lease));
+        match act {
+            Act::Post(text) => return Some(post(text)),
+            Act::Due => {
+                let run = s.queued.as_ref()?.id;
+                return Some(Command::Due { run });
+            }
+            Act::End(how) => {
+                let (run, lease) = held?;
+                let asked = running.is_some_and(|it| it.cancel_requested_at.is_some());
+                let end = end(how, asked);
+                return Some(Command::Ended { run, lease, end });
+            }
+            Act::LateEnd => {
+                let (run, lease) = (held?.0, held?.1 - 1);
+                let end = success("Late.");
+                return Some(Command::Ended { run, lease, end });
+            }
+            Act::Die => {
+                let ((run, lease), silent_for_ms) = (held?, 30_000);
+                return Some(Command::Abandoned {
+                    run,
+                    lease,
+                    silent_for_ms,
+                });
+            }
+            Act::HandBack => {
+                let (run, lease) = held?;
+                return Some(Command::HandedBack { run, lease });
+            }
+            Act::Adrift => return Some(Command::Adrift),
+            Act::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
+            Act::Press(button) => return press(button, &self.stage),
+            Act::Force(speaker) => {
+                let speaker = speaker.map(MembershipId);
+                let by = "Eve".to_owned();
+                return Some(Command::ForceTalk { speaker, by });
+            }
+            Act::Show(id, visibility) => return Some(show(id, visibility)),
+            Act::Edit(id) => return Some(edit(id)),
+            Act::Seat(id, status, participation) => {
+                let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
+                seats.for_each(|it| (it.status, it.participation) = (status, participation));
+            }
+            Act::TellSeat(id) => {
+                let seat = MembershipId(id);
+                return Some(Command::MemberChanged { seat });
+            }
+            Act::Order(order) => s.space.reply_order = order,
+            Act::TellSettings => return Some(Command::SettingsChanged),
+            Act::Policy(policy) => s.space.during_generation_user_input_policy = policy,
+            Act::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
+            Act::WakeAll(all) => self.stage.wakes_all = all,
+            Act::Provider(there) => self.stage.has_provider = there,
+            Act::TokenLimit(limit) => {
+                (s.space.token_limit, s.space.tokens_used) = (limit, limit);
+            }
+            Act::Archive(true) => s.space.status = space::Status::Archived,
+            Act::Archive(false) => {
+                s.space.status = space::Status::Active;
+                self.is_closed = false;
+            }
+            Act::Close => {
+                self.is_closed = s.space.status == space::Status::Archived;
+                return Some(Command::Closed);
+            }
+            Act::Pass(ms) => self.stage.now = self.stage.now.plus_ms(ms),
+        }
+        None
+    }
+
+    fn carry_out(&mut self, command: &Command) {
+        // The stage panics when a plan cannot be carried out; a refusal changes nothing.
+        if let Ok((plan, _)) = self.stage.carries_out(command)
+            && let Some(enqueue) = plan.enqueue
+        {
+            let at = enqueue.run.run_after.expect("a plan says when");
+            assert!(at >= self.stage.now, "planned into the past");
+            if matches!(command, Command::Posted(_)) {
+                let run = self.stage.s.queued.as_ref().expect("just queued").id;
+                let seq = self.stage.s.conversation.last_seq;
+                self.planned.push((run, seq));
+            }
+        }
+        self.keeps_its_laws();
+    }
+
+    fn keeps_its_laws(&self) {
+        let s = &self.stage.s;
+        if let Some(round) = &s.round {
+            rounds_move_on(round, s.queued.as_ref(), s.running.as_ref());
+            cursors(round);
+        }
+        if self.is_closed {
+            assert!(
+                s.queued.is_none() && s.running.is_none() && s.round.is_none(),
+                "something goes on in an archived space"
+            );
+        }
+        self.texts();
+        self.no_run_is_lost();
+    }
+
+    /// I5: a run has one message or none, and only what succeeded or was kept has one.
+    fn texts(&self) {
+        let n_texts = |run: &run::Model| {
+            let messages = self.stage.messages.iter();
+            messages
+                .filter(|it| it.conversation_run_id == Some(run.id))
+                .count()
+        };
+        for run in &self.stage.ended {
+            let right = match run.status {
+                run::Status::Succeeded => n_texts(run) == 1,
+                run::Status::Canceled if run.keep_partial => n_texts(run) <= 1,
+                _ => n_texts(run) == 0,
+            };
+            assert!(right, "I5: {run:?}");
+            let began = run.started_at.unwrap_or(run.created_at);
+            assert!(run.created_at <= began && Some(began) <= run.finished_at);
+        }
+        let active = [&self.stage.s.queued, &self.stage.s.running];
+        assert!(active.into_iter().flatten().all(|it| n_texts(it) == 0));
+    }
+
+    /// S8, S9: what was planned for a message waits, runs with it in sight, or has ended.
+    fn no_run_is_lost(&self) {
+        let s = &self.stage.s;
+        for (id, seq) in &self.planned {
+            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            let run = all.find(|it| it.id == *id);
+            let run = run.unwrap_or_else(|| panic!("the answer to message {seq} is lost"));
+            assert!(run.cutoff_seq.is_none_or(|cutoff| cutoff >= *seq));
+        }
+    }
+
+    /// Lets everything come to its end: nothing new happens, every reply succeeds.
+    fn quiesce(&mut self) {
+        for _ in 0..50 {
+            if self.stage.s.running.is_some() {
+                self.play(Act::End(How::Success));
+            } else if let Some(queued) = &self.stage.s.queued {
+                let at = queued.run_after.expect("a plan says when");
+                self.stage.now = self.stage.now.max(at);
+                self.play(Act::Due);
+            } else {
+                return;
+            }
+        }
+        panic!("it goes on for ever");
+    }
+}
+
+fn end(how: How, asked: bool) -> End {
+    match how {
+        How::Failure => failure(),
+        How::KeptIfAsked if asked => End::Canceled {
+            partial: Some(written("Hel")),
+        },
+        How::NothingIfAsked if asked => End::Canceled { partial: None },
+        _ => success("Hello."),
+    }
+}
+
+fn press(button: Button, stage: &Stage) -> Option<Command> {
+    let cancel = |run: &Option<run::Model>| {
+        let run = run.as_ref()?.id;
+        Some(Command::Cancel { run })
+    };
+    match button {
+        Button::Pause => Some(Command::Pause),
+        Button::Resume => Some(Command::Resume),
+        Button::Skip => Some(Command::Skip),
+        Button::Retry => Some(Command::Retry),
+        Button::CancelRunning => cancel(&stage.s.running),
+        Button::CancelQueued => cancel(&stage.s.queued),
+    }
+}
+
+/// I2, I3: a round that goes on has a run of its current slot, one that rests has none queued.
+fn rounds_move_on(round: &Round, queued: Option<&run::Model>, running: Option<&run::Model>) {
+    let is_turn = |run: &run::Model| {
+        run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor)
+    };
+    match round.row.state {
+        round::State::Generating => assert!(
+            queued.is_some_and(is_turn) || running.is_some_and(is_turn),
+            "I2: nothing moves the round {round:?}"
+        ),
+        round::State::Paused | round::State::Failed => assert!(
+            queued.is_none_or(|it| it.round_id != Some(round.row.id)),
+            "I3: a round that rests has a queued run"
+        ),
+    }
+}
+
+/// I4: slots before the cursor are spoken or skipped, from it on pending.
+fn cursors(round: &Round) {
+    for it in &round.slots {
+        let is_pending = it.status == slot::Status::Pending;
+        assert_eq!(it.position >= round.row.cursor, is_pending, "I4: {round:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn no_sequence_of_commands_breaks_a_law(
+        n_characters in select(vec![0, 1, 2, 3, 4, 4]),
+        order in order(),
+        policy in policy(),
+        acts in prop::collection::vec(act(), 1..80),
+    ) {
+        let mut theater = Theater::open(n_characters);
+        theater.play(Act::Order(order));
+        theater.play(Act::Policy(policy));
+
+        for act in acts {
+            theater.play(act);
+        }
+        theater.quiesce();
+
+        let state = theater.stage.s.round.map(|it| it.row.state);
+        prop_assert!(state != Some(round::State::Generating), "it waits for nothing");
+    }
+}

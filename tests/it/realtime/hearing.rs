@@ -1,0 +1,445 @@
+//! What one hears: snapshots, events in order, streams met half-way, spaces, people.
+
+use crate::realtime::stage::Note;
+use crate::realtime::stage::Stage;
+use crate::realtime::stage::code;
+use crate::realtime::stage::register;
+use crate::support::ear::Ear;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::wait;
+use serde_json::Value;
+use serde_json::json;
+use troupe::ids::ConversationId;
+use troupe::realtime::event::Envelope;
+use troupe::realtime::topic::Topic;
+
+fn texts(snapshot: &Value) -> Vec<&str> {
+    let messages = snapshot["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .map(|it| it["content"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_subscription_begins_with_a_whole_snapshot() {
+    let stage = Stage::open().await;
+    stage.says(&stage.ann, "One.").await;
+    stage.says(&stage.ann, "Two.").await;
+    let ear = Ear::open(&stage.bob).await;
+
+    let answer = ear.subscribe(stage.conversation.0, None).await;
+
+    assert_eq!(answer["ok"], true);
+    let conversation = stage.bob.conversation(stage.conversation.0).await;
+    assert_eq!(answer["rev"], conversation["rev"]);
+    let snapshot = &answer["snapshot"];
+    assert_eq!(texts(snapshot), ["One.", "Two."]);
+    for key in [
+        "reset",
+        "state",
+        "round",
+        "queued_run",
+        "running_run",
+        "stream",
+    ] {
+        assert!(snapshot.get(key).is_some(), "{key} is missing: {snapshot}");
+    }
+    let here = json!([{"membership_id": stage.bobs_seat, "state": "online"}]);
+    assert_eq!(snapshot["presence"], here);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_hears_what_it_missed_and_no_more() {
+    let stage = Stage::open().await;
+    stage.says(&stage.ann, "Known.").await;
+    let ear = Ear::open(&stage.bob).await;
+    let rev = ear.subscribe(stage.conversation.0, None).await["rev"].as_i64();
+    drop(ear);
+    stage.says(&stage.ann, "Missed.").await;
+    let ear = Ear::open(&stage.bob).await;
+
+    let answer = ear.subscribe(stage.conversation.0, rev).await;
+    let future = ear.subscribe(stage.conversation.0, Some(1_000)).await;
+
+    assert_eq!(texts(&answer["snapshot"]), ["Missed."]);
+    assert_eq!(answer["snapshot"]["reset"], false);
+    assert_eq!(texts(&future["snapshot"]), ["Known.", "Missed."]);
+    assert_eq!(future["snapshot"]["reset"], true);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn durable_events_follow_the_snapshot_without_a_gap() {
+    let stage = Stage::open().await;
+    let ear = Ear::open(&stage.bob).await;
+    let rev = ear.subscribe(stage.conversation.0, None).await["rev"]
+        .as_i64()
+        .unwrap();
+
+    for n in 0..5 {
+        stage.says(&stage.ann, &format!("Message {n}")).await;
+    }
+
+    let last = ear.wait_for("the last message", |it| {
+        it["message"]["content"] == "Message 4"
+    });
+    let last = last.await["rev"].as_i64().unwrap();
+    let revs: Vec<i64> = ear
+        .log()
+        .iter()
+        .skip(1)
+        .filter_map(|it| it["rev"].as_i64())
+        .collect();
+    assert_eq!(revs, (rev + 1..=last).collect::<Vec<_>>());
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_published_while_one_subscribes_is_heard_once() {
+    let stage = Stage::open().await;
+    let mut ears = Vec::new();
+    for round in 0..10 {
+        let ear = Ear::open(&stage.bob).await;
+        let text = format!("Round {round}");
+
+        let (answer, ()) = tokio::join!(
+            ear.subscribe(stage.conversation.0, None),
+            stage.says(&stage.ann, &text)
+        );
+
+        if !texts(&answer["snapshot"]).contains(&text.as_str()) {
+            ear.wait_for("the message", |it| {
+                it["message"]["content"] == text.as_str()
+            })
+            .await;
+        }
+        ears.push((ear, text));
+    }
+    for (ear, text) in &ears {
+        let log = ear.log();
+        let in_snapshot = texts(&log[0]["snapshot"])
+            .iter()
+            .filter(|it| *it == text)
+            .count();
+        let as_event = log
+            .iter()
+            .filter(|it| it["message"]["content"] == text.as_str())
+            .count();
+        assert_eq!(in_snapshot + as_event, 1, "{text}: {log:?}");
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_is_heard_in_order_and_waiting_pieces_fit_together() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+
+    let run = stage.begins_to_write();
+    for piece in ["Once ", "upon ", "a ", "time ", "😀."] {
+        stage.writes(run, piece);
+    }
+    stage.stops_writing(run);
+
+    ear.wait_for_event("typing_stop", &run.to_string()).await;
+    let expected = [
+        "typing_start",
+        "stream_chunk",
+        "stream_complete",
+        "typing_stop",
+    ];
+    assert_eq!(ear.order_of(&run.to_string()), expected);
+    let mut text = String::new();
+    for chunk in ear.log().iter().filter(|it| it["type"] == "stream_chunk") {
+        assert_eq!(chunk["offset"], text.encode_utf16().count());
+        text.push_str(chunk["delta"].as_str().unwrap());
+    }
+    assert_eq!(text, "Once upon a time 😀.");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn of_a_run_that_nobody_told_of_nothing_is_heard() {
+    let stage = Stage::open().await;
+    let run = stage.begins_to_write();
+    stage.writes(run, "Before. ");
+    // The database knows of no running run: this one ends, for all the snapshot says.
+    let ear = stage.bobs_ear().await;
+
+    stage.writes(run, "After.");
+    stage.stops_writing(run);
+    stage.tell(&Note { text: "end".into() });
+
+    ear.wait_for("the note", |it| it["type"] == "note").await;
+    assert_eq!(ear.order_of(&run.to_string()), [""; 0]);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn who_unsubscribes_hears_nothing_more() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+
+    let answer = ear
+        .call(json!({"op": "unsubscribe", "conversation_id": stage.conversation}))
+        .await;
+    assert_eq!(answer["ok"], true);
+    stage.tell(&Note {
+        text: "unheard".into(),
+    });
+
+    ear.subscribe(stage.conversation.0, None).await;
+    assert!(ear.log().iter().all(|it| it["type"] != "note"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_one_may_not_see_is_not_found() {
+    let stage = Stage::open().await;
+    let (eve, _) = register(&stage.house.base, "eve").await;
+    let ear = Ear::open(&eve).await;
+    let conversation = stage.conversation.0;
+
+    let frames = [
+        json!({"op": "subscribe", "conversation_id": conversation}),
+        json!({"op": "subscribe", "conversation_id": 999_999}),
+        json!({"op": "subscribe_space", "space_id": stage.space}),
+        json!({"op": "typing", "conversation_id": conversation, "active": true}),
+    ];
+    for frame in frames {
+        let answer = ear.call(frame.clone()).await;
+        assert_eq!(code(&answer), "not_found", "{frame}");
+    }
+    stage.tell(&Note {
+        text: "secret".into(),
+    });
+
+    ear.call(json!({"op": "ping"})).await;
+    assert!(ear.log().iter().all(|it| it["type"] != "note"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_missing_event_is_found_and_the_client_asked_to_begin_again() {
+    let stage = Stage::open().await;
+    let ear = Ear::open(&stage.bob).await;
+    let rev = ear.subscribe(stage.conversation.0, None).await["rev"]
+        .as_i64()
+        .unwrap();
+    let topic = Topic::Conversation(stage.conversation);
+    let note = Note { text: "far".into() };
+
+    stage
+        .house
+        .app
+        .hub
+        .publish(Envelope::durable(topic, &note, rev + 2));
+
+    let resync = ear.wait_for("a resync", |it| it["type"] == "resync").await;
+    assert_eq!(resync["conversation_id"], stage.conversation.0);
+    let again = ear.subscribe(stage.conversation.0, Some(rev)).await;
+    assert_eq!(again["rev"], rev);
+    stage.says(&stage.ann, "Here we go on.").await;
+    ear.wait_for("the message", |it| {
+        it["message"]["content"] == "Here we go on."
+    })
+    .await;
+    assert!(ear.log().iter().all(|it| it["type"] != "note"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_space_is_heard_with_all_its_conversations() {
+    let stage = Stage::open().await;
+    let ear = Ear::open(&stage.bob).await;
+    let answer = ear
+        .call(json!({"op": "subscribe_space", "space_id": stage.space}))
+        .await;
+    assert_eq!(answer["ok"], true);
+
+    stage.says(&stage.ann, "Hello.").await;
+
+    let activity = ear
+        .wait_for("activity", |it| it["type"] == "activity")
+        .await;
+    assert_eq!(activity["conversation_id"], stage.conversation.0);
+    assert_eq!(activity["seq"], 1);
+    let path = format!("/api/spaces/{}", stage.space);
+    expect(200, stage.ann.patch(&path, json!({"name": "New"})).await);
+    let updated = ear
+        .wait_for("the space", |it| it["type"] == "space_updated")
+        .await;
+    assert_eq!(updated["space"]["name"], "New");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn others_see_who_types_until_it_expires() {
+    let stage = Stage::open().await;
+    let (ann, bob) = (
+        Ear::on(&stage.ann, stage.conversation.0).await,
+        stage.bobs_ear().await,
+    );
+    let typing = json!({"op": "typing", "conversation_id": stage.conversation, "active": true});
+
+    assert_eq!(bob.call(typing).await["ok"], true);
+
+    let told = ann
+        .wait_for("typing", |it| it["type"] == "human_typing")
+        .await;
+    assert_eq!(
+        told,
+        json!({"type": "human_typing", "conversation_id": stage.conversation, "membership_id": stage.bobs_seat, "active": true})
+    );
+    stage.house.app.clock.advance_ms(6_000);
+    let told = |it: &Value| it["type"] == "human_typing" && it["active"] == false;
+    ann.wait_for("the end of typing", told).await;
+    bob.call(json!({"op": "ping"})).await;
+    assert!(bob.log().iter().all(|it| it["type"] != "human_typing"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn typing_ends_with_the_socket() {
+    let stage = Stage::open().await;
+    let (ann, bob) = (
+        Ear::on(&stage.ann, stage.conversation.0).await,
+        stage.bobs_ear().await,
+    );
+    bob.call(json!({"op": "typing", "conversation_id": stage.conversation, "active": true}))
+        .await;
+
+    drop(bob);
+
+    ann.wait_for("the end of typing", |it| {
+        it["type"] == "human_typing" && it["active"] == false
+    })
+    .await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn an_observer_reads_and_does_not_type() {
+    let stage = Stage::open().await;
+    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    expect(
+        200,
+        stage
+            .ann
+            .patch(&seat, json!({"participation": "observer"}))
+            .await,
+    );
+    let ear = stage.bobs_ear().await;
+
+    let typing = json!({"op": "typing", "conversation_id": stage.conversation, "active": true});
+
+    assert_eq!(code(&ear.call(typing).await), "forbidden");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn everyone_sees_who_is_here_and_who_looks_away() {
+    let stage = Stage::open().await;
+    let ann = Ear::on(&stage.ann, stage.conversation.0).await;
+    let of_bob = |state: Option<&'static str>| {
+        let seat = stage.bobs_seat;
+        move |it: &Value| {
+            let members = it["members"].as_array();
+            let found = members.and_then(|all| all.iter().find(|one| one["membership_id"] == seat));
+            it["type"] == "presence_updated" && found.and_then(|it| it["state"].as_str()) == state
+        }
+    };
+
+    let bob = stage.bobs_ear().await;
+    let (at, _) = ann.wait_after(0, "Bob comes", of_bob(Some("online"))).await;
+    assert_eq!(
+        bob.call(json!({"op": "away", "away": true})).await["ok"],
+        true
+    );
+    let (at, _) = ann
+        .wait_after(at, "Bob looks away", of_bob(Some("away")))
+        .await;
+    drop(bob);
+    ann.wait_after(at, "Bob goes", of_bob(None)).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_for_one_person_reaches_only_their_sockets() {
+    let stage = Stage::open().await;
+    let (ann, bob) = (Ear::open(&stage.ann).await, Ear::open(&stage.bob).await);
+    // Its user topic is heard before a socket's first answer.
+    for ear in [&ann, &bob] {
+        ear.call(json!({"op": "ping"})).await;
+    }
+
+    let note = Note {
+        text: "for Bob".into(),
+    };
+    stage
+        .house
+        .app
+        .hub
+        .publish(Envelope::plain(Topic::User(stage.bobs_id), &note));
+
+    bob.wait_for("the note", |it| it["type"] == "note").await;
+    ann.call(json!({"op": "ping"})).await;
+    assert!(ann.log().iter().all(|it| it["type"] != "note"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_topic_ends_with_its_last_socket() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+    assert!(stage.house.app.hub.n_topics() >= 2);
+    assert_eq!(
+        stage.house.app.presence.members(stage.conversation).len(),
+        1
+    );
+
+    drop(ear);
+
+    let hub = &stage.house.app.hub;
+    wait::until("all topics end", async || {
+        (hub.n_topics() == 0).then_some(())
+    })
+    .await;
+    assert!(
+        stage
+            .house
+            .app
+            .presence
+            .members(stage.conversation)
+            .is_empty()
+    );
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn one_socket_hears_many_conversations_and_not_endlessly_many() {
+    let stage = Stage::open().await;
+    let path = format!("/api/spaces/{}/conversations", stage.space);
+    let other = id(&expect(
+        201,
+        stage.ann.post(&path, json!({"title": "Other"})).await,
+    ));
+    let ear = stage.bobs_ear().await;
+    assert_eq!(ear.subscribe(other, None).await["ok"], true);
+
+    stage.tell(&Note {
+        text: "here".into(),
+    });
+    let topic = Topic::Conversation(ConversationId(other));
+    let there = Note {
+        text: "there".into(),
+    };
+    stage.house.app.hub.publish(Envelope::plain(topic, &there));
+
+    ear.wait_for("the one", |it| it["text"] == "here").await;
+    ear.wait_for("the other", |it| it["text"] == "there").await;
+    stage.close().await;
+}

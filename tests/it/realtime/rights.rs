@@ -1,0 +1,176 @@
+//! Rights end at once, on open sockets too.
+
+use crate::realtime::stage::Note;
+use crate::realtime::stage::Stage;
+use crate::support::ear::Ear;
+use crate::support::ear::connect;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use futures::SinkExt;
+use futures::StreamExt;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use troupe::realtime::event::Envelope;
+use troupe::realtime::event::Order;
+
+#[tokio::test]
+async fn who_is_removed_hears_nothing_more() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+    ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
+        .await;
+    let stays = Ear::on(&stage.ann, stage.conversation.0).await;
+
+    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    expect(204, stage.ann.delete(&seat).await);
+
+    let told = ear.wait_for("the news", |it| {
+        it["type"] == "unsubscribed" && it.get("conversation_id").is_some()
+    });
+    assert_eq!(
+        told.await,
+        json!({"type": "unsubscribed", "conversation_id": stage.conversation, "reason": "removed"})
+    );
+    ear.wait_for("the news of the space", |it| {
+        it["type"] == "unsubscribed" && it["space_id"] == stage.space.0
+    })
+    .await;
+    stage.tell(&Note {
+        text: "secret".into(),
+    });
+    stays.wait_for("the note", |it| it["type"] == "note").await;
+    ear.call(json!({"op": "ping"})).await;
+    assert!(ear.log().iter().all(|it| it["type"] != "note"));
+    let again = ear.subscribe(stage.conversation.0, None).await;
+    assert_eq!(again["error"]["code"], "not_found");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn who_is_demoted_goes_on_hearing() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+
+    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    expect(200, stage.ann.patch(&seat, json!({"role": "guest"})).await);
+
+    stage.tell(&Note {
+        text: "still here".into(),
+    });
+    ear.wait_for("the note", |it| it["type"] == "note").await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_deleted_space_is_heard_no_more() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+
+    expect(
+        204,
+        stage
+            .ann
+            .delete(&format!("/api/spaces/{}", stage.space))
+            .await,
+    );
+
+    ear.wait_for("the news", |it| it["type"] == "unsubscribed")
+        .await;
+    stage.close().await;
+}
+
+/// The code and the word with which the server closes.
+async fn closing(socket: &mut crate::support::ear::Socket) -> (u16, String) {
+    loop {
+        match socket.next().await {
+            Some(Ok(Message::Close(Some(frame)))) => {
+                return (frame.code.into(), frame.reason.to_string());
+            }
+            Some(Ok(_)) => {}
+            other => panic!("the server closes with a word: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_ends_closes_its_sockets_and_no_others() {
+    let stage = Stage::open().await;
+    let second = Person::sign_in(&stage.house.base, "bob").await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    let other = Ear::open(&second).await;
+
+    expect(204, stage.bob.delete("/api/session").await);
+
+    assert_eq!(
+        closing(&mut socket).await,
+        (4001, "session ended".to_owned())
+    );
+    assert_eq!(other.call(json!({"op": "ping"})).await["ok"], true);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_disabled_account_closes_every_socket() {
+    let stage = Stage::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    socket
+        .send(Message::text(r#"{"id":1,"op":"ping"}"#))
+        .await
+        .unwrap();
+    socket.next().await.unwrap().unwrap();
+
+    let order = Envelope::order(stage.bobs_id, Order::Disabled);
+    stage.house.app.hub.publish(order);
+
+    assert_eq!(closing(&mut socket).await.0, 4001);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_revoked_key_closes_the_sockets_it_opened() {
+    let stage = Stage::open().await;
+    let made = expect(
+        201,
+        stage.bob.post("/api/api_keys", json!({"name": "k"})).await,
+    );
+    let mut request = format!("{}/ws", stage.house.base.replacen("http", "ws", 1))
+        .into_client_request()
+        .unwrap();
+    let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
+    request
+        .headers_mut()
+        .insert("authorization", bearer.parse().unwrap());
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    socket
+        .send(Message::text(r#"{"id":1,"op":"ping"}"#))
+        .await
+        .unwrap();
+    socket.next().await.unwrap().unwrap();
+
+    expect(
+        204,
+        stage
+            .bob
+            .delete(&format!("/api/api_keys/{}", made["id"]))
+            .await,
+    );
+
+    assert_eq!(closing(&mut socket).await, (4001, "key revoked".to_owned()));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn closing_the_house_tells_clients_to_come_back() {
+    let stage = Stage::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    socket
+        .send(Message::text(r#"{"id":1,"op":"ping"}"#))
+        .await
+        .unwrap();
+    socket.next().await.unwrap().unwrap();
+
+    let (told, ()) = tokio::join!(closing(&mut socket), stage.close());
+
+    assert_eq!(told, (1012, "restart".to_owned()));
+}

@@ -1,0 +1,180 @@
+//! Two people and a conversation, on a server whose runs are played by the test.
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::ear::Ear;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+use troupe::app::App;
+use troupe::ids::ConversationId;
+use troupe::ids::MembershipId;
+use troupe::ids::RunId;
+use troupe::ids::SpaceId;
+use troupe::ids::UserId;
+use troupe::realtime::event::Envelope;
+use troupe::realtime::event::Event;
+use troupe::realtime::event::Mark;
+use troupe::realtime::topic::Topic;
+
+/// Ann made the space, Bob is a member of it.
+pub struct Stage {
+    pub house: TestApp,
+    pub ann: Person,
+    pub bob: Person,
+    pub space: SpaceId,
+    pub conversation: ConversationId,
+    pub anns_seat: i64,
+    pub bobs_seat: i64,
+    pub bobs_id: UserId,
+}
+
+/// Anybody may register, nobody works: what happens is what the test makes happen.
+const SETTINGS: &[(&str, &str)] = &[
+    ("TROUPE_OPEN_REGISTRATION", "true"),
+    ("TROUPE_WORKERS", "0"),
+    ("LIMIT_REGISTRATIONS_PER_HOUR", "0"),
+];
+
+impl Stage {
+    pub async fn open() -> Stage {
+        Stage::open_changed(&[], |_| {}).await
+    }
+
+    /// With more settings, and with some parts changed before the doors open.
+    pub async fn open_changed(env: &[(&str, &str)], change: impl FnOnce(&mut App)) -> Stage {
+        let env = [SETTINGS, env].concat();
+        let house = TestApp::start_changed(Backend::Sqlite, &env, change).await;
+        let ann = Person::set_up(&house.base, "ann").await;
+        let (bob, bobs_id) = register(&house.base, "bob").await;
+        let space = ann.create_space("Stage", json!({})).await;
+        let seats = format!("/api/spaces/{}/memberships", space["id"]);
+        let (_, page) = ann.get(&seats).await;
+        let anns_seat = id(&page["data"][0]);
+        let seat = json!({"user_id": bobs_id, "role": "member"});
+        let bobs_seat = id(&expect(201, ann.post(&seats, seat).await));
+        Stage {
+            house,
+            ann,
+            bob,
+            space: SpaceId(id(&space)),
+            conversation: ConversationId(root_of(&space)),
+            anns_seat,
+            bobs_seat,
+            bobs_id: UserId(bobs_id),
+        }
+    }
+
+    /// Bob listens.
+    pub async fn bobs_ear(&self) -> Ear {
+        Ear::on(&self.bob, self.conversation.0).await
+    }
+
+    /// Somebody says something through the door.
+    pub async fn says(&self, person: &Person, text: &str) {
+        let (status, answer) = person.post_message(self.conversation.0, text, None).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+
+    /// Publishes an event to the listeners of the conversation.
+    pub fn tell(&self, event: &impl Event) {
+        let topic = Topic::Conversation(self.conversation);
+        self.house.app.hub.publish(Envelope::plain(topic, event));
+    }
+
+    /// A run begins to write, with Ann's seat for its speaker.
+    pub fn begins_to_write(&self) -> RunId {
+        let run = RunId::new();
+        let live = &self.house.app.engine.context().live;
+        live.open(self.conversation, run, MembershipId(self.anns_seat));
+        self.mark(run, Mark::Start);
+        run
+    }
+
+    pub fn writes(&self, run: RunId, text: &str) {
+        let live = &self.house.app.engine.context().live;
+        assert!(live.append(self.conversation, run, text));
+    }
+
+    pub fn stops_writing(&self, run: RunId) {
+        let live = &self.house.app.engine.context().live;
+        live.close(self.conversation, run);
+        self.mark(run, Mark::Complete);
+        self.mark(run, Mark::Stop);
+    }
+
+    fn mark(&self, run_id: RunId, mark: Mark) {
+        let name = match mark {
+            Mark::Start => "typing_start",
+            Mark::Reset => "stream_reset",
+            Mark::Complete => "stream_complete",
+            Mark::Stop => "typing_stop",
+        };
+        let conversation_id = self.conversation;
+        let event = OfRun {
+            name,
+            conversation_id,
+            run_id,
+        };
+        let topic = Topic::Conversation(conversation_id);
+        let envelope = Envelope::stream(topic, &event, run_id.0, mark);
+        self.house.app.hub.publish(envelope);
+    }
+
+    pub async fn close(self) {
+        self.house.close().await;
+    }
+}
+
+#[derive(Serialize)]
+struct OfRun {
+    #[serde(skip)]
+    name: &'static str,
+    conversation_id: ConversationId,
+    run_id: RunId,
+}
+
+impl Event for OfRun {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// An event that no client knows, of any size.
+#[derive(Serialize)]
+pub struct Note {
+    pub text: String,
+}
+
+impl Event for Note {
+    fn name(&self) -> &'static str {
+        "note"
+    }
+}
+
+/// Somebody new with an account, signed in, and the id of the account.
+pub async fn register(base: &str, username: &str) -> (Person, i64) {
+    let body = json!({
+        "username": username,
+        "password": "correct horse battery",
+        "display_name": username,
+    });
+    let answer = Person::at(base)
+        .attempt(Method::POST, "/api/users", Some(&body))
+        .await
+        .expect("the server answers");
+    let user = expect(201, answer);
+    (Person::sign_in(base, username).await, id(&user["user"]))
+}
+
+/// The error code of an answer on a socket.
+pub fn code(answer: &Value) -> &str {
+    answer["error"]["code"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no error: {answer}"))
+}

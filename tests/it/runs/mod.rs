@@ -1,0 +1,4 @@
+//! The engine room behind its doors: the run path, held to its pages.
+
+pub mod debounce;
+pub mod policies;

@@ -1,0 +1,108 @@
+//! A server inside the test: real doors on a port of its own, a database of its own, and a clock
+//! that the test advances.
+
+use std::collections::HashMap;
+
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use troupe::app::App;
+use troupe::clock::Clock;
+use troupe::config::Config;
+use troupe::server::serve;
+
+use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::person::Person;
+
+/// A running server. It must be closed, so that a test sees whether it ends in order.
+pub struct TestApp {
+    /// Its parts, for facts that no door tells.
+    pub app: App,
+    pub base: String,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<anyhow::Result<()>>,
+    /// What it keeps beside the database; removed at the end.
+    _folder: TempDir,
+    /// Dropped last: the server must have left it.
+    pub database: TestDatabase,
+}
+
+impl TestApp {
+    /// Starts a server with the defaults.
+    pub async fn start(backend: Backend) -> TestApp {
+        TestApp::start_with(backend, &[]).await
+    }
+
+    /// The same with some settings.
+    pub async fn start_with(backend: Backend, env: &[(&str, &str)]) -> TestApp {
+        TestApp::start_changed(backend, env, |_| {}).await
+    }
+
+    /// The same with some parts changed before the doors open.
+    pub async fn start_changed(
+        backend: Backend,
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut App),
+    ) -> TestApp {
+        let database = fresh_database(&backend).await;
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let config = settings(&database, &folder, env);
+        let mut app = App::build(config, Clock::manual())
+            .await
+            .expect("the parts of a server can be built");
+        change(&mut app);
+        let listening = serve::listen(app.clone())
+            .await
+            .expect("there is a free port");
+        let base = format!("http://{}", listening.address);
+        let (stop, asked) = oneshot::channel();
+        let served = tokio::spawn(listening.until(async {
+            // A test that panics drops the sender: closing is right then, too.
+            let _ = asked.await;
+        }));
+        TestApp {
+            app,
+            base,
+            stop,
+            served,
+            _folder: folder,
+            database,
+        }
+    }
+
+    /// The admin of a fresh server, signed in.
+    pub async fn admin(&self) -> Person {
+        Person::set_up(&self.base, "admin").await
+    }
+
+    /// Somebody else with an account, signed in. Takes a server with open registration.
+    pub async fn person(&self, username: &str) -> Person {
+        Person::register(&self.base, username).await
+    }
+
+    /// Stops the server and waits until it has ended in order.
+    pub async fn close(self) {
+        let _ = self.stop.send(());
+        self.served
+            .await
+            .expect("the server does not panic")
+            .expect("the server ends in order");
+    }
+}
+
+fn settings(database: &TestDatabase, folder: &TempDir, env: &[(&str, &str)]) -> Config {
+    let mut all: HashMap<&str, String> = HashMap::from([
+        ("TROUPE_BIND", "127.0.0.1:0".to_owned()),
+        ("DATABASE_URL", database.url().to_owned()),
+        ("TROUPE_DATA_DIR", folder.path().display().to_string()),
+        ("TROUPE_SECRET_KEY", "5e".repeat(32)),
+        ("SHUTDOWN_GRACE_MS", "1000".to_owned()),
+    ]);
+    all.extend(env.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    Config::read(|name| all.get(name).cloned()).expect("the settings of a test make sense")
+}
+
+/// The settings of a server on which anybody may register.
+pub const OPEN: &[(&str, &str)] = &[("TROUPE_OPEN_REGISTRATION", "true")];
