@@ -13,7 +13,9 @@ mod laws;
 mod llm;
 mod migrations;
 mod realtime;
+mod refusals;
 mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod tour;
