@@ -9,6 +9,8 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod queue_contract;
+mod races;
 mod realtime;
 mod runs;
 // A workbench: a tool may wait there for its next test.

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod backends;
+pub mod blueprint;
 pub mod ear;
 pub mod eavesdropper;
 pub mod engine_room;
@@ -14,9 +15,12 @@ pub mod invariants;
 pub mod model_call;
 pub mod person;
 pub mod process;
+pub mod queue_bench;
 pub mod room;
 pub mod rust_source;
+pub mod statements;
 pub mod timeline;
 pub mod transitions;
 pub mod upstream;
 pub mod wait;
+pub mod wire;
