@@ -13,8 +13,8 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
-use crate::runs::engine;
-use crate::runs::engine::NewConversation;
+use crate::runs::beginnings;
+use crate::runs::beginnings::NewConversation;
 use crate::runs::preparation;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
@@ -195,7 +195,7 @@ pub async fn delete(
     at.may_write(Act::DeleteConversation)?;
     let db = app.db.reader();
     let id = at.conversation.id;
-    if engine::root_of(db, at.space.id).await? == Some(id) {
+    if beginnings::root_of(db, at.space.id).await? == Some(id) {
         return Err(ApiError::conflict(
             "root_conversation",
             "This is the space's first conversation. It goes only with the space.",

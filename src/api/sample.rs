@@ -75,7 +75,7 @@ fn marlo() -> Map<String, Value> {
         "creator": "Troupe",
         "character_version": "1.0",
         "tags": ["sample", "innkeeper"],
-        "extensions": {"talkativeness": "0.6"},
+        "extensions": {"talkativeness": 0.6},
     }))
 }
 
@@ -105,7 +105,7 @@ fn wren() -> Map<String, Value> {
         "creator": "Troupe",
         "character_version": "1.0",
         "tags": ["sample", "cartographer"],
-        "extensions": {"talkativeness": "0.5"},
+        "extensions": {"talkativeness": 0.5},
     }))
 }
 

@@ -21,7 +21,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
-use crate::runs::engine::NewConversation;
+use crate::runs::beginnings::NewConversation;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;

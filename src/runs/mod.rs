@@ -16,6 +16,7 @@
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
+pub mod beginnings;
 pub mod bell;
 pub mod command;
 pub mod context;
@@ -41,3 +42,4 @@ pub mod snapshot;
 pub mod views;
 pub mod worker;
 pub mod writer;
+pub mod writer_rounds;

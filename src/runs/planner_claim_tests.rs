@@ -112,9 +112,9 @@ fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
 fn a_space_without_tokens_or_models_fails_the_run_and_its_round() {
     let broke = |it: &mut Stage| (it.s.space.token_limit, it.s.space.tokens_used) = (10, 10);
     let alone = |it: &mut Stage| it.has_provider = false;
-    let cases: [(&str, &dyn Fn(&mut Stage)); 2] = [
-        ("fail Ada: token_limit_exceeded", &broke),
-        ("fail Ada: no_provider", &alone),
+    let cases = [
+        ("fail Ada: token_limit_exceeded", broke as fn(&mut Stage)),
+        ("fail Ada: no_provider", alone),
     ];
     for (told, change) in cases {
         let mut stage = queued();

@@ -5,6 +5,7 @@ use crate::accounts::api_key;
 use crate::accounts::session;
 use crate::accounts::user;
 use crate::app::App;
+use crate::conversations::conversation;
 use crate::http::auth::Credential;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -14,6 +15,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
+use crate::runs::snapshot::Snapshot;
 use crate::spaces::permissions::Act;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -23,6 +25,9 @@ use std::time::Duration;
 
 /// A database that takes longer gives no answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a conversation is looked at until it holds still.
+const MOST_LOOKS: usize = 3;
 
 /// What a subscription begins with.
 #[derive(Debug)]
@@ -87,8 +92,7 @@ pub async fn open(
     on_main(app, move |app| async move {
         let caller = as_of_now(&app, &caller).await?;
         let at = seat::in_conversation(&app, &caller, id).await?;
-        let snapshot = app.engine.snapshot(id, after_rev).await?;
-        let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
+        let snapshot = still(&app, id, after_rev).await?;
         let running = snapshot.running_run.as_ref();
         Ok(Opened {
             space: at.space.id,
@@ -99,6 +103,24 @@ pub async fn open(
         })
     })
     .await
+}
+
+/// A snapshot during which nothing happened, if the conversation holds still for so long: it is
+/// read piece by piece, and every change is a new `rev`. If it does not, what is newer than the
+/// snapshot's `rev` is heard again as an event.
+async fn still(app: &App, id: ConversationId, after_rev: Option<i64>) -> ApiResult<Snapshot> {
+    for _ in 1..MOST_LOOKS {
+        let snapshot = app.engine.snapshot(id, after_rev).await?;
+        let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
+        let row = conversation::Entity::find_by_id(id)
+            .one(app.db.reader())
+            .await?;
+        if row.is_some_and(|it| it.rev == snapshot.rev) {
+            return Ok(snapshot);
+        }
+    }
+    let snapshot = app.engine.snapshot(id, after_rev).await?;
+    snapshot.ok_or_else(ApiError::not_found)
 }
 
 /// Asks whether a person may hear a space.

@@ -82,7 +82,6 @@ export default class Api {
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
   promptPreview = (id, speakerId) =>
     this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
-  promptOfRun = (runId) => this.#get(`/runs/${runId}/prompt`)
 
   // Models
   providers = () => this.#get("/providers")

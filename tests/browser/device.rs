@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use thirtyfour::Key;
+use thirtyfour::TypingData;
 
 use crate::house::House;
 use crate::house::list;
@@ -55,22 +56,30 @@ const SMALL_TARGETS: &str =
     .filter((it) => it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44)
     .map((it) => it.outerHTML.slice(0, 120))";
 
-/// Presses Tab until what has the focus goes by this name; it must not be far.
+/// Presses Tab until what has the focus goes by this name.
 async fn tab_to(page: &Page, name: &str) {
+    walk_to(page, name, || Key::Tab.into()).await;
+}
+
+/// The other way round.
+async fn back_to(page: &Page, name: &str) {
+    walk_to(page, name, || Key::Shift + Key::Tab).await;
+}
+
+/// It must not be far, and on every step one must see where one is.
+async fn walk_to(page: &Page, name: &str, step: impl Fn() -> TypingData) {
     for _ in 0..40 {
         if page.focus().await.contains(name) {
-            let is_visible = "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.matches('.composer__field')";
-            assert_eq!(
-                page.value(is_visible).await,
-                json!(true),
-                "the focus on {name} is to be seen"
-            );
+            assert_eq!(page.value(FOCUS_IS_SEEN).await, json!(true), "on {name}");
             return;
         }
-        page.press(Key::Tab).await;
+        page.press(step()).await;
     }
     panic!("{name} cannot be reached by Tab");
 }
+
+/// The field shows its focus on the box around it.
+const FOCUS_IS_SEEN: &str = "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.matches('.composer__field')";
 
 #[tokio::test]
 async fn c78_an_evening_with_the_keyboard_alone() {
@@ -104,9 +113,7 @@ async fn c78_an_evening_with_the_keyboard_alone() {
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
-    page.press(Key::Shift + Key::Tab).await;
-    page.run("document.querySelector('.message[tabindex=\"0\"]').focus({ focusVisible: true })")
-        .await;
+    back_to(&page, "Mina, ").await;
     page.see(".message__tools").await;
     tab_to(&page, "Edit").await;
     page.press(Key::Enter).await;
@@ -195,6 +202,7 @@ async fn c79_a_failure_is_said_at_once() {
 async fn c80_what_the_system_prefers_is_honored() {
     let house = House::open().await;
     let room = house.room(list(), &["Mina"]).await;
+    house.upstream.say("One two three four five.");
     let gate = house.upstream.gate();
     let page = room.page().await;
     let background = "getComputedStyle(document.body).backgroundColor";

@@ -13,7 +13,6 @@ use std::time::Duration;
 use serde_json::Value;
 use serde_json::json;
 use tempfile::TempDir;
-use thirtyfour::By;
 use thirtyfour::ChromeCapabilities;
 use thirtyfour::ChromiumLikeCapabilities;
 use thirtyfour::DesiredCapabilities;
@@ -21,16 +20,12 @@ use thirtyfour::Key;
 use thirtyfour::TypingData;
 use thirtyfour::WebDriver;
 use thirtyfour::WebElement;
-use thirtyfour::extensions::query::ElementQueryable;
-use thirtyfour::extensions::query::ElementWaitable;
-use thirtyfour::stringmatch::StringMatchable;
 
 use crate::support::person::http_client;
 use crate::support::wait;
 
 /// A fact that has not come by then will not come.
 const DEADLINE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(40);
 
 /// Where one types.
 pub const FIELD: &str = ".composer__field";
@@ -130,28 +125,30 @@ impl Page {
 
     /// Waits until it is there and visible.
     pub async fn see(&self, css: &str) -> WebElement {
-        let query = self.driver.query(By::Css(css)).wait(DEADLINE, LOOK_EVERY);
-        query
-            .and_displayed()
-            .first()
-            .await
-            .unwrap_or_else(|error| panic!("{css} is not to be seen: {error}"))
+        self.see_text(css, "").await
     }
 
     /// Waits until one of them is visible and says this.
     pub async fn see_text(&self, css: &str, text: &str) -> WebElement {
-        let query = self.driver.query(By::Css(css)).wait(DEADLINE, LOOK_EVERY);
-        let query = query.with_text(text.match_partial()).and_displayed();
-        query
-            .first()
-            .await
-            .unwrap_or_else(|error| panic!("no {css} says {text:?}: {error}"))
+        let what = format!("{css} that says {text:?}");
+        wait::until_within(DEADLINE, &what, async || self.find(css, text).await).await
+    }
+
+    // Looks once, and in one step: what is found cannot have been replaced in between.
+    async fn find(&self, css: &str, text: &str) -> Option<WebElement> {
+        let script = format!(
+            "return [...document.querySelectorAll({})].find((it) => it.checkVisibility({{ visibilityProperty: true }}) && it.innerText.includes({})) ?? null",
+            json!(css),
+            json!(text)
+        );
+        let found = self.driver.execute(script, Vec::new()).await.ok()?;
+        found.element().ok()
     }
 
     /// Waits until there is none that can be seen.
     pub async fn gone(&self, css: &str) {
         let is_gone = format!(
-            "[...document.querySelectorAll({})].every((it) => !it.checkVisibility())",
+            "[...document.querySelectorAll({})].every((it) => !it.checkVisibility({{ visibilityProperty: true }}))",
             json!(css)
         );
         self.truth(&format!("{css} is gone"), &is_gone).await;
@@ -212,23 +209,18 @@ impl Page {
     // Doing
 
     pub async fn click(&self, css: &str) {
-        let node = self.see(css).await;
-        node.wait_until()
-            .wait(DEADLINE, LOOK_EVERY)
-            .enabled()
-            .await
-            .unwrap_or_else(|error| panic!("{css} stays disabled: {error}"));
-        node.click()
-            .await
-            .unwrap_or_else(|error| panic!("{css} cannot be clicked: {error}"));
+        self.click_text(css, "").await;
     }
 
-    /// Clicks the one that says this.
+    /// Clicks the one that says this, as soon as it is there, enabled and not covered.
     pub async fn click_text(&self, css: &str, text: &str) {
-        let node = self.see_text(css, text).await;
-        node.click()
-            .await
-            .unwrap_or_else(|error| panic!("{css} {text:?} cannot be clicked: {error}"));
+        let what = format!("{css} that says {text:?} and can be clicked");
+        wait::until_within(DEADLINE, &what, async || {
+            let node = self.find(css, text).await?;
+            let is_enabled = node.is_enabled().await.unwrap_or(false);
+            (is_enabled && node.click().await.is_ok()).then_some(())
+        })
+        .await;
     }
 
     /// Writes into a field, after what stands there.

@@ -9,7 +9,7 @@ use crate::page::FIELD;
 use crate::support::person::expect;
 
 #[tokio::test]
-async fn c73_the_panel_shows_the_runs_and_what_was_sent() {
+async fn c73_the_panel_shows_the_runs_and_what_would_be_sent() {
     let house = House::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
@@ -19,7 +19,7 @@ async fn c73_the_panel_shows_the_runs_and_what_was_sent() {
     page.click("#panel-tab-runs").await;
     page.click(".run__summary").await;
     page.see_text(".run", "succeeded").await;
-    page.click_text(".run button", "Show what was sent").await;
+    page.click_text("#panel button", "Show").await;
 
     page.see_text("dialog", "tokens").await;
     let words = "document.querySelector('dialog').textContent.includes('What do you know about lighthouses?')";

@@ -2,7 +2,10 @@
 // All of this is tests, the support too: a panic is how they fail.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod architecture;
+mod commands;
+mod config;
 mod crash;
 mod evening;
 mod generation;
@@ -12,7 +15,9 @@ mod migrations;
 mod queue_contract;
 mod races;
 mod realtime;
+mod refusals;
 mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod tour;

@@ -92,6 +92,15 @@ test("my message takes over the key of its pending entry", () => {
   assert.equal(room.timeline.keyOf(room.timeline.tail), room.keyForClientId("abc"))
 })
 
+test("a message that was written before the snapshot keeps its key in it", () => {
+  const room = new Room({ conversationId: 7 })
+  room.expect("abc")
+
+  room.restore(snapshot({ messages: [message({ seq: 1, client_id: "abc" })], rev: 1 }))
+
+  assert.equal(room.timeline.keyOf(room.timeline.tail), room.keyForClientId("abc"))
+})
+
 test("a message that ended a stream during a break takes over its key", () => {
   const room = streaming(openRoom(), "Hello")
   const key = room.keyForStream()
@@ -147,6 +156,25 @@ test("a failed run leaves a notice until a newer message comes", () => {
 
   assert.equal(room.stream, null)
   assert.equal(shown.error.code, "upstream_error")
+  assert.equal(room.notice.run, null)
+})
+
+test("a notice goes with its round", () => {
+  const room = streaming(openRoom())
+  const round = { id: "round", slots: [] }
+  room.apply({ type: "queue_updated", rev: 2, state: "generating", round })
+  room.apply({
+    type: "run_failed",
+    rev: 3,
+    run: { id: RUN, round_id: "round", status: "failed" },
+    error: null,
+  })
+  room.apply({ type: "queue_updated", rev: 4, state: "failed", round })
+  const whileFailed = room.notice.run
+
+  room.apply({ type: "queue_updated", rev: 5, state: "idle", round: null })
+
+  assert.equal(whileFailed.id, RUN)
   assert.equal(room.notice.run, null)
 })
 

@@ -95,10 +95,6 @@ export default class RoomActions {
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)
   }
-  promptOfRun(runId) {
-    return this.#api.promptOfRun(runId)
-  }
-
   // The card of a run that ended without a message, for a page that was not there when it happened.
   async recallNotice() {
     const { room } = this.#store

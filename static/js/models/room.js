@@ -121,9 +121,8 @@ export default class Room {
   }
 
   #takeMessage(message) {
-    const isOfStream = this.stream !== null && message.conversation_run_id === this.stream.runId
-    const key = isOfStream ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
-    if (isOfStream) this.stream = null
+    const key = this.#keyFor(message)
+    if (this.stream && message.conversation_run_id === this.stream.runId) this.stream = null
     this.timeline.put(message, key)
     this.notice.settle(this.queue, this.timeline.tail)
     return "messages"
@@ -162,16 +161,18 @@ export default class Room {
   }
 
   #restoreMessages(snapshot, isFirst) {
-    const fresh = snapshot.messages.filter((message) => isVisible(message) && !this.timeline.byId(message.id))
-    if (isFirst || snapshot.reset) {
-      this.timeline.reset(snapshot.messages.filter(isVisible))
-      return fresh
-    }
-    for (const message of snapshot.messages) {
-      const key = message.conversation_run_id === this.stream?.runId ? this.keyForStream() : null
-      this.timeline.put(message, this.stream && key ? key : (this.#keys.get(message.client_id) ?? null))
-    }
+    const isFresh = (message) => isVisible(message) && !this.timeline.byId(message.id)
+    const fresh = snapshot.messages.filter(isFresh)
+    const keyFor = (message) => this.#keyFor(message)
+    if (isFirst || snapshot.reset) this.timeline.reset(snapshot.messages.filter(isVisible), keyFor)
+    else for (const message of snapshot.messages) this.timeline.put(message, keyFor(message))
     return fresh
+  }
+
+  // The key of the entry that this message comes to replace: its stream, or my pending one.
+  #keyFor(message) {
+    const isOfStream = this.stream !== null && message.conversation_run_id === this.stream.runId
+    return isOfStream ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
   }
 }
 

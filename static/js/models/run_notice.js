@@ -23,12 +23,14 @@ export default class RunNotice {
     this.settle(queue, tail)
   }
 
-  // A newer message or a newer run makes it history; a kept partial text says it by itself.
+  // A newer message, a newer run or the end of its round makes it history; a kept partial text says
+  // it by itself.
   settle(queue, tail) {
     if (!this.#run) return
     const isOvertaken = (tail?.seq ?? 0) > this.#run.tailSeq
     const isRunning = queue.running_run !== null || queue.queued_run !== null
-    if (isOvertaken || isRunning || tail?.conversation_run_id === this.#run.id) this.clear()
+    const isOver = this.#run.round_id && queue.round?.id !== this.#run.round_id
+    if (isOvertaken || isRunning || isOver || tail?.conversation_run_id === this.#run.id) this.clear()
   }
 
   clear() {

@@ -27,11 +27,16 @@ export default class Timeline {
     return this.#messages.find((message) => message.id === id) ?? null
   }
 
-  // Forgets everything and begins with the newest messages.
-  reset(messages, { mayHaveOlder = firstSeq(messages) > 1 } = {}) {
+  // Forgets everything and begins with the newest messages. `keyFor(message)` may know a key that
+  // an entry on the screen has already.
+  reset(messages, keyFor = () => null) {
     this.#messages = []
-    this.#mayHaveOlder = mayHaveOlder && messages.length > 0
-    for (const message of messages) this.#place(message)
+    this.#mayHaveOlder = firstSeq(messages) > 1
+    for (const message of messages) {
+      const key = keyFor(message)
+      if (key) this.#keys.set(message.id, key)
+      this.#place(message)
+    }
   }
 
   // Adds a page of older messages.

@@ -19,6 +19,8 @@ export default class Beginning {
   }
 
   update() {
+    // Before the snapshot nobody knows whether this is the beginning.
+    if (!this.#parts.store.room?.isReady) return
     const facts = this.#facts()
     const signature = JSON.stringify(facts)
     if (signature === this.#signature) return

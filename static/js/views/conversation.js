@@ -11,8 +11,8 @@ import { askForConversation, askForNewTitle, askToDeleteConversation } from "./s
 import TimelineView from "./timeline.js"
 import Whisper from "./whisper.js"
 
-// A pointer means a keyboard: the field may take the focus without hiding half the page.
-const HAS_KEYBOARD = matchMedia("(hover: hover) and (pointer: fine)")
+// With fingers alone the focus would bring up a keyboard that hides half the page.
+const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 
 export default class ConversationView {
   #parts
@@ -43,7 +43,7 @@ export default class ConversationView {
     for (const child of this.#children) child.mount()
     this.#stops = [store.on("spaces", () => this.#updateHead())]
     this.#updateHead()
-    if (HAS_KEYBOARD.matches) composer.focus()
+    if (!TOUCH.matches) composer.focus()
   }
 
   unmount() {

@@ -44,8 +44,10 @@ export default class MessageTools {
   // The list changed: exactly one message is a tab stop, and the bar leaves with its message.
   settle() {
     const rows = this.#rows()
-    const current = rows.find((row) => row.tabIndex === 0)
-    if (!current && rows.length) rows.at(-1).tabIndex = 0
+    // Whoever comes by Tab comes to the newest; whoever is among the messages stays where they are.
+    const isInside = this.#list.contains(document.activeElement)
+    const current = isInside ? document.activeElement.closest(".message") : rows.at(-1)
+    for (const row of rows) row.tabIndex = row === current ? 0 : -1
     if (this.#target && !this.#target.node.isConnected) this.#detach()
     else if (this.#target && !this.#bar.contains(document.activeElement)) this.#fill()
   }

@@ -155,11 +155,6 @@ export default class RunsTab {
     if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])
     if (run.error) rows.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
     const nodes = rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
-    const mayRead = may(this.#parts.store.openSpace?.my_role, "prompt") && run.started_at
-    const click = () => showPrompt(this.#parts, () => this.#parts.room.promptOfRun(run.id))
-    return [
-      el("dl", { class: "run__list" }, nodes),
-      mayRead && button(t("runs.prompt"), { look: "small", click }),
-    ]
+    return el("dl", { class: "run__list" }, nodes)
   }
 }

@@ -6,20 +6,22 @@ import { submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
 import { field, form, input } from "./form.js"
 
-export function askForSpace({ spaces, router }) {
-  return askForText({
+export async function askForSpace({ spaces, router }) {
+  const id = await askForText({
     title: t("space.new"),
     label: t("space.name"),
     hint: t("space.name_hint"),
     param: "name",
     action: t("space.create"),
     maxlength: 100,
-    save: async (name) => router.go(paths.conversation(await spaces.createSpace(name))),
+    save: (name) => spaces.createSpace(name),
   })
+  // Going there only now: an open dialog would keep the focus.
+  if (id) router.go(paths.conversation(id))
 }
 
-export function askForConversation({ spaces, router }, spaceId) {
-  return askForText({
+export async function askForConversation({ spaces, router }, spaceId) {
+  const id = await askForText({
     title: t("conversation.new"),
     label: t("conversation.title"),
     hint: t("conversation.title_hint"),
@@ -27,8 +29,9 @@ export function askForConversation({ spaces, router }, spaceId) {
     action: t("conversation.create"),
     maxlength: 200,
     isOptional: true,
-    save: async (title) => router.go(paths.conversation(await spaces.createConversation(spaceId, title))),
+    save: (title) => spaces.createConversation(spaceId, title),
   })
+  if (id) router.go(paths.conversation(id))
 }
 
 export function askForNewTitle({ spaces }, conversation) {
@@ -67,6 +70,7 @@ export async function askToDeleteSpace({ spaces, toasts, router }, space) {
   }
 }
 
+// Resolves with what `save` made of the words, undefined when it was dismissed.
 function askForText({
   title,
   label,
@@ -89,8 +93,7 @@ function askForText({
       const submit = async () => {
         const words = text.control.value.trim()
         if (words === "" && !isOptional) return text.showError(t("field.needed"))
-        await save(words)
-        close(true)
+        close(await save(words))
       }
       const buttons = el("div", { class: "form__actions" }, submitButton(action))
       return form({ fields: { [param]: text }, submit, children: [text.node, buttons] })

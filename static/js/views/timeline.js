@@ -136,7 +136,6 @@ export default class TimelineView {
   })
 
   #render() {
-    if (!this.room.isReady) return
     this.scroll.keep(() => {
       this.beginning.update()
       reconcile(this.list, this.#rows(), {

@@ -6,3 +6,4 @@ mod hearing;
 mod rights;
 mod slow;
 mod stage;
+mod stream;

@@ -77,6 +77,11 @@ impl TestApp {
         Person::set_up(&self.base, "admin").await
     }
 
+    /// Somebody else with an account, signed in. Takes a server with open registration.
+    pub async fn person(&self, username: &str) -> Person {
+        Person::register(&self.base, username).await
+    }
+
     /// Stops the server and waits until it has ended in order.
     pub async fn close(self) {
         let _ = self.stop.send(());

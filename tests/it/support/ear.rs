@@ -49,6 +49,14 @@ pub async fn connect(person: &Person) -> Result<Socket, Error> {
     Ok(connect_async(request).await?.0)
 }
 
+/// Opens a socket as a program would, at an address `ws://…/ws` and with an API key.
+pub async fn connect_with_key(address: &str, key: &str) -> Result<Socket, Error> {
+    let mut request = address.into_client_request()?;
+    let bearer = HeaderValue::from_str(&format!("Bearer {key}")).expect("a key is plain text");
+    request.headers_mut().insert("authorization", bearer);
+    Ok(connect_async(request).await?.0)
+}
+
 /// One open socket and everything it heard.
 pub struct Ear {
     log: Arc<Mutex<Vec<Value>>>,
@@ -65,6 +73,11 @@ impl Ear {
         let socket = connect(person).await;
         let socket =
             socket.unwrap_or_else(|error| panic!("the server refused the socket: {error}"));
+        Ear::at(socket)
+    }
+
+    /// Begins to listen at a socket that is open.
+    pub fn at(socket: Socket) -> Ear {
         let log = Arc::new(Mutex::new(Vec::new()));
         let (told, heard) = watch::channel(0);
         let (outbox, letters) = mpsc::channel(64);

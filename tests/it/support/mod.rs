@@ -1,8 +1,10 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod answer;
 pub mod app;
 pub mod backends;
 pub mod blueprint;
+pub mod cast;
 pub mod ear;
 pub mod eavesdropper;
 pub mod engine_room;

@@ -50,6 +50,14 @@ impl Person {
         person
     }
 
+    /// One more account, on a server on which anybody may register.
+    pub async fn register(base: &str, username: &str) -> Person {
+        let mut person = Person::at(base);
+        let body = json!({"username": username, "password": PASSWORD, "display_name": username});
+        person.enter("/api/users", &body, 201).await;
+        person
+    }
+
     /// The same account in a second browser.
     pub async fn sign_in(base: &str, username: &str) -> Person {
         let mut person = Person::at(base);

@@ -94,6 +94,19 @@ impl Server {
         }
     }
 
+    /// As the README starts it: in an empty folder, with no setting but where to listen.
+    pub fn fresh() -> Server {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let port = lasting_port();
+        Server {
+            folder,
+            env: vec![("TROUPE_BIND".to_owned(), format!("127.0.0.1:{port}"))],
+            port,
+            process: None,
+            output: Output::default(),
+        }
+    }
+
     /// Starts the process and waits for the line with its address.
     pub async fn launch(&mut self) {
         let said_before = self.output.lines.lock().len();

@@ -1,0 +1,166 @@
+//! How conversations begin: made, and greeted in by the characters of their space.
+
+use crate::characters::card::Card;
+use crate::characters::character;
+use crate::conversations::conversation;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::prompt::greeting;
+use crate::runs::command::Command;
+use crate::runs::command::Greeting;
+use crate::runs::command::Refusal;
+use crate::runs::engine::Engine;
+use crate::runs::error::EngineError;
+use crate::runs::scheduler::Done;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ColumnTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde_json::json;
+
+/// A conversation to be made.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    pub title: Option<String>,
+    pub kind: conversation::Kind,
+    pub parent: Option<ConversationId>,
+}
+
+impl Engine {
+    /// Makes a conversation; the characters of the space greet in it, unless it is a thread.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn create_conversation(
+        &self,
+        space: SpaceId,
+        new: NewConversation,
+    ) -> Result<conversation::Model, EngineError> {
+        let row = conversation::Model {
+            id: ConversationId(0), // given by the database
+            space_id: space,
+            kind: new.kind,
+            title: new.title.unwrap_or_default(),
+            parent_conversation_id: new.parent,
+            forked_from_message_id: None,
+            rev: 0,
+            last_seq: 0,
+            settings: json!({}),
+            variables: json!({}),
+            created_at: self.context.clock.now(),
+            archived_at: None,
+        };
+        let row: conversation::Model = self
+            .context
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    let mut row = row.into_active_model();
+                    row.id = NotSet;
+                    conversation::Entity::insert(row)
+                        .exec_with_returning(tx)
+                        .await
+                })
+            })
+            .await?;
+        if row.kind == conversation::Kind::Root {
+            return Ok(self.greet_in(row.id, space).await?.situation.conversation);
+        }
+        Ok(row)
+    }
+
+    /// A character took a seat: it greets in the space's root conversation while that is untouched.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn greet(&self, seat: MembershipId) -> Result<(), EngineError> {
+        let db = self.context.db.reader();
+        let seat = membership::Entity::find_by_id(seat).one(db).await?;
+        let Some(seat) = seat else {
+            return Err(Refusal::NotFound.into());
+        };
+        match root_of(db, seat.space_id).await? {
+            Some(root) => self.greet_in(root, seat.space_id).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    async fn greet_in(&self, id: ConversationId, space: SpaceId) -> Result<Done, EngineError> {
+        let greetings = self.greetings(space).await?;
+        self.step(id, Command::Greet(greetings)).await
+    }
+
+    /// What each character of a space says when it enters, in the order of the roster.
+    async fn greetings(&self, id: SpaceId) -> Result<Vec<Greeting>, EngineError> {
+        let db = self.context.db.reader();
+        let space = space::Entity::find_by_id(id)
+            .one(db)
+            .await?
+            .ok_or(Refusal::NotFound)?;
+        let seats = membership::in_space(db, id).await?;
+        let host = seats
+            .iter()
+            .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
+        let host = host
+            .map_or("you", |it| it.cached_display_name.as_str())
+            .to_owned();
+        let seated: Vec<_> = seats
+            .iter()
+            .filter(|it| it.status == membership::Status::Active)
+            .filter_map(|it| Some((it, it.character_id?)))
+            .collect();
+        let names: Vec<_> = seated
+            .iter()
+            .map(|(it, _)| it.cached_display_name.as_str())
+            .collect();
+        let group = names.join(", ");
+        let cards = character::Entity::find()
+            .filter(character::Column::Id.is_in(seated.iter().map(|(_, card)| *card)))
+            .all(db)
+            .await?;
+        let mut greetings = Vec::new();
+        for (seat, card) in &seated {
+            let Some(row) = cards.iter().find(|it| it.id == *card) else {
+                continue;
+            };
+            let Ok(card) = Card::from_document(row.card.clone()) else {
+                continue;
+            };
+            let company = greeting::Company {
+                character: &seat.cached_display_name,
+                user: &host,
+                group: (seated.len() > 1).then_some(group.as_str()),
+            };
+            let texts = greeting::greetings(&card, &company, self.context.clock.now());
+            if let Some(first) = texts.first() {
+                let token_count = self.count_tokens(first.clone()).await?;
+                greetings.push(Greeting {
+                    seat: seat.id,
+                    texts,
+                    token_count,
+                });
+            }
+        }
+        Ok(greetings)
+    }
+}
+
+/// The first root conversation of a space.
+pub async fn root_of(
+    db: &impl sea_orm::ConnectionTrait,
+    space: SpaceId,
+) -> Result<Option<ConversationId>, DbErr> {
+    let root = conversation::Entity::find()
+        .filter(conversation::Column::SpaceId.eq(space))
+        .filter(conversation::Column::Kind.eq(conversation::Kind::Root))
+        .order_by_asc(conversation::Column::Id)
+        .one(db)
+        .await?;
+    Ok(root.map(|it| it.id))
+}

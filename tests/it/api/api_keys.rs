@@ -1,0 +1,64 @@
+//! Keys for programs.
+
+use serde_json::json;
+
+use crate::support::answer::Answer;
+use crate::support::answer::refusal;
+use crate::support::app::OPEN;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use crate::support::person::id;
+
+async fn with_key(app: &TestApp, key: &str) -> u16 {
+    let request = http_client()
+        .get(format!("{}/api/session", app.base))
+        .header("authorization", format!("Bearer {key}"));
+    Answer::to(request).await.status
+}
+
+on_both! {
+    async fn a_key_opens_until_it_is_revoked(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let admin = app.admin().await;
+        let ben = app.person("ben").await;
+
+        let made = expect(201, admin.post("/api/api_keys", json!({"name": " bot "})).await);
+
+        let key = made["key"].as_str().unwrap();
+        assert!(key.starts_with("trp_") && key.len() == 47);
+        assert_eq!(made["prefix"], key[..8]);
+        assert_eq!(made["name"], "bot");
+        assert_eq!(with_key(&app, key).await, 200);
+        assert_eq!(with_key(&app, &format!("{key}x")).await, 401);
+        let path = format!("/api/api_keys/{}", id(&made));
+        assert_eq!(refusal(&ben.delete(&path).await), (404, "not_found".to_owned()));
+        assert_eq!(admin.delete(&path).await.0, 204);
+        assert_eq!(with_key(&app, key).await, 401);
+        assert_eq!(admin.delete(&path).await.0, 404);
+        app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_shown_once_and_stored_as_a_hash() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let made = expect(
+        201,
+        admin.post("/api/api_keys", json!({"name": "bot"})).await,
+    );
+    let key = made["key"].as_str().unwrap();
+
+    let listed = expect(200, admin.get("/api/api_keys").await);
+
+    assert_eq!(listed["data"][0]["id"], made["id"]);
+    assert!(!listed.to_string().contains(key));
+    let mut facts = Facts::open(&app.database).await;
+    let stored = facts.rows("SELECT key_hash FROM api_keys").await;
+    assert!(!format!("{stored:?}").contains(key));
+    app.close().await;
+}

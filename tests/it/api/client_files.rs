@@ -1,0 +1,42 @@
+//! The web client comes from the same server.
+
+use crate::support::answer::Answer;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::person::http_client;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clients_own_addresses_load_the_client() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let client = http_client();
+
+    for path in ["/", "/c/5", "/join/abc", "/settings/models"] {
+        let answer = Answer::to(client.get(format!("{}{path}", app.base))).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+        assert!(answer.text.contains("/js/main.js"), "{path}");
+    }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_known_is_not_sent_again() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let url = format!("{}/js/main.js", app.base);
+    let first = Answer::to(http_client().get(&url)).await;
+    assert_eq!(
+        first.header("content-type"),
+        "text/javascript; charset=utf-8"
+    );
+    let tag = first.header("etag");
+    assert!(!tag.is_empty());
+
+    let again = Answer::to(http_client().get(&url).header("if-none-match", tag)).await;
+
+    assert_eq!((again.status, again.text.as_str()), (304, ""));
+    let head = Answer::to(http_client().head(&url)).await;
+    assert_eq!(head.status, 200);
+    let posted = Answer::to(http_client().post(&url)).await;
+    assert_eq!(posted.refusal(), (405, "method_not_allowed".to_owned()));
+    app.close().await;
+}

@@ -1,0 +1,215 @@
+//! Providers: an admin's shelf. A key goes in and never comes out.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::cast::Cast;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+
+/// An address that refuses every connection.
+const NOWHERE: &str = "http://127.0.0.1:1/v1";
+
+const PLANTED: &str = "sk-planted-0123456789";
+
+async fn make(admin: &Person, name: &str) -> Value {
+    let body = json!({"name": name, "base_url": NOWHERE, "model": "m", "api_key": PLANTED});
+    expect(201, admin.post("/api/providers", body).await)
+}
+
+async fn defaults(admin: &Person) -> Vec<String> {
+    let list = expect(200, admin.get("/api/providers").await);
+    let all = list["data"].as_array().unwrap().iter();
+    all.filter(|it| it["is_default"] == true)
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+on_both! {
+    async fn only_an_admin_puts_models_on_the_shelf(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        make(&cast.admin, "Local").await;
+
+        for (who, person) in &cast.everybody()[..5] {
+            let body = json!({"name": "Mine", "base_url": NOWHERE, "model": "m"});
+            for refused in [
+                person.post("/api/providers", body).await,
+                person.patch("/api/providers/2", json!({"is_default": true})).await,
+                person.delete("/api/providers/2").await,
+                person.post("/api/providers/2/test", json!({})).await,
+                person.get("/api/providers/2/models").await,
+                person.patch("/api/providers/424242", json!({})).await,
+            ] {
+                assert_eq!(refusal(&refused), (403, "forbidden".to_owned()), "{who}");
+            }
+            let list = expect(200, person.get("/api/providers").await);
+            let keys: Vec<&String> = list["data"][1].as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["id", "name", "kind", "model"], "{who}");
+        }
+        cast.app.close().await;
+    }
+
+    async fn a_key_is_in_no_answer_and_not_in_the_database(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = make(&admin, "Local").await;
+        let path = format!("/api/providers/{}", id(&made));
+
+        let answers = [
+            made.clone(),
+            admin.get("/api/providers").await.1,
+            admin.patch(&path, json!({"name": "Other"})).await.1,
+            admin.post(&format!("{path}/test"), json!({})).await.1,
+            admin.get(&format!("{path}/models")).await.1,
+        ];
+
+        for answer in &answers {
+            assert!(!answer.to_string().contains("planted"), "{answer}");
+        }
+        assert_eq!(made["has_api_key"], true);
+        let mut facts = Facts::open(&app.database).await;
+        let stored = facts.rows("SELECT api_key FROM llm_providers WHERE api_key IS NOT NULL").await;
+        assert_eq!(stored.len(), 1);
+        assert!(stored[0][0].as_deref().unwrap().starts_with("v1:"));
+        assert!(!format!("{stored:?}").contains("planted"));
+        app.close().await;
+    }
+
+    async fn a_key_does_not_follow_to_another_address(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let path = format!("/api/providers/{}", id(&make(&admin, "Local").await));
+        let elsewhere = "http://127.0.0.1:2/v1";
+
+        let same = expect(200, admin.patch(&path, json!({"base_url": NOWHERE, "model": "n"})).await);
+        assert_eq!((&same["has_api_key"], &same["api_key_cleared"]), (&json!(true), &json!(false)));
+
+        let moved = expect(200, admin.patch(&path, json!({"base_url": elsewhere})).await);
+        assert_eq!((&moved["has_api_key"], &moved["api_key_cleared"]), (&json!(false), &json!(true)));
+
+        let with_key = json!({"base_url": NOWHERE, "api_key": PLANTED});
+        let back = expect(200, admin.patch(&path, with_key).await);
+        assert_eq!((&back["has_api_key"], &back["api_key_cleared"]), (&json!(true), &json!(false)));
+
+        let dropped = expect(200, admin.patch(&path, json!({"api_key": null})).await);
+        assert_eq!(dropped["has_api_key"], false);
+        app.close().await;
+    }
+
+    async fn there_is_one_default_and_the_demo_model_stands_in(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        assert_eq!(defaults(&admin).await, ["Demo"]);
+        let one = format!("/api/providers/{}", id(&make(&admin, "One").await));
+        let two = format!("/api/providers/{}", id(&make(&admin, "Two").await));
+        assert_eq!(defaults(&admin).await, ["Demo"]);
+
+        expect(200, admin.patch(&one, json!({"is_default": true})).await);
+        assert_eq!(defaults(&admin).await, ["One"]);
+        expect(200, admin.patch(&two, json!({"is_default": true})).await);
+        assert_eq!(defaults(&admin).await, ["Two"]);
+        expect(200, admin.patch(&two, json!({"disabled": true})).await);
+        assert_eq!(defaults(&admin).await, ["Demo"]);
+        expect(200, admin.patch(&one, json!({"is_default": true})).await);
+        assert_eq!(admin.delete(&one).await.0, 204);
+
+        assert_eq!(defaults(&admin).await, ["Demo"]);
+        assert_eq!(admin.delete(&one).await.0, 404);
+        app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let dead = id(&make(&admin, "Dead").await);
+
+    let demo = expect(200, admin.post("/api/providers/1/test", json!({})).await);
+    let none = expect(
+        200,
+        admin
+            .post(&format!("/api/providers/{dead}/test"), json!({}))
+            .await,
+    );
+
+    assert_eq!((&demo["ok"], &demo["error"]), (&json!(true), &Value::Null));
+    assert_eq!(none["ok"], false);
+    assert_eq!(none["error"]["code"], "upstream_error");
+    let models = expect(200, admin.get("/api/providers/1/models").await);
+    assert_eq!(models["data"], json!([{"id": "demo"}]));
+    let models = admin.get(&format!("/api/providers/{dead}/models")).await;
+    assert_eq!(refusal(&models), (503, "upstream_error".to_owned()));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_must_be_allowed() {
+    let app = TestApp::start_with(
+        Backend::Sqlite,
+        &[("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")],
+    )
+    .await;
+    let admin = app.admin().await;
+
+    for base_url in [
+        NOWHERE,
+        "http://localhost/v1",
+        "http://169.254.169.254/v1",
+        "http://[::1]/v1",
+        "http://2130706433/v1",
+        "ftp://example.com/v1",
+        "file:///etc/passwd",
+        "no address",
+    ] {
+        let body = json!({"name": "x", "base_url": base_url, "model": "m"});
+        let refused = admin.post("/api/providers", body).await;
+        assert_eq!(
+            refusal(&refused),
+            (422, "invalid_value".to_owned()),
+            "{base_url}"
+        );
+        assert_eq!(refused.1["error"]["param"], "base_url");
+    }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_takes_a_name_a_model_and_an_address() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let whole = json!({"name": "x", "base_url": NOWHERE, "model": "m"});
+
+    for field in ["name", "base_url", "model"] {
+        let mut body = whole.clone();
+        body.as_object_mut().unwrap().remove(field);
+        let refused = admin.post("/api/providers", body).await;
+        assert_eq!(
+            refusal(&refused),
+            (400, "missing_field".to_owned()),
+            "{field}"
+        );
+    }
+    for (field, value) in [
+        ("api_key", "a\nb"),
+        ("name", " "),
+        ("kind", "magic"),
+        ("model", "a\r\nb"),
+    ] {
+        let mut body = whole.clone();
+        body[field] = json!(value);
+        let refused = admin.post("/api/providers", body).await;
+        assert_eq!(
+            refusal(&refused),
+            (422, "invalid_value".to_owned()),
+            "{field}"
+        );
+    }
+    app.close().await;
+}

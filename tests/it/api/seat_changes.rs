@@ -1,0 +1,173 @@
+//! Seats changed: by whom, and into what.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::backends::on_both;
+use crate::support::cast::Cast;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+
+async fn change(person: &Person, seat: i64, body: Value) -> (u16, Value) {
+    person
+        .patch(&format!("/api/memberships/{seat}"), body)
+        .await
+}
+
+async fn order(cast: &Cast) -> Vec<(i64, i64)> {
+    let roster = expect(200, cast.owner.get(&cast.path("/memberships")).await);
+    let seats = roster["data"].as_array().unwrap().iter();
+    seats
+        .map(|it| (id(it), it["position"].as_i64().unwrap()))
+        .collect()
+}
+
+on_both! {
+    async fn ones_own_words_are_ones_own(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let words = json!({"persona": "A spy", "aliases": ["Agent"]});
+
+        let own = expect(200, change(&cast.guest, seats.guest, words.clone()).await);
+
+        assert_eq!(own["persona"], "A spy");
+        assert_eq!(own["aliases"], json!(["Agent"]));
+        for (who, person) in [("owner", &cast.owner), ("admin", &cast.admin), ("moderator", &cast.moderator), ("member", &cast.member)] {
+            let anothers = change(person, seats.guest, json!({"persona": "A fool"})).await;
+            assert_eq!(refusal(&anothers), (403, "forbidden".to_owned()), "{who}");
+            let copilot = change(person, seats.guest, json!({"copilot_mode": "full"})).await;
+            assert_eq!(refusal(&copilot), (403, "forbidden".to_owned()), "{who}");
+        }
+        assert_eq!(change(&cast.outsider, seats.guest, json!({"persona": "x"})).await.0, 404);
+        cast.app.close().await;
+    }
+
+    async fn managers_manage(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let card = cast.owner.create_character("Ada", None).await;
+        let ada = cast.owner.seat(&cast.document, &card).await;
+        let changes = [
+            json!({"participation": "muted"}),
+            json!({"position": 0}),
+            json!({"talkativeness": 0.9}),
+            json!({"persona": "A pirate"}),
+            json!({"aliases": ["Lady A"]}),
+            json!({"settings": {"preset": {"temperature": 0.2}}}),
+            json!({"llm_provider_id": 1}),
+        ];
+
+        for body in changes {
+            for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 200, 200, 200]) {
+                let answer = change(person, id(&ada), body.clone()).await;
+                assert_eq!(answer.0, status, "{who}: {body}: {}", answer.1);
+            }
+        }
+        let own = change(&cast.member, seats.member, json!({"participation": "observer"})).await;
+        assert_eq!(refusal(&own).0, 403);
+        cast.app.close().await;
+    }
+
+    async fn only_the_owner_gives_the_space_away(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        for (person, status) in [(&cast.guest, 403), (&cast.member, 403), (&cast.moderator, 403), (&cast.outsider, 404)] {
+            assert_eq!(change(person, seats.moderator, json!({"role": "owner"})).await.0, status);
+        }
+        assert_eq!(refusal(&change(&cast.owner, seats.owner, json!({"role": "member"})).await).0, 403);
+        assert_eq!(refusal(&change(&cast.moderator, seats.owner, json!({"role": "member"})).await).0, 403);
+
+        let heir = expect(200, change(&cast.owner, seats.member, json!({"role": "owner"})).await);
+
+        assert_eq!(heir["role"], "owner");
+        let space = expect(200, cast.member.get(&cast.path("")).await);
+        assert_eq!(space["owner_id"], heir["user_id"]);
+        assert_eq!(space["my_role"], "owner");
+        assert_eq!(expect(200, cast.owner.get(&cast.path("")).await)["my_role"], "moderator");
+        let n_owners = order(&cast).await.len();
+        assert_eq!(n_owners, 4);
+        cast.app.close().await;
+    }
+
+    async fn a_demotion_counts_from_the_next_request(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        expect(200, cast.moderator.patch(&cast.path(""), json!({"name": "Mine"})).await);
+
+        expect(200, change(&cast.owner, seats.moderator, json!({"role": "guest"})).await);
+
+        assert_eq!(refusal(&cast.moderator.patch(&cast.path(""), json!({"name": "Still"})).await).0, 403);
+        cast.app.close().await;
+    }
+
+    async fn a_move_makes_room(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let (a, b, c, d) = (seats.owner, seats.moderator, seats.member, seats.guest);
+        assert_eq!(order(&cast).await, [(a, 0), (b, 1), (c, 2), (d, 3)]);
+
+        expect(200, change(&cast.owner, d, json!({"position": 1})).await);
+        assert_eq!(order(&cast).await, [(a, 0), (d, 1), (b, 2), (c, 3)]);
+
+        expect(200, change(&cast.owner, a, json!({"position": 3})).await);
+        assert_eq!(order(&cast).await, [(d, 0), (b, 1), (c, 2), (a, 3)]);
+
+        let moved = expect(200, change(&cast.owner, d, json!({"position": 99})).await);
+        assert_eq!(moved["position"], 3);
+        assert_eq!(order(&cast).await, [(b, 0), (c, 1), (a, 2), (d, 3)]);
+        cast.app.close().await;
+    }
+
+    async fn a_copilot_begins_with_steps_and_a_place(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+
+        let on = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await);
+        let off = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "none"})).await);
+
+        assert_eq!(on["copilot_remaining_steps"], 4);
+        assert_eq!(on["copilot_conversation_id"], cast.document["root_conversation_id"]);
+        assert_eq!((off["copilot_mode"].as_str(), &off["copilot_remaining_steps"]), (Some("none"), &Value::Null));
+        expect(200, cast.owner.patch(&cast.path(""), json!({"reply_order": "manual"})).await);
+        let manual = change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await;
+        assert_eq!(refusal(&manual), (422, "invalid_value".to_owned()));
+        cast.app.close().await;
+    }
+
+    async fn values_out_of_range_are_named(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let other = cast.owner.create_space("Other", json!({})).await;
+        let cases = [
+            (json!({"talkativeness": 1.1}), "talkativeness"),
+            (json!({"position": -1}), "position"),
+            (json!({"participation": "loud"}), "participation"),
+            (json!({"copilot_mode": "half"}), "copilot_mode"),
+            (json!({"copilot_remaining_steps": 0}), "copilot_remaining_steps"),
+            (json!({"copilot_remaining_steps": 11}), "copilot_remaining_steps"),
+            (json!({"copilot_conversation_id": other["root_conversation_id"]}), "copilot_conversation_id"),
+            (json!({"llm_provider_id": 424_242}), "llm_provider_id"),
+            (json!({"preset_id": 1}), "preset_id"),
+            (json!({"aliases": ["ok", " "]}), "aliases.1"),
+            (json!({"settings": {"preset": {"top_p": 2}}}), "settings.preset.top_p"),
+        ];
+
+        for (body, param) in cases {
+            let refused = change(&cast.owner, seats.owner, body.clone()).await;
+            assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()), "{body}");
+            assert_eq!(refused.1["error"]["param"], param, "{body}");
+        }
+        for field in ["user_id", "space_id", "status", "display_name", "kind"] {
+            let refused = change(&cast.owner, seats.owner, json!({field: 1})).await;
+            assert_eq!(refusal(&refused), (400, "unknown_field".to_owned()), "{field}");
+        }
+        cast.app.close().await;
+    }
+
+    async fn stale_settings_of_a_seat_are_refused(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let write = |text: &str| json!({"settings": {"join_prefix": text}, "settings_version": 0});
+
+        let first = expect(200, change(&cast.owner, seats.owner, write("a")).await);
+        let late = change(&cast.owner, seats.owner, write("b")).await;
+
+        assert_eq!(refusal(&late), (409, "stale_settings".to_owned()));
+        assert_eq!(late.1["error"]["current"], first);
+        cast.app.close().await;
+    }
+}

@@ -1,0 +1,134 @@
+//! Accounts: registration, and one's own.
+
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::OPEN;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registration_is_closed_unless_it_is_opened() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    app.admin().await;
+    let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
+
+    let closed = Person::at(&app.base).post("/api/users", body).await;
+
+    assert_eq!(refusal(&closed), (403, "registration_closed".to_owned()));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_registers_before_the_admin() {
+    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
+
+    let early = Person::at(&app.base).post("/api/users", body).await;
+
+    assert_eq!(refusal(&early), (403, "registration_closed".to_owned()));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_invitation_makes_no_account() {
+    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    app.admin().await;
+    let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
+
+    let refused = Person::at(&app.base).post("/api/users", body).await;
+
+    assert_eq!(refusal(&refused), (404, "not_found".to_owned()));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_hour_takes_so_many_registrations_and_failed_ones_do_not_count() {
+    let env = [OPEN, &[("LIMIT_REGISTRATIONS_PER_HOUR", "2")]].concat();
+    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    app.admin().await;
+    let register = async |username: &str| {
+        let body =
+            json!({"username": username, "password": "correct horse", "display_name": "Ben"});
+        Person::at(&app.base).post("/api/users", body).await.0
+    };
+
+    assert_eq!(register("ben").await, 201);
+    assert_eq!(register("BEN").await, 409);
+    assert_eq!(register("x").await, 422);
+    assert_eq!(register("cat").await, 201);
+    assert_eq!(register("dan").await, 429);
+    app.app.clock.advance_ms(3_600_000);
+    assert_eq!(register("dan").await, 201);
+    app.close().await;
+}
+
+on_both! {
+    async fn a_username_is_taken_in_every_case(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        app.admin().await;
+        app.person("Ben.B").await;
+
+        for username in ["ben.b", "BEN.B", "ｂｅｎ.ｂ"] {
+            let body = json!({"username": username, "password": "correct horse", "display_name": "Ben"});
+            let taken = Person::at(&app.base).post("/api/users", body).await;
+            assert_eq!(refusal(&taken), (409, "username_taken".to_owned()), "{username}");
+        }
+        app.close().await;
+    }
+
+    async fn a_new_name_is_seen_in_every_room(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+
+        let me = expect(200, admin.patch("/api/users/me", json!({"display_name": " Ada "})).await);
+
+        assert_eq!(me["display_name"], "Ada");
+        let seats = expect(200, admin.get("/api/spaces/1/memberships").await);
+        assert_eq!(seats["data"][0]["display_name"], "Ada");
+        app.close().await;
+    }
+
+    async fn a_new_password_ends_every_other_session(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let phone = Person::sign_in(&app.base, "admin").await;
+        let change = |current: &str| json!({"password": "another horse", "current_password": current});
+
+        let wrong = admin.patch("/api/users/me", change("wrong")).await;
+        assert_eq!(refusal(&wrong), (422, "invalid_value".to_owned()));
+        let none = admin.patch("/api/users/me", json!({"password": "another horse"})).await;
+        assert_eq!(refusal(&none), (400, "missing_field".to_owned()));
+        assert_eq!(phone.get("/api/session").await.0, 200);
+
+        assert_eq!(admin.patch("/api/users/me", change("correct horse battery")).await.0, 200);
+
+        assert_eq!(phone.get("/api/session").await.0, 401);
+        let body = json!({"username": "admin", "password": "another horse"});
+        assert_eq!(Person::at(&app.base).post("/api/session", body).await.0, 200);
+        app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_makes_themselves_more_than_they_are() {
+    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    app.admin().await;
+    let ben = app.person("ben").await;
+
+    for field in ["role", "status", "id", "password_hash", "created_at"] {
+        let refused = ben.patch("/api/users/me", json!({field: "admin"})).await;
+        assert_eq!(
+            refusal(&refused),
+            (400, "unknown_field".to_owned()),
+            "{field}"
+        );
+    }
+
+    let me = expect(200, ben.get("/api/session").await);
+    assert_eq!(me["user"]["role"], "user");
+    app.close().await;
+}

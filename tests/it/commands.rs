@@ -1,0 +1,245 @@
+//! The binary: its commands, and how it starts and refuses to.
+
+use std::path::Path;
+use std::process::Command;
+use std::process::Output;
+
+use serde_json::json;
+
+use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::process::Server;
+
+fn troupe(folder: &Path, env: &[(&str, &str)], arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_troupe"))
+        .env_clear()
+        .current_dir(folder)
+        .envs(env.iter().copied())
+        .args(arguments)
+        .output()
+        .expect("the binary under test can be started")
+}
+
+fn told(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), &output.stderr].concat();
+    String::from_utf8(both).expect("it speaks UTF-8")
+}
+
+fn on(database: &TestDatabase) -> Vec<(&'static str, String)> {
+    vec![
+        ("DATABASE_URL", database.url().to_owned()),
+        ("TROUPE_SECRET_KEY", "5e".repeat(32)),
+    ]
+}
+
+fn borrowed<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    env.iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect()
+}
+
+#[test]
+fn a_wrong_setting_ends_the_start_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (
+            "TROUPE_BIND",
+            "nowhere",
+            "TROUPE_BIND is \"nowhere\", but takes",
+        ),
+        ("REDIS_URL", "redis://127.0.0.1", "REDIS_URL"),
+        (
+            "DATABASE_URL",
+            "postgres://127.0.0.1/x",
+            "TROUPE_SECRET_KEY",
+        ),
+        ("RUST_LOG", "a=b=c", "RUST_LOG"),
+        (
+            "TROUPE_LLM_BASE_URL",
+            "http://127.0.0.1:1/v1",
+            "TROUPE_LLM_MODEL",
+        ),
+    ];
+
+    for (name, value, expected) in cases {
+        let output = troupe(folder.path(), &[(name, value)], &[]);
+        assert!(!output.status.success(), "{name}");
+        assert!(told(&output).contains(expected), "{}", told(&output));
+    }
+}
+
+#[test]
+fn settings_are_read_from_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(".env"), "TROUPE_WORKERS=many\n").unwrap();
+
+    let output = troupe(folder.path(), &[], &["check"]);
+
+    assert!(
+        told(&output).contains("TROUPE_WORKERS is \"many\""),
+        "{}",
+        told(&output)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn migrate_then_check_says_what_works() {
+    for backend in Backend::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = fresh_database(&backend).await;
+        let env = on(&database);
+        let env = borrowed(&env);
+
+        let before = troupe(folder.path(), &env, &["check"]);
+        let migrated = troupe(folder.path(), &env, &["migrate"]);
+        let after = troupe(folder.path(), &env, &["check"]);
+
+        assert!(!before.status.success());
+        assert!(
+            told(&before).contains("wrong migrations:"),
+            "{}",
+            told(&before)
+        );
+        assert!(migrated.status.success(), "{}", told(&migrated));
+        assert!(after.status.success(), "{}", told(&after));
+        assert!(
+            told(&after).contains("ok    migrations: all applied"),
+            "{}",
+            told(&after)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forgotten_password_is_replaced_and_every_session_ends() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let server = Server::start(&database, &[]).await;
+    let admin = Person::set_up(&server.url(), "admin").await;
+    let env = on(&database);
+
+    let output = troupe(
+        server.folder(),
+        &borrowed(&env),
+        &["reset-password", "ADMIN"],
+    );
+
+    assert!(output.status.success(), "{}", told(&output));
+    let said = told(&output);
+    let password = said.trim().rsplit(' ').next().unwrap();
+    assert_eq!(admin.get("/api/session").await.0, 401);
+    let body = json!({"username": "admin", "password": password});
+    expect(
+        200,
+        Person::at(&server.url()).post("/api/session", body).await,
+    );
+    let nobody = troupe(
+        server.folder(),
+        &borrowed(&env),
+        &["reset-password", "nobody"],
+    );
+    assert!(!nobody.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_sqlite_file_has_one_server() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let server = Server::start(&database, &[]).await;
+    let env = on(&database);
+    let mut env = borrowed(&env);
+    env.push(("TROUPE_BIND", "127.0.0.1:0"));
+
+    let second = troupe(server.folder(), &env, &["serve"]);
+
+    assert!(!second.status.success());
+    assert!(
+        told(&second).contains("in use by another troupe process"),
+        "{}",
+        told(&second)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_cannot_be_opened_ends_the_start() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let mut server = Server::start(&database, &[]).await;
+    let admin = Person::set_up(&server.url(), "admin").await;
+    let body = json!({"name": "x", "base_url": "http://127.0.0.1:1/v1", "model": "m", "api_key": "sk-planted"});
+    expect(201, admin.post("/api/providers", body).await);
+    server.kill9();
+    let env = [
+        ("DATABASE_URL", database.url().to_owned()),
+        (
+            "TROUPE_SECRET_KEY",
+            "another secret, not that one".to_owned(),
+        ),
+    ];
+
+    let output = troupe(server.folder(), &borrowed(&env), &["serve"]);
+
+    assert!(!output.status.success());
+    assert!(
+        told(&output).contains("cannot be opened") && told(&output).contains("TROUPE_SECRET_KEY"),
+        "{}",
+        told(&output)
+    );
+    assert!(!told(&output).contains("planted"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_environments_provider_is_the_default_at_every_start() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let env = [
+        ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
+        ("TROUPE_LLM_API_KEY", "sk-planted"),
+        ("TROUPE_LLM_MODEL", "one"),
+    ];
+    let mut server = Server::start(&database, &env).await;
+    server.kill9();
+    server.set_env("TROUPE_LLM_MODEL", "two");
+
+    server.launch().await;
+
+    server.wait_ready().await;
+    let admin = Person::set_up(&server.url(), "admin").await;
+    let list = expect(200, admin.get("/api/providers").await);
+    let all: Vec<_> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["name"].as_str().unwrap(),
+                it["model"].as_str().unwrap(),
+                it["is_default"].as_bool().unwrap(),
+                it["has_api_key"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        all,
+        [
+            ("Demo", "demo", false, false),
+            ("environment", "two", true, true)
+        ]
+    );
+    let mut facts = Facts::open(&database).await;
+    let keys = facts.rows("SELECT api_key FROM llm_providers").await;
+    assert!(!format!("{keys:?}").contains("planted"));
+    assert!(!server.output().contains("planted"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_ends_in_order_when_it_is_asked_to() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let mut server = Server::start(&database, &[]).await;
+
+    server.sigterm();
+
+    let exit = server.wait_exit().await;
+    assert!(exit.success(), "{exit}\n{}", server.output());
+    assert!(server.output().contains("closed"), "{}", server.output());
+}

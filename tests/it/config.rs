@@ -1,0 +1,107 @@
+//! `.env.example` names every setting and no other, and shows the defaults.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+
+use troupe::config::Config;
+
+const EXAMPLE: &str = include_str!("../../.env.example");
+
+/// The settings that the example shows, uncommented, as whoever copies it would do.
+fn shown() -> HashMap<String, String> {
+    EXAMPLE
+        .lines()
+        .filter_map(|line| line.strip_prefix('#'))
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| is_a_name(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn is_a_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|it| it.is_ascii_uppercase() || it == '_' || it.is_ascii_digit())
+}
+
+#[test]
+fn the_example_names_every_setting_and_no_other() {
+    let shown: BTreeSet<String> = shown().into_keys().collect();
+    let known: BTreeSet<String> = Config::names().into_iter().map(str::to_owned).collect();
+
+    assert_eq!(shown, known);
+}
+
+#[test]
+fn every_name_stands_in_the_example_once() {
+    let lines = EXAMPLE.lines().filter(|line| {
+        line.strip_prefix('#')
+            .and_then(|it| it.split_once('='))
+            .is_some_and(|(name, _)| is_a_name(name))
+    });
+
+    assert_eq!(lines.count(), shown().len());
+}
+
+#[test]
+fn the_example_shows_the_defaults() {
+    let shown = shown();
+
+    let from_example = Config::read(|name| shown.get(name).cloned()).unwrap();
+
+    assert_eq!(from_example, Config::read(|_| None).unwrap());
+}
+
+#[test]
+fn the_example_as_it_is_can_be_read_as_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(".env");
+    let uncommented: String = shown()
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    std::fs::write(&file, uncommented).unwrap();
+
+    let read: HashMap<String, String> = dotenvy::from_path_iter(&file)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+
+    assert_eq!(read, shown());
+}
+
+#[test]
+fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
+    let wrong = [
+        ("TROUPE_BIND", "nowhere"),
+        ("TROUPE_PUBLIC_URL", "troupe.example"),
+        ("DATABASE_URL", "mysql://x"),
+        ("TROUPE_SECRET_KEY", "short"),
+        ("TROUPE_OPEN_REGISTRATION", "maybe"),
+        ("TROUPE_WORKERS", "-1"),
+        ("TROUPE_MAX_RUNNING_RUNS", "0"),
+        ("RUN_STALE_AFTER_MS", "100"),
+        ("SQLITE_SYNCHRONOUS", "sometimes"),
+        ("LIMIT_LOGIN_FAILURES", "ten"),
+        ("LOG_FORMAT", "xml"),
+    ];
+
+    for (name, got) in wrong {
+        let error = Config::read(|it| (it == name).then(|| got.to_owned())).unwrap_err();
+        assert_eq!(error.name, name);
+        assert!(!error.takes.is_empty());
+    }
+}
+
+#[test]
+fn what_a_refused_setting_held_in_secret_is_not_told() {
+    let of = |name: &'static str, value: &'static str| {
+        Config::read(|it| (it == name).then(|| value.to_owned()))
+            .unwrap_err()
+            .to_string()
+    };
+
+    assert!(!of("DATABASE_URL", "mysql://me:hunter22@host/db").contains("hunter22"));
+    assert!(!of("TROUPE_SECRET_KEY", "hunter22").contains("hunter22"));
+}
