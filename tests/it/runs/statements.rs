@@ -1,5 +1,6 @@
 //! What a message and a run cost in SQL statements: counted, printed, and held to what was once
 //! measured. A long text costs what a short one costs.
+#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
 
 use std::env;
 use std::process::Command;
