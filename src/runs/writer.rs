@@ -81,6 +81,7 @@ impl Writer<'_> {
         for change in plan.changes {
             queue_changed |= self.apply(&mut s, &mut written, change).await?;
         }
+        number_ends(&mut s, &mut written);
         if let Some(enqueue) = plan.enqueue {
             self.enqueue(&mut s, &mut written, enqueue).await?;
         }
@@ -291,7 +292,7 @@ impl Writer<'_> {
         run.status = status;
         run.finished_at = Some(self.now);
         run.error = error;
-        written.ended.push((run, Some(next_rev(s))));
+        written.ended.push((run, None));
     }
 
     fn stopped_running(
@@ -307,9 +308,7 @@ impl Writer<'_> {
         if let queue::End::Failed(error) = end {
             run.error = Some(error);
         }
-        // A success is told by its message.
-        let rev = (run.status != run::Status::Succeeded).then(|| next_rev(s));
-        written.ended.push((run, rev));
+        written.ended.push((run, None));
     }
 
     async fn enqueue(
@@ -335,6 +334,16 @@ impl Writer<'_> {
             .exec(self.tx)
             .await?;
         Ok(())
+    }
+}
+
+/// Gives the ends of runs their numbers: they are told behind the messages, whatever was first in
+/// the plan. A success has none, its message tells of it.
+fn number_ends(s: &mut Situation, written: &mut Written) {
+    for (run, rev) in &mut written.ended {
+        if run.status != run::Status::Succeeded {
+            *rev = Some(next_rev(s));
+        }
     }
 }
 
