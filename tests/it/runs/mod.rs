@@ -3,3 +3,4 @@
 pub mod debounce;
 pub mod partial;
 pub mod policies;
+pub mod start;
