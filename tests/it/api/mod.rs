@@ -5,6 +5,7 @@ pub mod characters;
 pub mod client_files;
 pub mod errors;
 pub mod memberships;
+pub mod messages;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;
