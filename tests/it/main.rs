@@ -12,6 +12,8 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod queue_contract;
+mod races;
 mod realtime;
 mod refusals;
 mod runs;
