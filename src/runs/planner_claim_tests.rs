@@ -10,6 +10,7 @@ use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Status;
+use crate::spaces::space;
 
 #[test]
 fn a_due_run_is_claimed() {
@@ -34,6 +35,18 @@ fn a_run_that_is_not_due_stays_where_it_is() {
     let mut gone = queued();
     let run = RunId::new();
     assert!(gone.does(&Command::Due { run }).unwrap().is_empty());
+}
+
+#[test]
+fn nothing_begins_in_a_space_that_was_archived_meanwhile() {
+    let mut stage = queued();
+    stage.s.space.status = space::Status::Archived;
+
+    assert_eq!(
+        stage.due(),
+        ["cancel queued Ada", "round canceled: space_closed"]
+    );
+    assert!(stage.s.queued.is_none());
 }
 
 #[test]

@@ -92,7 +92,7 @@ async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, Db
     };
     let mut report = Report::default();
     for run in queue::expired(context.db.reader(), context.clock.now(), &stale).await? {
-        heal(context, &run, stale.after_ms, &mut report).await?;
+        heal(context, &run, after_ms, &mut report).await?;
     }
     for conversation in adrift(context).await? {
         match scheduler::step(context, conversation, Command::Adrift).await {

@@ -117,6 +117,9 @@ impl Writer<'_> {
                 ..
             } => {
                 let now = self.now;
+                if let Some(row) = s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
+                    swipe::rewrite(self.tx, row.id, row.active_swipe, &content).await?;
+                }
                 let change = |it: &mut message::Model| {
                     it.content = content;
                     it.token_count = token_count;

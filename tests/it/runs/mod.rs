@@ -10,4 +10,5 @@ pub mod races;
 pub mod reaper;
 pub mod shutdown;
 pub mod speakers;
+pub mod start;
 pub mod statements;

@@ -16,6 +16,7 @@ use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::SpaceId;
 use troupe::ids::UserId;
+use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
 use troupe::providers::provider;
 use troupe::providers::seal::Sealer;
@@ -134,7 +135,7 @@ pub async fn disable_provider(db: &Db, disabled: bool) {
 async fn provide(db: &Db, sealer: &Sealer, now: Timestamp, base_url: &str) {
     let new = provider::NewProvider {
         name: "Scripted".to_owned(),
-        kind: provider::Kind::OpenaiCompatible,
+        kind: ProviderKind::OpenaiCompatible,
         base_url: Some(base_url.to_owned()),
         api_key: Some(Secret::new(model_call::KEY)),
         model: "scripted".to_owned(),
