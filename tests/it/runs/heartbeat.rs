@@ -88,8 +88,8 @@ async fn one_statement_renews_all_runs_of_a_node() {
         room.upstream.requested(n + 1).await;
     }
     let wire = room.wire.as_ref().expect("a wired room");
-    let before = room.heartbeats().await;
     wire.take();
+    let before = room.heartbeats().await;
 
     room.until("each run was renewed", async |it| {
         let now = it.heartbeats().await;
