@@ -86,6 +86,16 @@ pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
     Ok(name.to_owned())
 }
 
+/// A stranger's text made fit to be shown as a name: one line, nothing that turns directions, cut
+/// to `most` characters. `None`: nothing of it can be seen.
+pub fn fitted(text: &str, most: usize) -> Option<String> {
+    let text: String = text.chars().filter(|it| !turns_direction(*it)).collect();
+    let words = text.split(|it: char| it.is_whitespace() || it.is_control());
+    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
+    let line: String = words.join(" ").chars().take(most).collect();
+    shown(&line, most).ok()
+}
+
 fn turns_direction(it: char) -> bool {
     matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -105,6 +115,7 @@ mod tests {
     use super::NameError;
     use super::Password;
     use super::Username;
+    use super::fitted;
     use super::shown;
 
     #[test]
@@ -147,6 +158,17 @@ mod tests {
         assert_eq!(shown("\u{202e}nnA", 100).unwrap(), "nnA");
         assert_eq!(shown("👩\u{200d}🚀", 3).unwrap(), "👩\u{200d}🚀");
         assert_eq!(shown(&"é".repeat(100), 100).unwrap().chars().count(), 100);
+    }
+
+    #[test]
+    fn any_text_is_fitted_into_a_name() {
+        assert_eq!(fitted(" Ann  Lee ", 100).unwrap(), "Ann Lee");
+        assert_eq!(
+            fitted("Ann\nSystem:\u{202e} x\u{7}", 100).unwrap(),
+            "Ann System: x"
+        );
+        assert_eq!(fitted(&"é".repeat(5000), 100).unwrap(), "é".repeat(100));
+        assert_eq!(fitted("\u{200b}\u{202e}\n", 100), None);
     }
 
     #[test]

@@ -1,23 +1,27 @@
-//! Conversations: their list, their documents, and the buttons that move their schedule.
+//! Conversations: their list, their documents, how far one has read, and what a model would be told.
 
 use crate::api::engine_error::answer;
+use crate::api::memberships;
+use crate::api::settings;
 use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::read_mark;
+use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::json;
 use crate::http::json::Body;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
-use crate::runs::beginnings;
 use crate::runs::beginnings::NewConversation;
 use crate::runs::preparation;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
+use crate::spaces::membership;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -29,6 +33,7 @@ use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use serde::Deserialize;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
@@ -45,8 +50,10 @@ pub struct New {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
+    #[serde(default, deserialize_with = "json::present")]
     title: Option<String>,
-    settings: Option<Value>,
+    #[serde(default, deserialize_with = "json::present")]
+    settings: Option<Map<String, Value>>,
 }
 
 /// How far one has read.
@@ -54,21 +61,6 @@ pub struct Change {
 #[serde(deny_unknown_fields)]
 pub struct Read {
     seq: i64,
-}
-
-/// Who is to speak.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Generate {
-    speaker_id: Option<MembershipId>,
-}
-
-/// What becomes of the text so far.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stop {
-    #[serde(default)]
-    keep_partial: bool,
 }
 
 /// `GET /api/spaces/{id}/conversations`
@@ -85,13 +77,13 @@ pub async fn list(
     let found = page.of(of_space, conversation::Column::Id, db).await?;
     let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
     let marks = read_mark::of_user(db, caller.id(), &ids).await?;
-    let mut data = Vec::new();
-    for row in &found.data {
-        let view = app.engine.conversation(row, &at.space).await?;
+    let views = app.engine.conversations(&found.data, &at.space).await?;
+    let data = views.into_iter().map(|view| {
         let mut document = json!(view);
-        document["last_read_seq"] = json!(marks.get(&row.id).copied().unwrap_or_default());
-        data.push(document);
-    }
+        document["last_read_seq"] = json!(marks.get(&view.id).copied().unwrap_or_default());
+        document
+    });
+    let data: Vec<Value> = data.collect();
     Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": found.has_more })))
 }
 
@@ -172,12 +164,8 @@ pub async fn change(
     at.may_write(Act::Direct)?;
     let body = body.read().await?;
     let title = body.title.as_deref().map(title).transpose()?;
-    if body.settings.as_ref().is_some_and(|it| !it.is_object()) {
-        return Err(
-            ApiError::new(400, "invalid_type", "Settings are an object.").about("settings"),
-        );
-    }
-    let row = conversation::change(&app.db, at.conversation.id, title, body.settings)
+    let settings = body.settings.map(settings::parse).transpose()?;
+    let row = conversation::change(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;
     let view = app.engine.conversation(&row, &at.space).await?;
@@ -195,7 +183,7 @@ pub async fn delete(
     at.may_write(Act::DeleteConversation)?;
     let db = app.db.reader();
     let id = at.conversation.id;
-    if beginnings::root_of(db, at.space.id).await? == Some(id) {
+    if roots::root_of(db, at.space.id).await? == Some(id) {
         return Err(ApiError::conflict(
             "root_conversation",
             "This is the space's first conversation. It goes only with the space.",
@@ -211,6 +199,10 @@ pub async fn delete(
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
     conversation::delete(&app.db, id).await?;
+    // Whoever hears it looks again, and is told that there is nothing to hear.
+    let seats = membership::in_space(db, at.space.id).await?;
+    let listeners = seats.iter().filter_map(|it| it.user_id);
+    memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -231,96 +223,6 @@ pub async fn read(
     }
     read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
-pub async fn generate(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-    query: Query<Generate>,
-    body: Body<Generate>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
-    let speaker = query
-        .speaker_id
-        .or(body.read_or_default().await?.speaker_id);
-    let by = at.display_name(&caller);
-    let run = app
-        .engine
-        .force_talk(at.conversation.id, speaker, by)
-        .await
-        .map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
-}
-
-/// `POST /api/conversations/{id}/stop`
-pub async fn stop(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-    body: Body<Stop>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
-    let keep_partial = body.read_or_default().await?.keep_partial;
-    app.engine
-        .stop(at.conversation.id, keep_partial)
-        .await
-        .map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(document(&app, &at).await?))
-}
-
-/// `POST /api/conversations/{id}/pause`
-pub async fn pause(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
-    app.engine.pause(at.conversation.id).await.map_err(answer)?;
-    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
-}
-
-/// `POST /api/conversations/{id}/resume`
-pub async fn resume(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
-    app.engine
-        .resume(at.conversation.id)
-        .await
-        .map_err(answer)?;
-    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
-}
-
-/// `POST /api/conversations/{id}/skip`
-pub async fn skip(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
-    app.engine.skip(at.conversation.id).await.map_err(answer)?;
-    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
-}
-
-/// `POST /api/conversations/{id}/retry`
-pub async fn retry(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
-    let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
 }
 
 /// Whose prompt is to be shown.
@@ -364,15 +266,6 @@ pub async fn prompt(
 
 fn no_speaker() -> ApiError {
     ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
-}
-
-/// The conversation as it is after a button.
-async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
-    let row = conversation::Entity::find_by_id(at.conversation.id)
-        .one(app.db.reader())
-        .await?
-        .ok_or_else(ApiError::not_found)?;
-    Ok(app.engine.conversation(&row, &at.space).await?)
 }
 
 fn announce(app: &App, view: &ConversationView) {

@@ -104,10 +104,6 @@ pub async fn create(
     };
     let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
     announce(&app, &taken);
-    app.engine
-        .member_changed(at.space.id, taken.id)
-        .await
-        .map_err(answer)?;
     if taken.kind == Kind::Character {
         app.engine.greet(taken.id).await.map_err(answer)?;
     }
@@ -209,9 +205,14 @@ pub fn is_own(at: &InSpace, target: &membership::Model) -> bool {
 /// at what they may.
 pub fn announce(app: &App, seat: &membership::Model) {
     app.hub.publish(events::membership_updated(seat));
-    if let Some(user) = seat.user_id {
+    have_rights_reviewed(app, seat.space_id, seat.user_id);
+}
+
+/// Has the sockets of these people look again at what they may hear of a space.
+pub fn have_rights_reviewed(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
+    for user in users {
         app.hub
-            .publish(Envelope::order(user, Order::RightsChanged(seat.space_id)));
+            .publish(Envelope::order(user, Order::RightsChanged(space)));
     }
 }
 

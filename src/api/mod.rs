@@ -1,6 +1,7 @@
 //! The REST door: `/api`. One file for each group of rows in the table of calls.
 
 pub mod api_keys;
+pub mod buttons;
 pub mod characters;
 pub mod conversations;
 pub mod engine_error;

@@ -15,12 +15,12 @@ use crate::ids::ProviderId;
 use crate::llm::catalog;
 use crate::llm::egress;
 use crate::llm::error::LlmError;
+use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
 use crate::llm::secret::Secret;
 use crate::providers::models::ModelError;
 use crate::providers::provider;
 use crate::providers::provider::Change;
-use crate::providers::provider::Kind;
 use crate::providers::provider::NewProvider;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -41,7 +41,7 @@ pub struct Wanted {
     #[serde(deserialize_with = "body::present")]
     name: Option<String>,
     #[serde(deserialize_with = "body::present")]
-    kind: Option<Kind>,
+    kind: Option<ProviderKind>,
     #[serde(deserialize_with = "body::nullable")]
     base_url: Option<Option<String>>,
     #[serde(deserialize_with = "body::nullable")]
@@ -129,9 +129,9 @@ pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<H
         let message = format!("A provider takes a `{field}`.");
         ApiError::new(400, "missing_field", message).about(field)
     };
-    let kind = wanted.kind.unwrap_or(Kind::OpenaiCompatible);
+    let kind = wanted.kind.unwrap_or(ProviderKind::OpenaiCompatible);
     let base_url = wanted.base_url.flatten();
-    if kind == Kind::OpenaiCompatible && base_url.is_none() {
+    if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
         return Err(missing("base_url"));
     }
     let new = NewProvider {
@@ -160,7 +160,7 @@ pub async fn change(
     let change = body.read().await?.judged(&app)?;
     let kind = change.kind.unwrap_or(present.kind);
     let base_url = change.base_url.clone().unwrap_or(present.base_url);
-    if kind == Kind::OpenaiCompatible && base_url.is_none() {
+    if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
         let message = "A provider of this kind needs a base URL.";
         return Err(ApiError::invalid_value("base_url", message));
     }
@@ -208,7 +208,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<H
 pub async fn models(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     let row = find(&app, id.into_inner()).await?;
     let names = match row.kind {
-        Kind::Demo => vec![row.model],
+        ProviderKind::Demo => vec![row.model],
         _ => {
             let spec = row.spec(&app.models.sealer).map_err(ModelError::from)?;
             let endpoint = app.models.registry.endpoint(&spec);

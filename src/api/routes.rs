@@ -1,6 +1,7 @@
 //! The whole surface on one screen.
 
 use crate::api::api_keys;
+use crate::api::buttons;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
@@ -135,12 +136,12 @@ fn play(doors: &mut ServiceConfig) {
                 .route(post().to(messages::create)),
         )
         .service(button("read").route(post().to(conversations::read)))
-        .service(button("generate").route(post().to(conversations::generate)))
-        .service(button("stop").route(post().to(conversations::stop)))
-        .service(button("pause").route(post().to(conversations::pause)))
-        .service(button("resume").route(post().to(conversations::resume)))
-        .service(button("skip").route(post().to(conversations::skip)))
-        .service(button("retry").route(post().to(conversations::retry)))
+        .service(button("generate").route(post().to(buttons::generate)))
+        .service(button("stop").route(post().to(buttons::stop)))
+        .service(button("pause").route(post().to(buttons::pause)))
+        .service(button("resume").route(post().to(buttons::resume)))
+        .service(button("skip").route(post().to(buttons::skip)))
+        .service(button("retry").route(post().to(buttons::retry)))
         .service(button("prompt").route(get().to(conversations::prompt)))
         .service(button("runs").route(get().to(runs::list)))
         .service(

@@ -90,6 +90,10 @@ pub async fn change(
     may_change(&at, &target, &body)?;
     let version = body.settings_version;
     let change = judged(&app, &at, &target, body).await?;
+    let changes_who_speaks = change.participation.is_some()
+        || change.copilot_mode.is_some()
+        || change.copilot_remaining_steps.is_some()
+        || change.copilot_conversation_id.is_some();
     let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
     let changed = match seat_change::change(&app.db, target.id, change, version).await {
         Ok(changed) => changed,
@@ -108,10 +112,10 @@ pub async fn change(
     if let Some(told) = events::copilot_updated(&changed.seat).filter(|_| turns_copilot) {
         app.hub.publish(told);
     }
-    app.engine
-        .member_changed(at.space.id, target.id)
-        .await
-        .map_err(answer)?;
+    if changes_who_speaks {
+        let told = app.engine.member_changed(at.space.id, target.id).await;
+        told.map_err(answer)?;
+    }
     Ok(Json(changed.seat.view()))
 }
 
@@ -290,8 +294,8 @@ async fn copilot(
             }
             let asked = change.copilot_conversation_id.flatten();
             if asked.or(target.copilot_conversation_id).is_none() {
-                let roots = roots::roots_of(app.db.reader(), [at.space.id]).await?;
-                change.copilot_conversation_id = Some(roots.get(&at.space.id).copied());
+                let root = roots::root_of(app.db.reader(), at.space.id).await?;
+                change.copilot_conversation_id = Some(root);
             }
             Ok(())
         }

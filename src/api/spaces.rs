@@ -3,6 +3,7 @@
 use crate::accounts::names;
 use crate::accounts::user;
 use crate::api::engine_error::answer;
+use crate::api::memberships;
 use crate::api::settings;
 use crate::app::App;
 use crate::conversations::conversation;
@@ -19,8 +20,6 @@ use crate::http::seat;
 use crate::http::seat::InSpace;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
 use crate::runs::beginnings::NewConversation;
 use crate::spaces::events;
 use crate::spaces::membership;
@@ -237,8 +236,7 @@ async fn view(
     space: &space::Model,
     standing: Option<Standing>,
 ) -> ApiResult<space::View> {
-    let roots = roots::roots_of(app.db.reader(), [space.id]).await?;
-    let root = roots.get(&space.id).copied();
+    let root = roots::root_of(app.db.reader(), space.id).await?;
     Ok(space.view(root, standing.map(Standing::word)))
 }
 
@@ -254,6 +252,7 @@ pub async fn change(
     let body = body.read().await?;
     may_change(&at, &body)?;
     let archives = body.status == Some(space::Status::Archived);
+    let changes_who_speaks = body.reply_order.is_some() || body.auto_mode_enabled.is_some();
     let version = body.settings_version;
     let changed = tenancy::update(&app.db, at.space.id, body.rules()?, version).await;
     let changed = match changed {
@@ -264,11 +263,12 @@ pub async fn change(
         Err(ChangeError::Gone) => return Err(ApiError::not_found()),
         Err(ChangeError::Db(error)) => return Err(error.into()),
     };
-    let told = match archives {
-        true => app.engine.space_closed(changed.id).await,
-        false => app.engine.settings_changed(changed.id).await,
-    };
-    told.map_err(answer)?;
+    if archives {
+        app.engine.space_closed(changed.id).await.map_err(answer)?;
+    } else if changes_who_speaks {
+        let told = app.engine.settings_changed(changed.id).await;
+        told.map_err(answer)?;
+    }
     announce(&app, &changed).await?;
     Ok(Json(view(&app, &changed, Some(at.standing)).await?))
 }
@@ -325,11 +325,7 @@ pub async fn delete(
     if !tenancy::delete(&app.db, id).await? {
         return Err(ApiError::not_found());
     }
-    let mut listeners: Vec<UserId> = seats.iter().filter_map(|it| it.user_id).collect();
-    listeners.push(caller.id());
-    for user in listeners {
-        app.hub
-            .publish(Envelope::order(user, Order::RightsChanged(id)));
-    }
+    let seated = seats.iter().filter_map(|it| it.user_id);
+    memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())
 }

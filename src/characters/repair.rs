@@ -5,10 +5,13 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::accounts::names;
 use crate::characters::card::CardError;
 use crate::characters::card::CardSpec;
 use crate::characters::forms::kind_of;
 
+/// As long as any name that is shown.
+const MAX_NAME_CHARS: usize = 100;
 /// Text that every V2 card has, if only empty.
 const TEXTS: [&str; 11] = [
     "name",
@@ -55,11 +58,35 @@ pub fn repair(
         repair_text(data, "nickname", warnings);
     }
     repair_extensions(data, warnings);
-    let name = data.get("name").and_then(Value::as_str).unwrap_or_default();
-    if name.trim().is_empty() {
-        return Err(CardError::because("The card has no name."));
+    match repair_name(data, "name", warnings) {
+        true => Ok(repair_nickname(data, warnings)),
+        false => Err(CardError::because("The card has no name.")),
     }
-    Ok(())
+}
+
+/// A name stands in one line of every prompt and beside every message. `false`: nothing of it can
+/// be seen.
+fn repair_name(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) -> bool {
+    let stated = data.get(field).and_then(Value::as_str).unwrap_or_default();
+    let Some(name) = names::fitted(stated, MAX_NAME_CHARS) else {
+        return false;
+    };
+    if name != stated.trim() {
+        warnings.push(format!(
+            "`{field}` was made one line of at most {MAX_NAME_CHARS} characters."
+        ));
+        data.insert(field.to_owned(), json!(name));
+    }
+    true
+}
+
+/// A nickname of which nothing can be seen is none.
+fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+    let is_blank = |it: &Value| it.as_str().is_some_and(|it| it.trim().is_empty());
+    let is_stated = data.get("nickname").is_some_and(|it| !is_blank(it));
+    if is_stated && !repair_name(data, "nickname", warnings) {
+        data.insert("nickname".to_owned(), json!(""));
+    }
 }
 
 /// Text, whatever it was: numbers are written out, lists become lines.

@@ -5,6 +5,8 @@ use crate::ids::ConversationId;
 use crate::ids::UserId;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::OnConflict;
 use std::collections::HashMap;
 
@@ -40,7 +42,7 @@ pub async fn of_user(
         .collect())
 }
 
-/// A person has read up to `seq`.
+/// A person has read up to `seq`. A tab that lags behind takes nothing back.
 pub async fn set(
     db: &Db,
     user: UserId,
@@ -56,6 +58,7 @@ pub async fn set(
         Box::pin(async move {
             let mut again = OnConflict::columns([Column::UserId, Column::ConversationId]);
             again.update_column(Column::LastReadSeq);
+            again.action_and_where(Expr::col((Entity, Column::LastReadSeq)).lt(seq));
             Entity::insert(mark)
                 .on_conflict(again)
                 .exec_without_returning(tx)

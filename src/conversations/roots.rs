@@ -30,3 +30,11 @@ pub async fn roots_of(
         .await?;
     Ok(roots.into_iter().collect())
 }
+
+/// The oldest root conversation of a space.
+pub async fn root_of(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+) -> Result<Option<ConversationId>, DbErr> {
+    Ok(roots_of(db, [space]).await?.remove(&space))
+}

@@ -1,6 +1,7 @@
 //! Table `message_swipes`: alternative texts of a message.
 //!
 //! A message that never had an alternative has no row here; its only text is its content.
+//! **Invariant:** the row at a message's `active_swipe` and the message's content are one text.
 
 use crate::ids::MessageId;
 use crate::ids::RunId;
@@ -9,6 +10,7 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -44,6 +46,22 @@ pub async fn counts(
         .all(db)
         .await?;
     Ok(rows.into_iter().collect())
+}
+
+/// Replaces the text that is shown of a message that has several.
+pub async fn rewrite(
+    tx: &impl ConnectionTrait,
+    message: MessageId,
+    position: i64,
+    content: &str,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Content, Expr::value(content))
+        .filter(Column::MessageId.eq(message))
+        .filter(Column::Position.eq(position))
+        .exec(tx)
+        .await
+        .map(|_| ())
 }
 
 /// Stores every text of a message that has several, the shown one first; says how many.

@@ -3,6 +3,7 @@
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
 //! opened read-only, so a write on them fails instead of waiting for a lock.
 
+use crate::db::read::Reader;
 use anyhow::Context;
 use sea_orm::ConnectOptions;
 use sea_orm::Database;
@@ -36,7 +37,7 @@ pub enum Dialect {
 /// The connections. Cloning gives other handles on the same pools.
 #[derive(Clone)]
 pub struct Db {
-    pub(super) reader: DatabaseConnection,
+    reader: Reader,
     pub(super) writer: DatabaseConnection,
     pulse: DatabaseConnection,
     dialect: Dialect,
@@ -56,12 +57,13 @@ impl Db {
         }
     }
 
-    /// Reads. On PostgreSQL the same pool as the writer's.
-    pub fn reader(&self) -> &DatabaseConnection {
+    /// Reads, whatever runtime asks. On PostgreSQL the same pool as the writer's.
+    pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The heartbeat's own connection: a pool that is used up must not make runs look dead.
+    /// The heartbeat's own connection: a pool that is used up must not make runs look dead. For
+    /// tasks of the main runtime alone.
     pub fn pulse(&self) -> &DatabaseConnection {
         &self.pulse
     }
@@ -73,7 +75,7 @@ impl Db {
 
     /// Closes every connection.
     pub async fn close(self) {
-        for pool in [self.reader, self.writer, self.pulse] {
+        for pool in [self.reader.pool, self.writer, self.pulse] {
             // Closing twice, or a pool that is already gone, is no news.
             let _ = pool.close().await;
         }
@@ -105,7 +107,7 @@ impl Db {
         let writer: DatabaseConnection = pool(1).connect_with(base.clone()).await?.into();
         let reader = pool(4).connect_with(base.read_only(true)).await?.into();
         Ok(Self {
-            reader,
+            reader: Reader::anywhere(reader),
             pulse: writer.clone(),
             writer,
             dialect: Dialect::Sqlite,
@@ -116,12 +118,13 @@ impl Db {
     async fn connect_postgres(options: &Options) -> anyhow::Result<Self> {
         let pool = Database::connect(postgres_options(&options.url, 20)).await?;
         let pulse = Database::connect(postgres_options(&options.url, 1)).await?;
+        let main = Handle::current();
         Ok(Self {
-            reader: pool.clone(),
+            reader: Reader::on(main.clone(), pool.clone()),
             writer: pool,
             pulse,
             dialect: Dialect::Postgres,
-            main: Handle::current(),
+            main,
         })
     }
 }

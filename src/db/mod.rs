@@ -4,4 +4,5 @@ pub mod connect;
 pub mod dialect;
 pub mod lock;
 pub mod migrate;
+pub mod read;
 pub mod write;

@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-use serde::Serialize;
-
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 
@@ -42,8 +39,7 @@ pub struct Failure {
 }
 
 /// The words that a failed run can carry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCode {
     UpstreamTimeout,
     UpstreamError,
@@ -60,22 +56,6 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    /// Every code, for tests and for reading one back from a row.
-    pub const ALL: [Self; 12] = [
-        Self::UpstreamTimeout,
-        Self::UpstreamError,
-        Self::UpstreamRateLimited,
-        Self::UpstreamDisconnected,
-        Self::RunTimeout,
-        Self::EmptyResponse,
-        Self::ContentFilter,
-        Self::TokenLimitExceeded,
-        Self::NoProvider,
-        Self::ContextOverflow,
-        Self::StaleRunningRun,
-        Self::Internal,
-    ];
-
     /// The word in rows, JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -93,30 +73,10 @@ impl FailureCode {
             Self::Internal => "internal",
         }
     }
-
-    /// The code of a stored word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|code| code.as_str() == word)
-    }
 }
 
 impl fmt::Display for FailureCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::FailureCode;
-
-    #[test]
-    fn a_code_is_spelt_alike_in_rows_and_in_json() {
-        for code in FailureCode::ALL {
-            let json = serde_json::to_value(code).unwrap();
-
-            assert_eq!(json, code.as_str());
-            assert_eq!(FailureCode::from_word(code.as_str()), Some(code));
-        }
     }
 }

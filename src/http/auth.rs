@@ -18,7 +18,6 @@ use actix_web::Error;
 use actix_web::FromRequest;
 use actix_web::HttpMessage;
 use actix_web::HttpRequest;
-use actix_web::ResponseError;
 use actix_web::body::BoxBody;
 use actix_web::body::MessageBody;
 use actix_web::cookie::Cookie;
@@ -116,7 +115,8 @@ pub async fn identify(
             request.extensions_mut().insert(caller);
         }
         Ok(None) => {}
-        Err(error) => return Ok(request.into_response(error.error_response())),
+        // With the error itself behind the answer, so that the frame can add what it wears.
+        Err(error) => return Ok(request.error_response(error)),
     }
     Ok(next.call(request).await?.map_into_boxed_body())
 }

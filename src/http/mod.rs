@@ -1,6 +1,7 @@
 //! What all doors share: who calls, how a body is read, how an error looks, how lists are paged.
 
 pub mod auth;
+pub mod carry;
 pub mod error;
 pub mod frame;
 pub mod json;

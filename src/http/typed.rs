@@ -82,12 +82,16 @@ impl Error for Misfit {
     fn invalid_type(got: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(
             Wrong::Type,
-            format!("This is {}, but takes {expected}.", name_of(&got)),
+            format!(
+                "This is {}, but takes {}.",
+                name_of(&got),
+                plainly(expected)
+            ),
         )
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(Wrong::Value, format!("This takes {expected}."))
+        Self::new(Wrong::Value, format!("This takes {}.", plainly(expected)))
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
@@ -134,6 +138,21 @@ fn name_of(got: &Unexpected<'_>) -> &'static str {
         Unexpected::Map => "an object",
         _ => "something else",
     }
+}
+
+/// What is expected, in the words of people who write JSON and not Rust.
+fn plainly(expected: &dyn Expected) -> String {
+    let word = expected.to_string();
+    match word.as_str() {
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        other => other,
+    }
+    .to_owned()
 }
 
 struct Node(Value);
@@ -212,9 +231,17 @@ impl<'de> Deserializer<'de> for Node {
         }
     }
 
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            // serde_json's own map would take it for an empty one.
+            Value::Null => Err(Misfit::invalid_type(Unexpected::Unit, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
-        bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        bytes byte_buf unit unit_struct seq tuple tuple_struct
         identifier ignored_any
     }
 }

@@ -3,6 +3,7 @@
 use crate::http::typed::Wrong;
 use crate::http::typed::from_value;
 use serde::Deserialize;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
@@ -27,6 +28,8 @@ struct Outer {
     #[serde(default)]
     parts: Vec<Inner>,
     whatever: Option<Value>,
+    #[serde(default)]
+    settings: Map<String, Value>,
 }
 
 #[test]
@@ -42,6 +45,7 @@ fn what_fits_comes_through_whole() {
     assert_eq!(outer.color, Some(Color::DarkBlue));
     assert_eq!(outer.parts[0].size, 3);
     assert_eq!(outer.whatever, Some(whatever));
+    assert!(outer.settings.is_empty());
 }
 
 #[test]
@@ -83,6 +87,16 @@ fn every_misfit_tells_its_kind_and_its_field() {
             Wrong::MissingField,
             Some("parts.0.size"),
         ),
+        (
+            json!({"name": "n", "settings": null}),
+            Wrong::Type,
+            Some("settings"),
+        ),
+        (
+            json!({"name": "n", "settings": []}),
+            Wrong::Type,
+            Some("settings"),
+        ),
         (json!([]), Wrong::Type, None),
         (json!(["n"]), Wrong::Type, None),
         (json!("text"), Wrong::Type, None),
@@ -92,5 +106,32 @@ fn every_misfit_tells_its_kind_and_its_field() {
         let misfit = from_value::<Outer>(body.clone()).unwrap_err();
         assert_eq!(misfit.wrong, wrong, "{body}");
         assert_eq!(misfit.param().as_deref(), param, "{body}");
+    }
+}
+
+#[test]
+fn a_misfit_is_told_without_words_of_the_program() {
+    let cases = [
+        (
+            json!({"name": 5}),
+            "This is a whole number, but takes a text.",
+        ),
+        (
+            json!({"name": "n", "parts": [{"size": "x"}]}),
+            "This is a text, but takes a whole number.",
+        ),
+        (
+            json!({"name": "n", "parts": 1}),
+            "This is a whole number, but takes a list.",
+        ),
+        (
+            json!({"name": "n", "settings": []}),
+            "This is a list, but takes an object.",
+        ),
+    ];
+
+    for (body, message) in cases {
+        let misfit = from_value::<Outer>(body).unwrap_err();
+        assert_eq!(misfit.message, message);
     }
 }

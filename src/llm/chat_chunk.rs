@@ -72,8 +72,15 @@ fn finish_reason(choice: &Value) -> Option<FinishReason> {
     (!word.is_empty()).then(|| FinishReason::from_word(word))
 }
 
+/// More than any call can cost. A figure of a stranger is added up for as long as a space lives: it
+/// must neither overflow the sum nor take anything off it.
+const MOST_TOKENS: i64 = 1_000_000_000;
+
 fn usage(usage: &Value) -> Option<Usage> {
-    let count = |field: &str| usage.get(field).and_then(Value::as_i64).map(|it| it.max(0));
+    let count = |field: &str| {
+        let stated = usage.get(field).and_then(Value::as_i64);
+        stated.map(|it| it.clamp(0, MOST_TOKENS))
+    };
     let prompt_tokens = count("prompt_tokens");
     let completion_tokens = count("completion_tokens");
     prompt_tokens.or(completion_tokens)?;
@@ -198,6 +205,18 @@ mod tests {
                 Delta::Usage(usage)
             ]
         );
+    }
+
+    #[test]
+    fn a_figure_that_cannot_be_is_cut_down_to_one_that_can() {
+        let chunk =
+            json!({ "usage": { "prompt_tokens": i64::MAX, "completion_tokens": i64::MIN } });
+
+        let usage = Usage {
+            prompt_tokens: super::MOST_TOKENS,
+            completion_tokens: 0,
+        };
+        assert_eq!(deltas(chunk), [Delta::Usage(usage)]);
     }
 
     #[test]

@@ -45,8 +45,12 @@ impl FinishReason {
             "length" | "max_tokens" => Self::Length,
             "content_filter" => Self::ContentFilter,
             "tool_calls" | "function_call" => Self::ToolCalls,
-            // A stranger's word ends up in metadata, so it stays short.
-            other => Self::Other(other.chars().take(64).collect()),
+            // A stranger's word ends up in metadata: it stays short, and holds no character that
+            // the database refuses.
+            other => {
+                let plain = other.chars().filter(|it| !it.is_control());
+                Self::Other(plain.take(64).collect())
+            }
         }
     }
 

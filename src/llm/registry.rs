@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
+use sea_orm::DeriveActiveEnum;
+use sea_orm::EnumIter;
+use sea_orm::sea_query::StringLen;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -27,8 +30,13 @@ pub struct ProviderSpec {
     pub model: String,
 }
 
-/// The kinds that settings may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Which protocol an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     Demo,
@@ -40,16 +48,6 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// Every kind, for tests and for reading one back from a row.
-    pub const ALL: [Self; 6] = [
-        Self::Demo,
-        Self::OpenaiCompatible,
-        Self::Openai,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Ollama,
-    ];
-
     /// The word in rows, JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,11 +58,6 @@ impl ProviderKind {
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
         }
-    }
-
-    /// The kind of a stored word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -152,6 +145,8 @@ mod tests {
     use super::Registry;
     use super::RegistryError;
     use crate::llm::egress;
+    use sea_orm::ActiveEnum;
+    use sea_orm::Iterable;
 
     fn found(kind: ProviderKind, base_url: Option<&str>) -> Result<&'static str, RegistryError> {
         let registry = Registry::new(egress::client().unwrap(), false, Duration::ZERO);
@@ -167,9 +162,9 @@ mod tests {
 
     #[test]
     fn a_kind_is_spelt_alike_in_rows_and_in_json() {
-        for kind in ProviderKind::ALL {
+        for kind in ProviderKind::iter() {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-            assert_eq!(ProviderKind::from_word(kind.as_str()), Some(kind));
+            assert_eq!(kind.to_value(), kind.as_str());
         }
     }
 

@@ -12,7 +12,7 @@ const MESSAGE_OVERHEAD: i64 = 4;
 
 /// What may not be left out is already too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the prompt is {over_by} tokens too long for the model, even without any history")]
+#[error("The prompt is {over_by} tokens too long for the model, even without any history.")]
 pub struct ContextOverflow {
     /// So many tokens would have to go.
     pub over_by: i64,

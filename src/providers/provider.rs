@@ -14,7 +14,6 @@ use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
-use serde::Deserialize;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -23,7 +22,7 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: ProviderId,
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderKind,
     pub base_url: Option<String>,
     /// Sealed with the server's secret; see `seal.rs`. Never leaves the server.
     pub api_key: Option<String>,
@@ -40,23 +39,6 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-/// Which protocol an endpoint speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Demo,
-    OpenaiCompatible,
-    Openai,
-    Anthropic,
-    Gemini,
-    Ollama,
-}
 
 /// The endpoint a seat speaks through: its own when that is usable, else the default one.
 pub async fn usable(
@@ -79,25 +61,12 @@ pub async fn usable(
         .await
 }
 
-impl From<Kind> for ProviderKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Demo => Self::Demo,
-            Kind::OpenaiCompatible => Self::OpenaiCompatible,
-            Kind::Openai => Self::Openai,
-            Kind::Anthropic => Self::Anthropic,
-            Kind::Gemini => Self::Gemini,
-            Kind::Ollama => Self::Ollama,
-        }
-    }
-}
-
 /// What an admin may read of a provider: everything but its key.
 #[derive(Clone, Debug, Serialize)]
 pub struct View {
     pub id: ProviderId,
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderKind,
     pub base_url: Option<String>,
     pub has_api_key: bool,
     pub model: String,
@@ -112,7 +81,7 @@ pub struct View {
 pub struct Sign {
     pub id: ProviderId,
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderKind,
     pub model: String,
 }
 
@@ -120,7 +89,7 @@ pub struct Sign {
 #[derive(Clone, Debug)]
 pub struct NewProvider {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderKind,
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
     pub model: String,
@@ -133,7 +102,7 @@ pub struct NewProvider {
 #[derive(Clone, Debug, Default)]
 pub struct Change {
     pub name: Option<String>,
-    pub kind: Option<Kind>,
+    pub kind: Option<ProviderKind>,
     pub base_url: Option<Option<String>>,
     pub api_key: Option<Option<Secret>>,
     pub model: Option<String>,
@@ -184,7 +153,7 @@ impl Model {
     pub fn spec(&self, sealer: &Sealer) -> Result<ProviderSpec, SealError> {
         let key = self.api_key.as_deref();
         Ok(ProviderSpec {
-            kind: self.kind.into(),
+            kind: self.kind,
             base_url: self.base_url.clone(),
             api_key: key.map(|it| sealer.open(it, &place(self.id))).transpose()?,
             model: self.model.clone(),
@@ -370,7 +339,7 @@ async fn settle_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
         .await?;
     let next = enabled
         .iter()
-        .find(|it| it.kind == Kind::Demo)
+        .find(|it| it.kind == ProviderKind::Demo)
         .or(enabled.first());
     match next {
         Some(next) => mark(tx, Column::Id.eq(next.id), true).await,

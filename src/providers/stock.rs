@@ -4,10 +4,10 @@
 use crate::clock::Timestamp;
 use crate::config::LlmFromEnvironment;
 use crate::db::connect::Db;
+use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
 use crate::providers::provider::Change;
-use crate::providers::provider::Kind;
 use crate::providers::provider::NewProvider;
 use crate::providers::seal::Sealer;
 use anyhow::Context;
@@ -32,7 +32,7 @@ pub async fn stock_demo(db: &Db, sealer: &Sealer, now: Timestamp) -> Result<(), 
             }
             let demo = NewProvider {
                 name: DEMO_NAME.to_owned(),
-                kind: Kind::Demo,
+                kind: ProviderKind::Demo,
                 base_url: None,
                 api_key: None,
                 model: "demo".to_owned(),
@@ -62,7 +62,7 @@ pub async fn stock_environment(
             let Some(present) = of_environment(tx).await? else {
                 let new = NewProvider {
                     name: ENVIRONMENT_NAME.to_owned(),
-                    kind: Kind::OpenaiCompatible,
+                    kind: ProviderKind::OpenaiCompatible,
                     base_url,
                     api_key,
                     model,
@@ -91,7 +91,7 @@ pub async fn stock_environment(
 async fn of_environment(tx: &impl ConnectionTrait) -> Result<Option<provider::Model>, DbErr> {
     provider::Entity::find()
         .filter(provider::Column::Name.eq(ENVIRONMENT_NAME))
-        .filter(provider::Column::Kind.eq(Kind::OpenaiCompatible))
+        .filter(provider::Column::Kind.eq(ProviderKind::OpenaiCompatible))
         .order_by_asc(provider::Column::Id)
         .one(tx)
         .await

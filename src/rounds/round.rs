@@ -74,6 +74,18 @@ pub async fn active_in(
         .await
 }
 
+/// The rounds these conversations are in.
+pub async fn active_in_each(
+    db: &impl ConnectionTrait,
+    conversations: &[ConversationId],
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.is_in(conversations.iter().copied()))
+        .filter(Expr::cust("status = 'active'"))
+        .all(db)
+        .await
+}
+
 /// Ends an active round.
 pub async fn end(
     tx: &impl ConnectionTrait,

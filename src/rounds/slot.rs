@@ -3,6 +3,7 @@
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::ids::SlotId;
+use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use serde::Deserialize;
@@ -39,6 +40,18 @@ pub enum Status {
     Pending,
     Spoken,
     Skipped,
+}
+
+/// The slots of these rounds, in order.
+pub async fn of_rounds(
+    db: &impl ConnectionTrait,
+    rounds: impl IntoIterator<Item = RoundId>,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::RoundId.is_in(rounds))
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await
 }
 
 /// A slot had its turn, or lost it.

@@ -3,6 +3,7 @@
 use crate::characters::card::Card;
 use crate::characters::character;
 use crate::conversations::conversation;
+use crate::conversations::roots;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
@@ -17,11 +18,9 @@ use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ColumnTrait;
-use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
 use serde_json::json;
 
 /// A conversation to be made.
@@ -85,7 +84,7 @@ impl Engine {
         let Some(seat) = seat else {
             return Err(Refusal::NotFound.into());
         };
-        match root_of(db, seat.space_id).await? {
+        match roots::root_of(db, seat.space_id).await? {
             Some(root) => self.greet_in(root, seat.space_id).await.map(|_| ()),
             None => Ok(()),
         }
@@ -149,18 +148,4 @@ impl Engine {
         }
         Ok(greetings)
     }
-}
-
-/// The first root conversation of a space.
-pub async fn root_of(
-    db: &impl sea_orm::ConnectionTrait,
-    space: SpaceId,
-) -> Result<Option<ConversationId>, DbErr> {
-    let root = conversation::Entity::find()
-        .filter(conversation::Column::SpaceId.eq(space))
-        .filter(conversation::Column::Kind.eq(conversation::Kind::Root))
-        .order_by_asc(conversation::Column::Id)
-        .one(db)
-        .await?;
-    Ok(root.map(|it| it.id))
 }

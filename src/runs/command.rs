@@ -63,11 +63,11 @@ pub enum Command {
         content: String,
         token_count: i64,
     },
-    /// A seat was muted, removed or brought back.
+    /// A seat was muted, or lost.
     MemberChanged {
         seat: MembershipId,
     },
-    /// The space's rules changed.
+    /// Who may speak by the space's rules changed.
     SettingsChanged,
     /// The space is archived, or about to be deleted.
     Closed,

@@ -191,7 +191,7 @@ pub fn edited(
     Ok(())
 }
 
-/// A seat was muted, removed or brought back: whose turn it is may have to move on.
+/// A seat was muted, or lost: whose turn it is may have to move on.
 pub fn member_changed(d: &mut Draft, seat: MembershipId) {
     let loses = |d: &Draft, run: &run::Model| {
         run.speaker_space_membership_id == seat && !endings::may_take_its_turn(d, run)

@@ -1,12 +1,14 @@
 //! What becomes of a run: its turn comes, it ends, its node dies or closes.
 
 use crate::conversations::message;
+use crate::generation::outcome::FailureCode;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
 use crate::runs::command::Written;
+use crate::runs::control;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
 use crate::runs::plan::Change;
@@ -16,6 +18,7 @@ use crate::runs::plan::Reference;
 use crate::runs::queue;
 use crate::runs::run;
 use crate::spaces::membership;
+use crate::spaces::space;
 
 /// A run whose node died is tried so often, the first time included.
 const MOST_ATTEMPTS: i64 = 2;
@@ -28,6 +31,10 @@ pub fn due(d: &mut Draft, id: RunId) {
     if d.running.is_some() || run.run_after.is_some_and(|at| at > d.now) {
         return;
     }
+    if d.s.space.status == space::Status::Archived {
+        // Planned by a step that still saw the space open: archiving has been here before.
+        return control::closed(d);
+    }
     if let Some(expected) = run.debug.expected_last_message_id
         && d.s.tail.as_ref().map(|it| it.id) != Some(expected)
     {
@@ -38,11 +45,11 @@ pub fn due(d: &mut Draft, id: RunId) {
     }
     if d.s.space.token_limit > 0 && d.s.space.tokens_used >= d.s.space.token_limit {
         let message = "This space has used up its tokens. Its owner can raise the limit.";
-        return fail_at_the_claim(d, run, "token_limit_exceeded", message);
+        return fail_at_the_claim(d, run, FailureCode::TokenLimitExceeded, message);
     }
     if !d.s.has_provider {
         let message = "No model is connected. Connect one, then try again.";
-        return fail_at_the_claim(d, run, "no_provider", message);
+        return fail_at_the_claim(d, run, FailureCode::NoProvider, message);
     }
     d.queued = None;
     d.push(Change::Claim(run));
@@ -69,12 +76,12 @@ fn pass_over(d: &mut Draft, mut run: run::Model, why: &'static str) {
     }
 }
 
-fn fail_at_the_claim(d: &mut Draft, mut run: run::Model, code: &str, message: &str) {
+fn fail_at_the_claim(d: &mut Draft, mut run: run::Model, code: FailureCode, message: &str) {
     d.queued = None;
     // What it would have seen: a retry is possible until a newer message.
     run.cutoff_seq = Some(d.s.conversation.last_seq);
     let error = run::Error {
-        code: code.to_owned(),
+        code: code.to_string(),
         message: message.to_owned(),
         retryable: true,
     };
@@ -180,7 +187,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
         return Ok(());
     }
     let error = run::Error {
-        code: "stale_running_run".to_owned(),
+        code: FailureCode::StaleRunningRun.to_string(),
         message: "The server stopped while this reply was being written.".to_owned(),
         retryable: true,
     };

@@ -235,7 +235,8 @@ impl Engine {
         self.step_about(conversation, command).await
     }
 
-    /// A seat was muted, removed or brought back.
+    /// A seat was muted, or lost: whose turn it was may have to move on. Steps in every
+    /// conversation of the space, so only for such a change.
     ///
     /// # Errors
     /// When the database fails.
@@ -248,7 +249,8 @@ impl Engine {
             .await
     }
 
-    /// The rules of a space changed.
+    /// Who may speak by the rules of a space changed. Steps in every conversation of the space, so
+    /// only for such a change.
     ///
     /// # Errors
     /// When the database fails.
@@ -299,7 +301,8 @@ impl Engine {
         Ok(self.view(&done, row.ok_or(Refusal::NotFound)?))
     }
 
-    /// The same command in every conversation of a space where something waits or runs.
+    /// The same command in every conversation of a space. In every one, not only where a run is
+    /// seen: a step that is under way there may still go by what was.
     async fn step_everywhere(&self, space: SpaceId, command: Command) -> Result<(), EngineError> {
         let conversations: Vec<ConversationId> = conversation::Entity::find()
             .filter(conversation::Column::SpaceId.eq(space))

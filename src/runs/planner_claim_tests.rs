@@ -10,6 +10,7 @@ use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Status;
+use crate::spaces::space;
 
 #[test]
 fn a_due_run_is_claimed() {
@@ -34,6 +35,18 @@ fn a_run_that_is_not_due_stays_where_it_is() {
     let mut gone = queued();
     let run = RunId::new();
     assert!(gone.does(&Command::Due { run }).unwrap().is_empty());
+}
+
+#[test]
+fn nothing_begins_in_a_space_that_was_archived_meanwhile() {
+    let mut stage = queued();
+    stage.s.space.status = space::Status::Archived;
+
+    assert_eq!(
+        stage.due(),
+        ["cancel queued Ada", "round canceled: space_closed"]
+    );
+    assert!(stage.s.queued.is_none());
 }
 
 #[test]
@@ -112,9 +125,9 @@ fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
 fn a_space_without_tokens_or_models_fails_the_run_and_its_round() {
     let broke = |it: &mut Stage| (it.s.space.token_limit, it.s.space.tokens_used) = (10, 10);
     let alone = |it: &mut Stage| it.has_provider = false;
-    let cases: [(&str, &dyn Fn(&mut Stage)); 2] = [
-        ("fail Ada: token_limit_exceeded", &broke),
-        ("fail Ada: no_provider", &alone),
+    let cases = [
+        ("fail Ada: token_limit_exceeded", broke as fn(&mut Stage)),
+        ("fail Ada: no_provider", alone),
     ];
     for (told, change) in cases {
         let mut stage = queued();

@@ -3,12 +3,13 @@
 
 use crate::conversations::message::Visibility;
 use crate::ids::MembershipId;
-use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Command;
 use crate::runs::command::End;
+use crate::runs::planner::rules_tests::edit;
+use crate::runs::planner::rules_tests::show;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::failure;
 use crate::runs::planner::stage::post;
@@ -75,20 +76,17 @@ enum Button {
 fn act() -> impl Strategy<Value = Act> {
     use Act as A;
     let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
+    use How as H;
     let hows = select(vec![
-        How::Success,
-        How::Failure,
-        How::KeptIfAsked,
-        How::NothingIfAsked,
+        H::Success,
+        H::Failure,
+        H::KeptIfAsked,
+        H::NothingIfAsked,
     ]);
-    let buttons = select(vec![
-        Button::Pause,
-        Button::Resume,
-        Button::Skip,
-        Button::Retry,
-        Button::CancelRunning,
-        Button::CancelQueued,
-    ]);
+    use Button as B;
+    let buttons = [B::Pause, B::Resume, B::Skip, B::Retry];
+    let cancels = [B::CancelRunning, B::CancelQueued];
+    let buttons = select([&buttons[..], &cancels].concat());
     let sights = select(vec![
         Visibility::Normal,
         Visibility::Excluded,
@@ -116,11 +114,8 @@ fn act() -> impl Strategy<Value = Act> {
             A::Close,
         ]),
         1 => (1..12_i64).prop_map(A::Edit),
-        1 => select(vec![
-            ReplyOrder::Manual, ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled,
-        ]).prop_map(A::Order),
-        1 => select(vec![InputPolicy::Reject, InputPolicy::Queue, InputPolicy::Restart])
-            .prop_map(A::Policy),
+        2 => order().prop_map(A::Order),
+        2 => policy().prop_map(A::Policy),
         1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
         2 => any::<bool>().prop_map(A::WakeAll),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),
@@ -128,6 +123,16 @@ fn act() -> impl Strategy<Value = Act> {
         1 => prop::bool::weighted(0.4).prop_map(A::Archive),
         2 => (1..2_000_i64).prop_map(A::Pass),
     ]
+}
+
+fn order() -> impl Strategy<Value = ReplyOrder> {
+    use ReplyOrder as O;
+    select(vec![O::Manual, O::Natural, O::List, O::Pooled])
+}
+
+fn policy() -> impl Strategy<Value = InputPolicy> {
+    use InputPolicy as P;
+    select(vec![P::Reject, P::Queue, P::Restart])
 }
 
 /// A stage under watch.
@@ -174,13 +179,12 @@ impl Theater {
                 return Some(Command::Ended { run, lease, end });
             }
             Act::LateEnd => {
-                let (run, lease) = held?;
-                let (lease, end) = (lease - 1, success("Late."));
+                let (run, lease) = (held?.0, held?.1 - 1);
+                let end = success("Late.");
                 return Some(Command::Ended { run, lease, end });
             }
             Act::Die => {
-                let (run, lease) = held?;
-                let silent_for_ms = 30_000;
+                let ((run, lease), silent_for_ms) = (held?, 30_000);
                 return Some(Command::Abandoned {
                     run,
                     lease,
@@ -199,20 +203,8 @@ impl Theater {
                 let by = "Eve".to_owned();
                 return Some(Command::ForceTalk { speaker, by });
             }
-            Act::Show(id, visibility) => {
-                let message = MessageId(id);
-                return Some(Command::VisibilityChanged {
-                    message,
-                    visibility,
-                });
-            }
-            Act::Edit(id) => {
-                return Some(Command::Edited {
-                    message: MessageId(id),
-                    content: "New.".to_owned(),
-                    token_count: 1,
-                });
-            }
+            Act::Show(id, visibility) => return Some(show(id, visibility)),
+            Act::Edit(id) => return Some(edit(id)),
             Act::Seat(id, status, participation) => {
                 let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
                 seats.for_each(|it| (it.status, it.participation) = (status, participation));
@@ -383,9 +375,13 @@ proptest! {
     #[test]
     fn no_sequence_of_commands_breaks_a_law(
         n_characters in select(vec![0, 1, 2, 3, 4, 4]),
+        order in order(),
+        policy in policy(),
         acts in prop::collection::vec(act(), 1..80),
     ) {
         let mut theater = Theater::open(n_characters);
+        theater.play(Act::Order(order));
+        theater.play(Act::Policy(policy));
 
         for act in acts {
             theater.play(act);

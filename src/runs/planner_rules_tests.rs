@@ -37,14 +37,14 @@ fn hide(message: i64) -> Command {
     show(message, Visibility::Hidden)
 }
 
-fn show(message: i64, visibility: Visibility) -> Command {
+pub fn show(message: i64, visibility: Visibility) -> Command {
     Command::VisibilityChanged {
         message: MessageId(message),
         visibility,
     }
 }
 
-fn edit(message: i64) -> Command {
+pub fn edit(message: i64) -> Command {
     Command::Edited {
         message: MessageId(message),
         content: "New.".to_owned(),

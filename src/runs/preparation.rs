@@ -12,6 +12,7 @@ use crate::llm::tokens;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::Built;
+use crate::prompt::context::Context as Scene;
 use crate::prompt::context::Member;
 use crate::prompt::load;
 use crate::prompt::load::Turn;
@@ -22,6 +23,9 @@ use crate::spaces::membership;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::sync::Arc;
+
+/// A prompt, if it fits into the model's window.
+type Attempt = Result<Built, ContextOverflow>;
 
 /// A turn that is ready to be taken.
 pub struct Prepared {
@@ -60,7 +64,8 @@ pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Fa
         .await
         .map_err(internal)?;
     let prompt = prompt.ok_or_else(|| internal("the conversation is gone"))?;
-    let built = builder::build(&prompt, &tokens::count).map_err(|overflow| Failure {
+    let (prompt, built) = build(context, prompt).await.map_err(internal)?;
+    let built = built.map_err(|overflow| Failure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
         retryable: false,
@@ -88,7 +93,7 @@ pub async fn preview(
     conversation: ConversationId,
     speaker: MembershipId,
     trigger: Option<MessageId>,
-) -> Result<Option<(provider::Model, Result<Built, ContextOverflow>)>, DbErr> {
+) -> Result<Option<(provider::Model, Attempt)>, DbErr> {
     let Some(row) = provider_of(context, speaker).await? else {
         return Ok(None);
     };
@@ -106,8 +111,19 @@ pub async fn preview(
     if prompt.speaking().is_none() {
         return Ok(None);
     }
-    let built = builder::build(&prompt, &tokens::count);
+    let (_, built) = build(context, prompt).await?;
     Ok(Some((row, built)))
+}
+
+/// Builds a prompt. That counts tokens, which is CPU work, and the first count reads the
+/// vocabulary: a task of its own does it, so that neither a stream nor a door waits.
+async fn build(context: &Context, prompt: Scene) -> Result<(Scene, Attempt), DbErr> {
+    let building = context.shutdown.main().spawn_blocking(move || {
+        let built = builder::build(&prompt, &tokens::count);
+        (prompt, built)
+    });
+    let ended = |_| DbErr::Custom("the prompt could not be built".to_owned());
+    building.await.map_err(ended)
 }
 
 async fn provider_of(

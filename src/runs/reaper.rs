@@ -22,7 +22,6 @@ use sea_orm::QuerySelect;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::Query;
 use serde::Serialize;
-use std::time::Duration;
 use std::time::Instant;
 
 /// What a sweep healed.
@@ -67,8 +66,12 @@ pub async fn keep_reaping(context: Context) {
 /// # Errors
 /// When the database does not answer.
 pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
-    sweep_silent_for(context, context.settings.stale_after).await
+    let silent = context.settings.stale_after.as_millis();
+    sweep_silent_for(context, i64::try_from(silent).unwrap_or(i64::MAX)).await
 }
+
+/// Longer than any clock can be set back between two starts, and no sum of it overflows.
+const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
 
 /// Heals at start what the last process left, on a database that one process owns: whatever runs
 /// there has nobody who writes it.
@@ -77,19 +80,19 @@ pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
 /// When the database does not answer.
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
     match context.db.dialect() {
-        Dialect::Sqlite => sweep_silent_for(context, Duration::ZERO).await,
+        Dialect::Sqlite => sweep_silent_for(context, HOWEVER_YOUNG_MS).await,
         Dialect::Postgres => sweep(context).await,
     }
 }
 
-async fn sweep_silent_for(context: &Context, silent: Duration) -> Result<Report, DbErr> {
+async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, DbErr> {
     let stale = Stale {
-        after_ms: i64::try_from(silent.as_millis()).unwrap_or(i64::MAX),
+        after_ms,
         dialect: context.db.dialect(),
     };
     let mut report = Report::default();
     for run in queue::expired(context.db.reader(), context.clock.now(), &stale).await? {
-        heal(context, &run, stale.after_ms, &mut report).await?;
+        heal(context, &run, after_ms, &mut report).await?;
     }
     for conversation in adrift(context).await? {
         match scheduler::step(context, conversation, Command::Adrift).await {

@@ -244,6 +244,22 @@ pub async fn active_in(
     Ok((queued.into_iter().next(), running.into_iter().next()))
 }
 
+/// The queued and the running runs of these conversations.
+pub async fn active_in_each(
+    db: &impl ConnectionTrait,
+    conversations: &[ConversationId],
+) -> Result<Vec<Model>, DbErr> {
+    let mut found = Vec::new();
+    // One look for each partial index.
+    for status in ["status = 'queued'", "status = 'running'"] {
+        let active = Entity::find()
+            .filter(Column::ConversationId.is_in(conversations.iter().copied()))
+            .filter(Expr::cust(status));
+        found.extend(active.all(db).await?);
+    }
+    Ok(found)
+}
+
 /// The newest run of a conversation, whatever became of it.
 pub async fn newest_in(
     db: &impl ConnectionTrait,

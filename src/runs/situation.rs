@@ -21,7 +21,6 @@ use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
 use std::collections::HashSet;
 
 /// One conversation at one instant.
@@ -220,11 +219,7 @@ pub async fn active_round(
     let Some(row) = round::active_in(db, conversation).await? else {
         return Ok(None);
     };
-    let slots = slot::Entity::find()
-        .filter(slot::Column::RoundId.eq(row.id))
-        .order_by_asc(slot::Column::Position)
-        .all(db)
-        .await?;
+    let slots = slot::of_rounds(db, [row.id]).await?;
     Ok(Some(Round { row, slots }))
 }
 

@@ -8,6 +8,8 @@ use crate::conversations::timeline::Page;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::rounds::round;
+use crate::rounds::slot;
 use crate::runs::engine::Engine;
 use crate::runs::live::LiveText;
 use crate::runs::run;
@@ -111,6 +113,44 @@ impl Engine {
             queued,
             running,
         })
+    }
+
+    /// The documents of some conversations of one space, in their order.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn conversations(
+        &self,
+        rows: &[conversation::Model],
+        space: &space::Model,
+    ) -> Result<Vec<ConversationView>, DbErr> {
+        let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
+        let db = self.context.db.reader();
+        let (queued, running): (Vec<_>, Vec<_>) = run::active_in_each(db, &ids)
+            .await?
+            .into_iter()
+            .partition(|it| it.status == run::Status::Queued);
+        let rounds = round::active_in_each(db, &ids).await?;
+        let slots = slot::of_rounds(db, rounds.iter().map(|it| it.id)).await?;
+        let run_in = |runs: &[run::Model], id| {
+            let run = runs.iter().find(|it| it.conversation_id == id);
+            run.cloned()
+        };
+        let round_in = |id| {
+            let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
+            let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
+            let slots = slots.collect();
+            Some(Round { row, slots })
+        };
+        let view = |row: &conversation::Model| {
+            let runtime = Runtime {
+                round: round_in(row.id),
+                queued: run_in(&queued, row.id),
+                running: run_in(&running, row.id),
+            };
+            views::conversation_view(row, space, &runtime)
+        };
+        Ok(rows.iter().map(view).collect())
     }
 
     /// The document of a conversation.

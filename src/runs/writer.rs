@@ -81,6 +81,11 @@ impl Writer<'_> {
         for change in plan.changes {
             queue_changed |= self.apply(&mut s, &mut written, change).await?;
         }
+        // Messages are announced first, so what ends takes its numbers behind them all.
+        for (run, rev) in &mut written.ended {
+            // A success is told by its message.
+            *rev = (run.status != run::Status::Succeeded).then(|| next_rev(&mut s));
+        }
         if let Some(enqueue) = plan.enqueue {
             self.enqueue(&mut s, &mut written, enqueue).await?;
         }
@@ -112,6 +117,9 @@ impl Writer<'_> {
                 ..
             } => {
                 let now = self.now;
+                if let Some(row) = s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
+                    swipe::rewrite(self.tx, row.id, row.active_swipe, &content).await?;
+                }
                 let change = |it: &mut message::Model| {
                     it.content = content;
                     it.token_count = token_count;
@@ -291,7 +299,7 @@ impl Writer<'_> {
         run.status = status;
         run.finished_at = Some(self.now);
         run.error = error;
-        written.ended.push((run, Some(next_rev(s))));
+        written.ended.push((run, None));
     }
 
     fn stopped_running(
@@ -307,9 +315,7 @@ impl Writer<'_> {
         if let queue::End::Failed(error) = end {
             run.error = Some(error);
         }
-        // A success is told by its message.
-        let rev = (run.status != run::Status::Succeeded).then(|| next_rev(s));
-        written.ended.push((run, rev));
+        written.ended.push((run, None));
     }
 
     async fn enqueue(

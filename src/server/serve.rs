@@ -6,6 +6,7 @@
 use crate::api::routes;
 use crate::app::App;
 use crate::http::auth;
+use crate::http::carry;
 use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::server::client_files;
@@ -54,6 +55,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
             .configure(socket::socket)
             .service(
                 web::scope("/api")
+                    .wrap(from_fn(carry::through))
                     .wrap(from_fn(auth::identify))
                     .configure(routes::api),
             )
@@ -61,7 +63,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     });
     let server = server
         .tcp_nodelay(true)
-        // A client that has left ends its request at once; writes run in tasks of their own.
+        // A client that has left ends its request at once; a change goes on by itself.
         .h1_allow_half_closed(false)
         .keep_alive(Duration::from_secs(30))
         .client_request_timeout(Duration::from_secs(10))

@@ -43,8 +43,10 @@ export default class Store extends Emitter {
     this.emit("providers")
   }
 
-  // Only the built-in demo model speaks here.
+  // The built-in demo model speaks here. Who is no admin is not told which model is the default.
   get isDemoOnly() {
+    const chosen = this.providers.find((provider) => provider.is_default)
+    if (chosen) return chosen.kind === "demo"
     return !this.providers.some((provider) => provider.kind !== "demo" && !provider.disabled)
   }
 

@@ -4,35 +4,49 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::house::House;
-use crate::support::upstream::server::Upstream;
+use crate::support::upstream::script::Script;
 
 /// The first eight bytes of every PNG.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
+const MARLO: &str = "*He looks at the boots first, then at the face above them.* \"One room, under the roof. \
+    It has a bed, a draft, and opinions.\"\n\n*A key lands beside the bowl.* \"The rest can wait until the \
+    soup is gone.\"";
+
+const WREN: &str = "*She turns the sheet around and taps an empty corner.* \"Here. Everything up to the **old \
+    ferry** I have walked myself, twice, and it agreed with me both times. Past it the paper is only \
+    guessing.\"";
+
 #[tokio::test]
 async fn the_picture_of_the_readme_can_be_taken() {
-    let house = House::with(Upstream::start().await, &[]).await;
+    let house = House::open().await;
+    house.upstream.next(Script::say(MARLO));
     let page = house.visitor().await;
     page.go("/").await;
     page.write("[name=display_name]", "Ann Lee").await;
     page.write("[name=password]", "correct horse battery").await;
     page.click("button[type=submit]").await;
     page.see(".message").await;
-    page.click_text("[data-card=demo] button", "Not now").await;
-    let n_greetings = page.n(".message").await;
 
-    page.say("Good evening. Is there a room left for the night?")
+    page.say("Marlo, is there a room left for the night? I have walked since the ford.")
         .await;
-    page.truth(
-        "somebody has answered",
-        &format!(
-            "document.querySelectorAll('.message[data-state=final]').length === {}",
-            n_greetings + 2
-        ),
-    )
-    .await;
-    page.see_text(".queue", "Your turn").await;
+    page.answered_by("Marlo").await;
+    house.upstream.say(WREN);
+    let gate = house.upstream.gate();
+    page.say("Wren, what does your map say about the road ahead?")
+        .await;
+    for _ in 0..18 {
+        gate.step();
+    }
+    page.see_text(".message[data-state=streaming]", "old ferry")
+        .await;
+    // The pointer leaves the messages, and with it their toolbar.
+    let aside = json!({"type": "mouseMoved", "x": 120, "y": 500});
+    page.cdp("Input.dispatchMouseEvent", aside).await;
+    page.gone(".message__tools").await;
     let picture = page.picture().await;
 
     assert!(picture.starts_with(PNG));
@@ -40,4 +54,6 @@ async fn the_picture_of_the_readme_can_be_taken() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.png");
         fs::write(file, picture).expect("the picture can be kept");
     }
+    gate.open();
+    page.answered_by("Wren").await;
 }

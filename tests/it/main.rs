@@ -12,8 +12,11 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod queue_contract;
+mod races;
 mod realtime;
 mod refusals;
+mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;

@@ -60,14 +60,24 @@ export function stopTimers(t) {
   let now = 0
   let lastId = 0
 
-  const wait = (repeats) => (run, ms = 0) => {
-    waiting.set(++lastId, { at: now + ms, every: repeats ? Math.max(ms, 1) : null, run })
-    return lastId
+  const wait =
+    (repeats) =>
+    (run, ms = 0) => {
+      waiting.set(++lastId, { at: now + ms, every: repeats ? Math.max(ms, 1) : null, run })
+      return lastId
+    }
+  const forget = (id) => {
+    waiting.delete(id)
   }
-  const forget = (id) => { waiting.delete(id) }
-  const nextUpTo = (end) => [...waiting].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at)[0]
+  const nextUpTo = (end) =>
+    [...waiting].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at)[0]
 
-  Object.assign(globalThis, { setTimeout: wait(false), clearTimeout: forget, setInterval: wait(true), clearInterval: forget })
+  Object.assign(globalThis, {
+    setTimeout: wait(false),
+    clearTimeout: forget,
+    setInterval: wait(true),
+    clearInterval: forget,
+  })
   t.after(() => Object.assign(globalThis, real))
 
   return function tick(ms) {

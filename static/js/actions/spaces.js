@@ -32,7 +32,7 @@ export default class SpaceActions {
 
   // Makes the conversation known with its space and cast. Throws `not_found` like the server.
   async open(conversationId) {
-    if (!this.#store.conversation(conversationId)) await this.#fetch(conversationId)
+    if (!this.#store.conversation(conversationId)) await this.#learn(conversationId)
     const { space_id: spaceId } = this.#store.conversation(conversationId)
     this.#store.openRoom(conversationId)
     await this.loadCast(spaceId)
@@ -75,7 +75,7 @@ export default class SpaceActions {
     this.#store.removeConversation(id)
   }
 
-  async #fetch(conversationId) {
+  async #learn(conversationId) {
     const conversation = await this.#api.conversation(conversationId)
     if (!this.#store.space(conversation.space_id)) {
       this.#store.putSpace(await this.#api.space(conversation.space_id))

@@ -273,6 +273,7 @@ export default {
     "Leave it empty for a server on this machine. It is stored encrypted and never shown again.",
   "provider.key_kept": "Leave it empty to keep the one that is stored. It is never shown.",
   "provider.key_stored": "stored",
+  "provider.key_cleared": "The stored key was for the old address. Please enter the one for this address.",
   "provider.model": "Model",
   "provider.model_hint": "The name by which that server knows it.",
   "provider.list": "List",
@@ -284,7 +285,7 @@ export default {
     other: "The server answers and offers {n} models.",
   },
   "provider.testing": "Asking the model for a word…",
-  "provider.works": "It works. The model has answered.",
+  "provider.works": "It works. The model answered within {seconds} s.",
   "provider.failed": "The model did not answer.",
   "provider.in_use": "{model} speaks from now on.",
 

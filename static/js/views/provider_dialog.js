@@ -2,24 +2,38 @@
 // The form is stored as soon as something is asked of the server: only the server talks to models.
 import { el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { seconds } from "../base/time.js"
 import { nameFor, PRESETS } from "../models/presets.js"
 import { button, submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
 import { explain } from "./explain.js"
 import { field, form, input } from "./form.js"
 
-// `provider` is one to change, or null for a new one.
-export function connectModel(parts, provider = null) {
-  return openDialog({
-    title: provider ? t("provider.change") : t("provider.connect"),
-    content: (close) => new ProviderForm(parts, provider, close).nodes,
-  })
+// `provider` is one to change, or null for a new one. What was stored of a new one only to try it
+// goes again when nobody wants it.
+export async function connectModel(parts, provider = null) {
+  let opened
+  const content = (close) => {
+    opened = new ProviderForm(parts, provider, close)
+    return opened.nodes
+  }
+  const title = provider ? t("provider.change") : t("provider.connect")
+  if (!(await openDialog({ title, content }))) await opened.forget()
+}
+
+// The model that speaks, as long as it can be changed; else a first one.
+export function changeModel(parts) {
+  const chosen = parts.store.providers.find((provider) => provider.is_default && provider.kind !== "demo")
+  return connectModel(parts, chosen ?? null)
 }
 
 class ProviderForm {
   #parts
   #id
   #isNew
+  #typedKey = ""
+  // The server wants a name; until one is chosen this one stands for it.
+  #modelBefore
   #close
   #url
   #key
@@ -32,6 +46,7 @@ class ProviderForm {
     this.#parts = parts
     this.#id = provider?.id ?? null
     this.#isNew = provider === null
+    this.#modelBefore = provider?.model ?? "none"
     this.#close = close
     this.#url = field({
       label: t("provider.url"),
@@ -62,6 +77,13 @@ class ProviderForm {
       }),
     })
     this.nodes = [el("p", { class: "dialog__lead" }, t("provider.lead")), this.#presets(), this.#form()]
+  }
+
+  // Lifecycle
+
+  // A provider that was stored only to try it.
+  async forget() {
+    if (this.#isNew && this.#id) await this.#parts.models.remove(this.#id).catch(() => {})
   }
 
   // Private
@@ -116,25 +138,35 @@ class ProviderForm {
       button.setAttribute("aria-pressed", String(button.dataset.url === this.#url.control.value.trim()))
   }
 
-  // Stores the form. The key leaves the page with it and does not come back.
+  // Stores the form. The key leaves the page with it and does not come back; it is kept in memory as
+  // long as the dialog is open, because the server forgets it when the address changes.
   async #save() {
     const baseUrl = this.#url.control.value.trim()
-    if (baseUrl === "") {
-      this.#url.showError(t("field.needed"))
-      this.#url.control.focus()
-      return false
-    }
-    this.#url.showError("")
+    if (baseUrl === "") return this.#ask(this.#url)
+    if (this.#key.control.value !== "") this.#typedKey = this.#key.control.value
+    const model = this.#model.control.value.trim() || this.#modelBefore
     const provider = await this.#parts.models.save(this.#id, {
       name: nameFor(baseUrl),
       baseUrl,
-      key: this.#key.control.value,
-      model: this.#model.control.value.trim(),
+      key: this.#typedKey,
+      model,
     })
     this.#id = provider.id
-    if (this.#key.control.value !== "") this.#key.control.placeholder = t("provider.key_stored")
+    if (this.#typedKey !== "") this.#key.control.placeholder = t("provider.key_stored")
     this.#key.control.value = ""
+    if (provider.api_key_cleared && this.#typedKey === "")
+      return this.#ask(this.#key, t("provider.key_cleared"))
     return true
+  }
+
+  #ask(it, text = t("field.needed")) {
+    it.showError(text)
+    it.control.focus()
+    return false
+  }
+
+  #clearErrors() {
+    for (const it of [this.#url, this.#key, this.#model]) it.showError("")
   }
 
   async #loadModels() {
@@ -150,27 +182,24 @@ class ProviderForm {
   }
 
   async #test() {
+    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
     if (!(await this.#save())) return
     this.#say("wait", t("provider.testing"))
     const answer = await this.#parts.models.test(this.#id)
-    if (answer?.ok === false)
-      this.#say("bad", answer.error?.message ?? answer.message ?? t("provider.failed"))
-    else this.#say("good", t("provider.works"))
+    if (answer.ok) this.#say("good", t("provider.works", { seconds: seconds(answer.latency_ms ?? 0) }))
+    else this.#say("bad", answer.error?.message ?? t("provider.failed"))
   }
 
   async #use() {
+    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
     if (!(await this.#save())) return
-    if (this.#model.control.value.trim() === "") {
-      this.#model.showError(t("field.needed"))
-      this.#model.control.focus()
-      return
-    }
     await this.#parts.models.use(this.#id)
     this.#parts.toasts.show(t("provider.in_use", { model: this.#model.control.value.trim() }))
     this.#close(true)
   }
 
   async #try(act) {
+    this.#clearErrors()
     try {
       await act()
     } catch (error) {

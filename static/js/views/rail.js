@@ -6,6 +6,7 @@ import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
 import { iconButton } from "./buttons.js"
 import { menuButton, openMenu } from "./menu.js"
+import { connectModel } from "./provider_dialog.js"
 import {
   askForConversation,
   askForNewTitle,
@@ -243,11 +244,7 @@ export default class Rail {
       { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
     ]
     if (store.user.role === "admin")
-      items.push({
-        label: t("settings.models"),
-        icon: "plug",
-        run: () => router.go(paths.settings("models")),
-      })
+      items.push({ label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) })
     items.push({
       label: t("sign_out"),
       icon: "leave",

@@ -4,7 +4,7 @@ import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
 import { explainRun } from "./explain.js"
-import { connectModel } from "./provider_dialog.js"
+import { changeModel } from "./provider_dialog.js"
 
 export default class RunCard {
   #root
@@ -60,7 +60,7 @@ export default class RunCard {
       this.#button(t("retry"), "retry", "primary", () => room.retry()),
       queue.round && this.#button(t("skip"), "skip", "", () => room.skip()),
       store.user.role === "admin" &&
-        button(t("failed.change_model"), { look: "small quiet", click: () => connectModel(this.#parts) }),
+        button(t("failed.change_model"), { look: "small quiet", click: () => changeModel(this.#parts) }),
     ]
   }
 

@@ -293,3 +293,17 @@ async fn every_answer_wears_the_security_headers_and_an_id() {
     assert_eq!(ids.len(), 6);
     app.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_on_the_way_to_the_door_has_its_request_id_too() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    app.app.db.clone().close().await;
+
+    let answer = Answer::to(ask(&app, &admin, Method::GET, "/api/session")).await;
+
+    assert!(answer.status >= 500, "{answer:?}");
+    let id = answer.json()["error"]["request_id"].clone();
+    assert_eq!(id, answer.header("x-request-id"));
+    app.close().await;
+}

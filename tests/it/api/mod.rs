@@ -3,8 +3,10 @@
 pub mod api_keys;
 pub mod characters;
 pub mod client_files;
+pub mod conversations;
 pub mod errors;
 pub mod memberships;
+pub mod messages;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;

@@ -6,6 +6,7 @@ use crate::support::ear::Ear;
 use crate::support::ear::connect;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::support::person::id;
 use futures::SinkExt;
 use futures::StreamExt;
 use serde_json::json;
@@ -59,6 +60,24 @@ async fn who_is_demoted_goes_on_hearing() {
         text: "still here".into(),
     });
     ear.wait_for("the note", |it| it["type"] == "note").await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_deleted_conversation_is_heard_no_more() {
+    let stage = Stage::open().await;
+    let path = format!("/api/spaces/{}/conversations", stage.space);
+    let other = expect(201, stage.ann.post(&path, json!({})).await);
+    let other = id(&other);
+    let ear = Ear::on(&stage.bob, other).await;
+
+    let path = format!("/api/conversations/{other}");
+    expect(204, stage.ann.delete(&path).await);
+
+    ear.wait_for("the news", |it| {
+        it["type"] == "unsubscribed" && it["conversation_id"] == other
+    })
+    .await;
     stage.close().await;
 }
 

@@ -1,0 +1,135 @@
+//! The buttons that move the schedule of a conversation.
+
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::runs::views::ConversationView;
+use crate::spaces::permissions::Act;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use actix_web::web::Query;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Who is to speak.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generate {
+    speaker_id: Option<MembershipId>,
+}
+
+/// What becomes of the text so far.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    #[serde(default)]
+    keep_partial: bool,
+}
+
+/// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
+pub async fn generate(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<Generate>,
+    body: Body<Generate>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let speaker = query
+        .speaker_id
+        .or(body.read_or_default().await?.speaker_id);
+    let by = at.display_name(&caller);
+    let run = app
+        .engine
+        .force_talk(at.conversation.id, speaker, by)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+}
+
+/// `POST /api/conversations/{id}/stop`
+pub async fn stop(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Stop>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let keep_partial = body.read_or_default().await?.keep_partial;
+    app.engine
+        .stop(at.conversation.id, keep_partial)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/pause`
+pub async fn pause(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    app.engine.pause(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/resume`
+pub async fn resume(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    app.engine
+        .resume(at.conversation.id)
+        .await
+        .map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/skip`
+pub async fn skip(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    app.engine.skip(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Ok().json(document(&app, &at).await?))
+}
+
+/// `POST /api/conversations/{id}/retry`
+pub async fn retry(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
+    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+}
+
+/// The conversation as it is after a button.
+async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
+    let row = conversation::Entity::find_by_id(at.conversation.id)
+        .one(app.db.reader())
+        .await?
+        .ok_or_else(ApiError::not_found)?;
+    Ok(app.engine.conversation(&row, &at.space).await?)
+}

@@ -1,0 +1,128 @@
+//! Reading, from any runtime.
+//!
+//! **Invariant:** on PostgreSQL every statement runs on the main runtime. A connection belongs to
+//! the reactor of the thread that opened it, and a pool opens one for whoever finds it empty: on
+//! an HTTP worker it would be served only while that worker is not busy, and break when it ends.
+//! A task of its own also finishes the statement whose caller has left.
+
+use async_trait::async_trait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DatabaseConnection;
+use sea_orm::DbBackend;
+use sea_orm::DbErr;
+use sea_orm::ExecResult;
+use sea_orm::QueryResult;
+use sea_orm::RuntimeErr;
+use sea_orm::Statement;
+use tokio::runtime::Handle;
+
+/// Connections for reading. Cloning gives another handle on the same pool.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub(super) pool: DatabaseConnection,
+    /// Where statements run; `None`: where they are asked for. SQLite has threads of its own.
+    at: Option<Handle>,
+}
+
+impl Reader {
+    /// Runs statements wherever they are asked for.
+    pub(super) fn anywhere(pool: DatabaseConnection) -> Self {
+        Self { pool, at: None }
+    }
+
+    /// Runs every statement on this runtime.
+    pub(super) fn on(runtime: Handle, pool: DatabaseConnection) -> Self {
+        Self {
+            pool,
+            at: Some(runtime),
+        }
+    }
+
+    async fn run<T, F>(&self, work: impl FnOnce(DatabaseConnection) -> F) -> Result<T, DbErr>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, DbErr>> + Send + 'static,
+    {
+        let work = work(self.pool.clone());
+        match self.at.as_ref().filter(|at| is_elsewhere(at)) {
+            None => work.await,
+            Some(at) => at.spawn(work).await.unwrap_or_else(|_| {
+                let message = "the statement's task ended".to_owned();
+                Err(DbErr::Query(RuntimeErr::Internal(message)))
+            }),
+        }
+    }
+}
+
+/// Whether the one who asks is not on this runtime already.
+fn is_elsewhere(runtime: &Handle) -> bool {
+    Handle::try_current().map_or(true, |here| here.id() != runtime.id())
+}
+
+#[async_trait]
+impl ConnectionTrait for Reader {
+    fn get_database_backend(&self) -> DbBackend {
+        self.pool.get_database_backend()
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.run(|pool| async move { pool.execute_raw(statement).await })
+            .await
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        let sql = sql.to_owned();
+        self.run(|pool| async move { pool.execute_unprepared(&sql).await })
+            .await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.run(|pool| async move { pool.query_one_raw(statement).await })
+            .await
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.run(|pool| async move { pool.query_all_raw(statement).await })
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reader;
+    use sea_orm::DatabaseConnection;
+    use sea_orm::DbErr;
+    use tokio::runtime::Builder;
+    use tokio::runtime::Handle;
+    use tokio::runtime::Id;
+
+    async fn where_it_runs(reader: &Reader) -> Result<Id, DbErr> {
+        let here = |_| async { Ok(Handle::current().id()) };
+        reader.run(here).await
+    }
+
+    #[test]
+    fn a_statement_asked_for_on_a_worker_runs_on_the_main_runtime() {
+        let main = Builder::new_multi_thread().build().unwrap();
+        let worker = Builder::new_current_thread().build().unwrap();
+        let on_main = Reader::on(main.handle().clone(), DatabaseConnection::default());
+        let anywhere = Reader::anywhere(DatabaseConnection::default());
+
+        let id = main.handle().id();
+
+        assert_eq!(worker.block_on(where_it_runs(&on_main)), Ok(id));
+        assert_eq!(main.block_on(where_it_runs(&on_main)), Ok(id));
+        assert_ne!(worker.block_on(where_it_runs(&anywhere)), Ok(id));
+    }
+
+    #[test]
+    fn a_runtime_that_has_ended_is_an_error() {
+        let main = Builder::new_multi_thread().build().unwrap();
+        let worker = Builder::new_current_thread().build().unwrap();
+        let reader = Reader::on(main.handle().clone(), DatabaseConnection::default());
+
+        main.shutdown_background();
+
+        assert!(worker.block_on(where_it_runs(&reader)).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! A change that was begun is carried through, also when the one who asked for it has left.
+//!
+//! The server drops a request whose client closes the connection. A door that has written, but not
+//! yet told anybody, or not yet taken away what was lost with a seat, must not stop there.
+
+use crate::http::error::ApiError;
+use crate::http::origin;
+use actix_web::Error;
+use actix_web::body::BoxBody;
+use actix_web::body::MessageBody;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::middleware::Next;
+use tracing::Instrument;
+
+/// The middleware around doors that change something.
+///
+/// # Errors
+/// What the door did not turn into an answer itself; 500 when it panicked.
+pub async fn through(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if origin::is_safe(request.method()) {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    // A task of the same worker: nobody drops it but the worker's end.
+    let work = actix_web::rt::spawn(next.call(request).in_current_span());
+    match work.await {
+        Ok(answer) => Ok(answer?.map_into_boxed_body()),
+        Err(error) => Err(ApiError::internal(error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::through;
+    use actix_web::App;
+    use actix_web::HttpResponse;
+    use actix_web::HttpServer;
+    use actix_web::dev::ServiceRequest;
+    use actix_web::middleware::Next;
+    use actix_web::middleware::from_fn;
+    use actix_web::web;
+    use std::sync::Arc;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpStream;
+    use tokio::sync::Notify;
+
+    /// What one request of the test goes through.
+    #[derive(Clone, Default)]
+    struct Signs {
+        begun: Arc<Notify>,
+        left: Arc<Notify>,
+        go_on: Arc<Notify>,
+        done: Arc<Notify>,
+    }
+
+    struct RingsWhenDropped(Arc<Notify>);
+
+    impl Drop for RingsWhenDropped {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+
+    async fn door(signs: web::Data<Signs>) -> HttpResponse {
+        signs.begun.notify_one();
+        signs.go_on.notified().await;
+        signs.done.notify_one();
+        HttpResponse::NoContent().finish()
+    }
+
+    #[actix_web::test]
+    async fn a_change_that_was_begun_goes_on_when_the_client_leaves() {
+        let signs = Signs::default();
+        let data = web::Data::new(signs.clone());
+        let server = HttpServer::new(move || {
+            let left = data.left.clone();
+            let watch = move |request: ServiceRequest, next: Next<_>| {
+                let left = RingsWhenDropped(left.clone());
+                async move {
+                    let answer = next.call(request).await;
+                    drop(left);
+                    answer
+                }
+            };
+            App::new()
+                .app_data(data.clone())
+                .wrap(from_fn(through))
+                .wrap(from_fn(watch))
+                .route("/", web::post().to(door))
+        });
+        let server = server
+            .workers(1)
+            .disable_signals()
+            .h1_allow_half_closed(false)
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let address = server.addrs()[0];
+        let server = server.run();
+        let handle = server.handle();
+        let serving = actix_web::rt::spawn(server);
+
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        signs.begun.notified().await;
+        drop(client);
+        signs.left.notified().await;
+        signs.go_on.notify_one();
+
+        signs.done.notified().await;
+        handle.stop(false).await;
+        serving.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,30 @@
+//! Messages and their other texts.
+
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+
+on_both! {
+    async fn an_edited_greeting_is_edited_among_its_swipes_too(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("Room", json!({})).await;
+        let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
+        let character = expect(201, ann.post("/api/characters", card).await);
+        ann.seat(&space, &character).await;
+        let greeting = id(&ann.messages(root_of(&space)).await[0]);
+        let path = format!("/api/messages/{greeting}");
+
+        let edited = expect(200, ann.patch(&path, json!({"content": "Hey."})).await);
+
+        assert_eq!(edited["swipes"], json!({"count": 2, "active": 0}));
+        let swipes = expect(200, ann.get(&format!("{path}/swipes")).await);
+        let texts: Vec<_> = swipes["data"].as_array().unwrap().iter().map(|it| it["content"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["Hey.", "Ho."]);
+        app.close().await;
+    }
+}

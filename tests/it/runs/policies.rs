@@ -1,0 +1,209 @@
+//! What a human message does while a reply is queued or being written, by the space's policy; and
+//! that a post is stored once, however often it comes.
+
+use troupe::conversations::message::Role;
+use troupe::runs::command::Refusal;
+use troupe::runs::engine::Posted;
+use troupe::runs::error::EngineError;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+use troupe::spaces::space;
+use troupe::spaces::space::InputPolicy;
+use troupe::spaces::space::ReplyOrder;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Script;
+
+/// A room in which Ada is writing "One two three.", held after the first word.
+async fn writing(backend: Backend, policy: InputPolicy) -> (EngineRoom, impl AsyncFnOnce()) {
+    let room = EngineRoom::on(backend)
+        .rules(move |it| it.during_generation_user_input_policy = policy)
+        .open()
+        .await;
+    let gate = room.upstream.gate();
+    room.upstream.next(Script::say("One two three."));
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, async move || gate.open())
+}
+
+fn refusal(outcome: Result<Posted, EngineError>) -> Refusal {
+    match outcome {
+        Err(EngineError::Refused(refusal)) => refusal,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// Who wrote what, in order.
+async fn lines(room: &EngineRoom) -> Vec<(Role, String)> {
+    let all = room.messages().await.into_iter();
+    all.map(|it| (it.role, it.content)).collect()
+}
+
+fn user(text: &str) -> (Role, String) {
+    (Role::User, text.to_owned())
+}
+
+fn assistant(text: &str) -> (Role, String) {
+    (Role::Assistant, text.to_owned())
+}
+
+on_both! {
+    async fn an_idle_conversation_answers(backend) {
+        for policy in [InputPolicy::Reject, InputPolicy::Queue, InputPolicy::Restart] {
+            let room = EngineRoom::on(backend)
+                .rules(move |it| it.during_generation_user_input_policy = policy)
+                .open()
+                .await;
+
+            room.human.says("Hi.").await;
+            room.settle().await;
+
+            assert_eq!(lines(&room).await, [user("Hi."), assistant("Hello.")]);
+            assert_eq!(room.runtime().await.state(), State::Idle);
+            room.close().await;
+        }
+    }
+
+    async fn reject_stores_nothing_while_a_reply_is_written(backend) {
+        let (room, release) = writing(backend, InputPolicy::Reject).await;
+
+        let outcome = room.human.tries_to_say("Stop counting.").await;
+        release().await;
+        room.settle().await;
+
+        assert_eq!(refusal(outcome), Refusal::GenerationLocked);
+        assert_eq!(lines(&room).await, [user("Count."), assistant("One two three.")]);
+        room.close().await;
+    }
+
+    async fn reject_stores_nothing_while_a_reply_is_queued(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| {
+                it.during_generation_user_input_policy = InputPolicy::Reject;
+                it.user_turn_debounce_ms = 500;
+            })
+            .open()
+            .await;
+        room.human.says("Hi.").await;
+
+        let outcome = room.human.tries_to_say("And?").await;
+
+        assert_eq!(refusal(outcome), Refusal::GenerationLocked);
+        assert_eq!(room.messages().await.len(), 1);
+        room.close().await;
+    }
+
+    async fn queue_lets_the_reply_finish_behind_the_newer_message(backend) {
+        let (room, release) = writing(backend, InputPolicy::Queue).await;
+
+        room.human.says("And then?").await;
+        release().await;
+        room.settle().await;
+
+        let expected = [
+            user("Count."),
+            user("And then?"),
+            assistant("One two three."),
+            assistant("Hello."),
+        ];
+        assert_eq!(lines(&room).await, expected);
+        let cutoffs: Vec<_> = room.runs().await.iter().map(|it| it.cutoff_seq).collect();
+        assert_eq!(cutoffs, [Some(1), Some(3)]);
+        room.close().await;
+    }
+
+    async fn restart_drops_the_reply_and_its_request(backend) {
+        let (room, release) = writing(backend, InputPolicy::Restart).await;
+
+        room.human.says("Rather say hello.").await;
+        room.upstream.hung_up(0).await;
+        release().await;
+        room.settle().await;
+
+        let expected = [user("Count."), user("Rather say hello."), assistant("Hello.")];
+        assert_eq!(lines(&room).await, expected);
+        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Status::Canceled, Status::Succeeded]);
+        room.close().await;
+    }
+
+    async fn a_newer_message_takes_over_the_queued_run(backend) {
+        for policy in [InputPolicy::Queue, InputPolicy::Restart] {
+            let room = EngineRoom::on(backend)
+                .rules(move |it| {
+                    it.during_generation_user_input_policy = policy;
+                    it.user_turn_debounce_ms = 500;
+                })
+                .open()
+                .await;
+
+            room.human.says("One.").await;
+            let last = room.human.says("Two.").await;
+            room.clock.advance_ms(500);
+            room.settle().await;
+
+            let run = room.only_run().await;
+            assert_eq!(run.debug.trigger_message_id, Some(last.message.id));
+            room.close().await;
+        }
+    }
+
+    async fn in_manual_order_nobody_answers(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.reply_order = ReplyOrder::Manual)
+            .open()
+            .await;
+
+        let posted = room.human.says("Is anybody here?").await;
+
+        assert!(posted.run.is_none());
+        assert!(room.runs().await.is_empty());
+        room.close().await;
+    }
+
+    async fn an_archived_space_takes_no_post(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.change_rules(|it| it.status = space::Status::Archived).await;
+
+        let outcome = room.human.tries_to_say("Hi.").await;
+
+        assert_eq!(refusal(outcome), Refusal::SpaceArchived);
+        assert!(room.messages().await.is_empty());
+        room.close().await;
+    }
+
+    async fn a_repeated_post_is_the_first_one_again(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        room.settle().await;
+
+        let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        let other = room.human.says_once("Ho.", Some("c-1")).await;
+        room.settle().await;
+
+        assert!(!first.repeated && again.repeated && again.run.is_none());
+        assert_eq!(again.message.id, first.message.id);
+        assert_eq!(refusal(other), Refusal::ClientIdReused);
+        assert_eq!(lines(&room).await, [user("Hi."), assistant("Hello.")]);
+        room.close().await;
+    }
+
+    async fn an_edited_message_still_answers_its_client_id(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.reply_order = ReplyOrder::Manual)
+            .open()
+            .await;
+        let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        let edited = room.engine.edit(room.conversation, first.message.id, "Hey.".to_owned());
+        edited.await.unwrap();
+
+        let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+
+        assert_eq!((again.repeated, again.message.content.as_str()), (true, "Hey."));
+        room.close().await;
+    }
+}

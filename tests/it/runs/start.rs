@@ -1,0 +1,31 @@
+//! What a start heals.
+
+use serde_json::Value;
+use troupe::runs::command::Command;
+use troupe::runs::run::Status;
+use troupe::runs::scheduler;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
+    let room = EngineRoom::on(Backend::Sqlite).not_started().open().await;
+    room.human.says("Hi.").await;
+    let run = room.only_run().await.id;
+    let gone = room.another_node();
+    scheduler::step(gone.context(), room.conversation, Command::Due { run })
+        .await
+        .unwrap();
+    room.clock.advance_ms(-7_200_000);
+
+    room.engine.start().await.unwrap();
+
+    // The first word of this stream was told on the node that is gone, so nothing adds up here.
+    let succeeded = |it: &Value| it["type"] == "stream_complete" && it["status"] == "succeeded";
+    room.ear.hears("the reply", succeeded).await;
+    let runs = room.runs().await;
+    let states: Vec<Status> = runs.iter().map(|it| it.status).collect();
+    assert_eq!(states, [Status::Failed, Status::Succeeded]);
+    assert_eq!(runs[1].attempt, 2);
+}
