@@ -108,7 +108,10 @@ impl App {
 /// When another process has it.
 pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
     let file = lock::sqlite_file(&config.database_url);
-    Ok(file.map(|it| lock::lock(&it)).transpose()?.map(Arc::new))
+    Ok(file
+        .map(|it| lock::lock(&it, lock::PATIENCE))
+        .transpose()?
+        .map(Arc::new))
 }
 
 /// How the database of these settings is opened.

@@ -6,6 +6,8 @@ use std::fs::OpenOptions;
 use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
 
 /// Held as long as the file is ours.
 #[derive(Debug)]
@@ -22,11 +24,16 @@ pub fn sqlite_file(url: &str) -> Option<PathBuf> {
     (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path))
 }
 
-/// Makes the file ours; its folder is made when it is missing.
+/// A process that was killed holds its lock until the system has cleared it away; a restart that
+/// comes at once waits so long before it believes that somebody else lives.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes the file ours; its folder is made when it is missing. Waits for `patience` while another
+/// process has it; blocks the thread meanwhile, as nothing can go on without the file.
 ///
 /// # Errors
-/// When another process has it, or nothing can be written there.
-pub fn lock(database: &Path) -> anyhow::Result<FileLock> {
+/// When another process keeps it, or nothing can be written there.
+pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
     if let Some(folder) = database.parent().filter(|it| !it.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
@@ -40,14 +47,20 @@ pub fn lock(database: &Path) -> anyhow::Result<FileLock> {
         .write(true)
         .open(&path)
         .with_context(|| format!("{} cannot be written", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(FileLock { _file: file }),
-        Err(TryLockError::WouldBlock) => anyhow::bail!(
-            "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
-            database.display()
-        ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("{} cannot be locked", path.display()))
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(FileLock { _file: file }),
+            Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => anyhow::bail!(
+                "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
+                database.display()
+            ),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
+            }
         }
     }
 }
@@ -57,21 +70,34 @@ mod tests {
     use super::lock;
     use super::sqlite_file;
     use std::path::PathBuf;
+    use std::time::Duration;
 
     #[test]
     fn a_database_is_ours_until_we_let_go() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/er/troupe.db");
 
-        let ours = lock(&file).unwrap();
+        let ours = lock(&file, Duration::ZERO).unwrap();
 
-        let refusal = lock(&file).unwrap_err().to_string();
+        let refusal = lock(&file, Duration::ZERO).unwrap_err().to_string();
         assert!(
             refusal.contains("in use by another troupe process"),
             "{refusal}"
         );
         drop(ours);
-        assert!(lock(&file).is_ok());
+        assert!(lock(&file, Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_is_let_go_in_time_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("troupe.db");
+        let ours = lock(&file, Duration::ZERO).unwrap();
+
+        let waiting = std::thread::spawn(move || lock(&file, Duration::from_secs(60)));
+        drop(ours);
+
+        assert!(waiting.join().unwrap().is_ok());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
     });
     // From here on a heartbeat that finds no run of ours means that this very commit ended it.
     commit(&context, &run, &lease, end).await;
-    // Whoever ended the run here has closed its stream; another node could not.
+    // Where somebody else ended it, on another node or with its conversation, nobody closed this.
     context.live.close(run.conversation_id, run.id);
     context.leases.release(run.id);
     context.bell.ring(); // a place among the running ones is free

@@ -3,7 +3,6 @@
 
 use crate::conversations::message::Visibility;
 use crate::ids::MembershipId;
-use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;

@@ -24,10 +24,6 @@ use sea_orm::sea_query::Query;
 use serde::Serialize;
 use std::time::Instant;
 
-/// Silent for less than nothing: every heartbeat counts as stopped, also one from the hours ahead,
-/// as the machine's clock may have been set back since.
-const WHATEVER_THE_CLOCK_SAYS: i64 = -100 * 365 * 24 * 60 * 60 * 1000;
-
 /// What a sweep healed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -74,6 +70,9 @@ pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
     sweep_silent_for(context, i64::try_from(silent).unwrap_or(i64::MAX)).await
 }
 
+/// Longer than any clock can be set back between two starts, and no sum of it overflows.
+const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
+
 /// Heals at start what the last process left, on a database that one process owns: whatever runs
 /// there has nobody who writes it.
 ///
@@ -81,7 +80,7 @@ pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
 /// When the database does not answer.
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
     match context.db.dialect() {
-        Dialect::Sqlite => sweep_silent_for(context, WHATEVER_THE_CLOCK_SAYS).await,
+        Dialect::Sqlite => sweep_silent_for(context, HOWEVER_YOUNG_MS).await,
         Dialect::Postgres => sweep(context).await,
     }
 }

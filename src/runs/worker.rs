@@ -36,6 +36,8 @@ pub async fn keep_working(context: Context) {
             () = until(&context, wait) => {}
         }
     }
+    // The ring just heard may have been for whoever waits for the last run to end.
+    context.bell.ring();
 }
 
 async fn until(context: &Context, instant: Option<crate::clock::Timestamp>) {
@@ -64,23 +66,27 @@ async fn look(context: &Context) -> Result<Option<crate::clock::Timestamp>, DbEr
     Ok(there_is_more.then_some(now))
 }
 
-async fn claim(context: &Context, due: Due) {
+/// Says whether the run is ours now.
+async fn claim(context: &Context, due: Due) -> bool {
     let command = Command::Due { run: due.id };
     match scheduler::step(context, due.conversation_id, command).await {
         Ok(done) => {
-            if let Some(run) = done.claimed {
-                // The step holds the lease from before its events went out.
-                let Some(lease) = context.leases.of(run.id) else {
-                    return;
-                };
-                context
-                    .shutdown
-                    .spawn(executor::execute(context.clone(), run, lease));
-            }
+            let Some(run) = done.claimed else {
+                return false;
+            };
+            // The step holds the lease from before its events went out.
+            let Some(lease) = context.leases.of(run.id) else {
+                return false;
+            };
+            context
+                .shutdown
+                .spawn(executor::execute(context.clone(), run, lease));
+            true
         }
-        Err(EngineError::Lost | EngineError::Refused(_)) => {} // somebody else was faster
+        Err(EngineError::Lost | EngineError::Refused(_)) => false, // somebody else was faster
         Err(EngineError::Database(error)) => {
             tracing::warn!(run.id = %due.id, %error, "run {} could not be claimed: {error}", due.id);
+            false
         }
     }
 }

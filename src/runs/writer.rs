@@ -81,7 +81,11 @@ impl Writer<'_> {
         for change in plan.changes {
             queue_changed |= self.apply(&mut s, &mut written, change).await?;
         }
-        number_ends(&mut s, &mut written);
+        // Messages are announced first, so what ends takes its numbers behind them all.
+        for (run, rev) in &mut written.ended {
+            // A success is told by its message.
+            *rev = (run.status != run::Status::Succeeded).then(|| next_rev(&mut s));
+        }
         if let Some(enqueue) = plan.enqueue {
             self.enqueue(&mut s, &mut written, enqueue).await?;
         }
@@ -337,16 +341,6 @@ impl Writer<'_> {
             .exec(self.tx)
             .await?;
         Ok(())
-    }
-}
-
-/// Gives the ends of runs their numbers: they are told behind the messages, whatever was first in
-/// the plan. A success has none, its message tells of it.
-fn number_ends(s: &mut Situation, written: &mut Written) {
-    for (run, rev) in &mut written.ended {
-        if run.status != run::Status::Succeeded {
-            *rev = Some(next_rev(s));
-        }
     }
 }
 

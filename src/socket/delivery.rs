@@ -42,11 +42,11 @@ impl Session {
         match next {
             Next::Order(Order::RightsChanged(space)) => {
                 let is_free = self.is_free();
-                let who = (&self.app, &self.caller, &self.ears);
+                let who = (&self.app, self.caller, &self.ears);
                 self.guard.suspect(who, space, is_free);
                 Ok(())
             }
-            Next::Order(order) => match guard::ended_by(&self.caller, order) {
+            Next::Order(order) => match guard::ended_by(self.caller, order) {
                 Some(end) => Err(end),
                 None => Ok(()),
             },
@@ -86,7 +86,9 @@ impl Session {
     }
 
     fn opening_of(&mut self, id: ConversationId) -> Option<&mut Opening> {
-        self.opening.as_mut().filter(|it| it.conversation == id)
+        self.opening
+            .as_deref_mut()
+            .filter(|it| it.conversation == id)
     }
 
     async fn judge(&mut self, id: ConversationId, envelope: &Envelope) -> Result<(), End> {
@@ -107,7 +109,7 @@ impl Session {
         let frame: &ByteString = match &envelope.cargo {
             Cargo::Frame { json, .. } | Cargo::Stream { json, .. } => json,
             Cargo::Delta(delta) => &delta.json,
-            Cargo::Aside { json, except } if *except != self.caller.id() => json,
+            Cargo::Aside { json, except } if *except != self.caller.user => json,
             Cargo::Aside { .. } | Cargo::Order(_) => return Ok(()),
         };
         self.outlet.send(frame.clone()).await

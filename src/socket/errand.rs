@@ -15,6 +15,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
+use crate::ids::UserId;
 use crate::runs::snapshot::Snapshot;
 use crate::spaces::permissions::Act;
 use actix_web::http::StatusCode;
@@ -25,6 +26,13 @@ use std::time::Duration;
 
 /// A database that takes longer gives no answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whose socket it is, and what opened it. What they may do is not remembered: it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pub user: UserId,
+    pub by: Credential,
+}
 
 /// How often a conversation is looked at until it holds still.
 const MOST_LOOKS: usize = 3;
@@ -68,8 +76,8 @@ where
 }
 
 /// The caller as the database knows them now: a role may have changed since the socket opened.
-async fn as_of_now(app: &App, caller: &CurrentUser) -> ApiResult<CurrentUser> {
-    let found = user::Entity::find_by_id(caller.id())
+async fn as_of_now(app: &App, caller: Caller) -> ApiResult<CurrentUser> {
+    let found = user::Entity::find_by_id(caller.user)
         .one(app.db.reader())
         .await?;
     let user = found.filter(|it| it.status == user::Status::Active);
@@ -85,12 +93,12 @@ async fn as_of_now(app: &App, caller: &CurrentUser) -> ApiResult<CurrentUser> {
 /// 404 when there is no such conversation for this person.
 pub async fn open(
     app: Data<App>,
-    caller: CurrentUser,
+    caller: Caller,
     id: ConversationId,
     after_rev: Option<i64>,
 ) -> ApiResult<Opened> {
     on_main(app, move |app| async move {
-        let caller = as_of_now(&app, &caller).await?;
+        let caller = as_of_now(&app, caller).await?;
         let at = seat::in_conversation(&app, &caller, id).await?;
         let snapshot = still(&app, id, after_rev).await?;
         let running = snapshot.running_run.as_ref();
@@ -127,9 +135,9 @@ async fn still(app: &App, id: ConversationId, after_rev: Option<i64>) -> ApiResu
 ///
 /// # Errors
 /// 404 when there is no such space for this person.
-pub async fn look_into(app: Data<App>, caller: CurrentUser, id: SpaceId) -> ApiResult<()> {
+pub async fn look_into(app: Data<App>, caller: Caller, id: SpaceId) -> ApiResult<()> {
     on_main(app, move |app| async move {
-        let caller = as_of_now(&app, &caller).await?;
+        let caller = as_of_now(&app, caller).await?;
         seat::in_space(&app, &caller, id).await.map(|_| ())
     })
     .await
@@ -141,11 +149,11 @@ pub async fn look_into(app: Data<App>, caller: CurrentUser, id: SpaceId) -> ApiR
 /// 404 when there is no such conversation for this person; 403 when they may only read.
 pub async fn may_type(
     app: Data<App>,
-    caller: CurrentUser,
+    caller: Caller,
     id: ConversationId,
 ) -> ApiResult<MembershipId> {
     on_main(app, move |app| async move {
-        let caller = as_of_now(&app, &caller).await?;
+        let caller = as_of_now(&app, caller).await?;
         let at = seat::in_conversation(&app, &caller, id).await?;
         at.may_write(Act::Post)?;
         at.own_seat().map(|it| it.id)
@@ -166,12 +174,12 @@ pub struct Revoked {
 /// When the database gives no answer: then nothing may be taken for granted.
 pub async fn review(
     app: Data<App>,
-    caller: CurrentUser,
+    caller: Caller,
     conversations: Vec<ConversationId>,
     spaces: Vec<SpaceId>,
 ) -> ApiResult<Revoked> {
     on_main(app, move |app| async move {
-        let caller = as_of_now(&app, &caller).await;
+        let caller = as_of_now(&app, caller).await;
         let caller = match caller {
             Err(error) if is_gone(&error) => {
                 return Ok(Revoked {
@@ -207,7 +215,7 @@ fn is_gone(error: &ApiError) -> bool {
 ///
 /// # Errors
 /// When the database gives no answer.
-pub async fn is_still_in(app: Data<App>, caller: CurrentUser) -> ApiResult<bool> {
+pub async fn is_still_in(app: Data<App>, caller: Caller) -> ApiResult<bool> {
     on_main(app, move |app| async move {
         let db = app.db.reader();
         let is_open = match caller.by {
@@ -217,7 +225,7 @@ pub async fn is_still_in(app: Data<App>, caller: CurrentUser) -> ApiResult<bool>
                 key.is_some_and(|it| it.revoked_at.is_none())
             }
         };
-        match as_of_now(&app, &caller).await {
+        match as_of_now(&app, caller).await {
             Err(error) if is_gone(&error) => Ok(false),
             other => other.map(|_| is_open),
         }

@@ -6,12 +6,12 @@
 
 use crate::app::App;
 use crate::http::auth::Credential;
-use crate::http::auth::CurrentUser;
 use crate::http::error::ApiResult;
 use crate::ids::SpaceId;
 use crate::realtime::event::Order;
 use crate::socket::ears::Ears;
 use crate::socket::errand;
+use crate::socket::errand::Caller;
 use crate::socket::errand::Revoked;
 use crate::socket::session::outcome;
 use crate::socket::wire::End;
@@ -36,8 +36,8 @@ pub enum Reviewed {
 impl Guard {
     /// Between the check at the door and the first order that reaches the socket there is a gap:
     /// so the credential is looked at once more, now that orders are heard.
-    pub fn begin(app: Data<App>, caller: &CurrentUser) -> Self {
-        let look = errand::is_still_in(app, caller.clone());
+    pub fn begin(app: Data<App>, caller: Caller) -> Self {
+        let look = errand::is_still_in(app, caller);
         Self {
             review: Some(look.map(Reviewed::Caller).boxed_local()),
             again: false,
@@ -53,7 +53,7 @@ impl Guard {
     /// the rights of a moment ago: then everything is looked at once more afterwards.
     pub fn suspect(
         &mut self,
-        (app, caller, ears): (&Data<App>, &CurrentUser, &Ears),
+        (app, caller, ears): (&Data<App>, Caller, &Ears),
         space: SpaceId,
         is_free: bool,
     ) {
@@ -64,25 +64,25 @@ impl Guard {
     }
 
     /// No command is under way: looks again, if that is due.
-    pub fn settle(&mut self, app: &Data<App>, caller: &CurrentUser, ears: &Ears) {
+    pub fn settle(&mut self, app: &Data<App>, caller: Caller, ears: &Ears) {
         if self.again && self.review.is_none() {
             self.again = false;
             self.look(app, caller, ears, None);
         }
     }
 
-    fn look(&mut self, app: &Data<App>, caller: &CurrentUser, ears: &Ears, at: Option<SpaceId>) {
+    fn look(&mut self, app: &Data<App>, caller: Caller, ears: &Ears, at: Option<SpaceId>) {
         let (conversations, spaces) = ears.of_space(at);
         if conversations.is_empty() && spaces.is_empty() {
             return;
         }
-        let review = errand::review(app.clone(), caller.clone(), conversations, spaces);
+        let review = errand::review(app.clone(), caller, conversations, spaces);
         self.review = Some(review.map(Reviewed::Rights).boxed_local());
     }
 }
 
 /// Whether an order ends a caller's socket.
-pub fn ended_by(caller: &CurrentUser, order: Order) -> Option<End> {
+pub fn ended_by(caller: Caller, order: Order) -> Option<End> {
     let (is_meant, word) = match (order, caller.by) {
         (Order::SessionEnded(id), Credential::Session(own)) => (id == own, "session ended"),
         (Order::KeyRevoked(id), Credential::ApiKey(own)) => (id == own, "key revoked"),

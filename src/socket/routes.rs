@@ -2,7 +2,9 @@
 
 use crate::app::App;
 use crate::http::auth;
+use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
+use crate::socket::errand::Caller;
 use crate::socket::session;
 use crate::socket::wire;
 use actix_web::Error;
@@ -24,7 +26,8 @@ async fn connect(
     request: HttpRequest,
     payload: Payload,
 ) -> Result<HttpResponse, Error> {
-    let caller = auth::socket_caller(&app, &request).await?;
+    let CurrentUser { user, by } = auth::socket_caller(&app, &request).await?;
+    let caller = Caller { user: user.id, by };
     if app.shutdown.draining.is_cancelled() {
         let mut closing = ApiError::new(503, "internal", "The server is closing.");
         closing.retry_after = Some(1);
@@ -33,7 +36,7 @@ async fn connect(
     let within = app.pace.write_within;
     let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
     // Only now: what is no upgrade at all takes no place.
-    let Some(place) = app.limits.sockets.take(caller.id()) else {
+    let Some(place) = app.limits.sockets.take(caller.user) else {
         let most = "You have as many sockets open as one person may.";
         return Err(ApiError::rate_limited(10, most).into());
     };

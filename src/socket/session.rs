@@ -4,7 +4,6 @@
 //! the last is answered. So one answer at most waits, and a client that floods us waits itself.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::ids::MembershipId;
@@ -19,6 +18,7 @@ use crate::socket::command::Subscribe;
 use crate::socket::command::Unreadable;
 use crate::socket::ears::Ears;
 use crate::socket::errand;
+use crate::socket::errand::Caller;
 use crate::socket::errand::Opened;
 use crate::socket::frames;
 use crate::socket::guard::Guard;
@@ -48,12 +48,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A connection, from its upgrade to its end.
 pub struct Session {
     pub(super) app: Data<App>,
-    pub(super) caller: CurrentUser,
+    pub(super) caller: Caller,
     pub(super) outbox: Arc<Outbox>,
     pub(super) outlet: Outlet,
     pub(super) ears: Ears,
     /// The subscription that is under way.
-    pub(super) opening: Option<Opening>,
+    pub(super) opening: Option<Box<Opening>>,
     /// What a command waits for.
     errand: Option<LocalBoxFuture<'static, Found>>,
     pub(super) guard: Guard,
@@ -70,11 +70,11 @@ enum Found {
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(app: Data<App>, caller: CurrentUser, mut inlet: Inlet, outlet: Outlet) {
+pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Outlet) {
     let outbox = Outbox::new();
     let mut session = Session {
-        ears: Ears::new(app.clone(), caller.id(), outbox.clone()),
-        guard: Guard::begin(app.clone(), &caller),
+        ears: Ears::new(app.clone(), caller.user, outbox.clone()),
+        guard: Guard::begin(app.clone(), caller),
         pulse: Pulse::new(app.pace, Instant::now()),
         app,
         caller,
@@ -115,7 +115,7 @@ impl Session {
                 alarm.as_mut().reset(self.pulse.alarm_at());
             }
             if self.is_free() {
-                self.guard.settle(&self.app, &self.caller, &self.ears);
+                self.guard.settle(&self.app, self.caller, &self.ears);
             }
         }
     }
@@ -177,14 +177,13 @@ impl Session {
                 if self.is_full() && !self.ears.hears_space(it.space_id) {
                     return self.refuse(Some(id), too_many()).await;
                 }
-                let look = errand::look_into(self.app.clone(), self.caller.clone(), it.space_id);
+                let look = errand::look_into(self.app.clone(), self.caller, it.space_id);
                 let found = look.map(move |found| Found::Space(id, it.space_id, found));
                 self.errand = Some(found.boxed_local());
                 return Ok(());
             }
             Command::Typing(it) => {
-                let ask =
-                    errand::may_type(self.app.clone(), self.caller.clone(), it.conversation_id);
+                let ask = errand::may_type(self.app.clone(), self.caller, it.conversation_id);
                 let found = ask.map(move |found| Found::Typing(id, it, found));
                 self.errand = Some(found.boxed_local());
                 return Ok(());
@@ -205,8 +204,8 @@ impl Session {
             return self.refuse(Some(re), too_many()).await;
         }
         self.ears.prick(conversation);
-        self.opening = Some(Opening::new(re, conversation));
-        let (app, caller) = (self.app.clone(), self.caller.clone());
+        self.opening = Some(Box::new(Opening::new(re, conversation)));
+        let (app, caller) = (self.app.clone(), self.caller);
         let open = errand::open(app, caller, conversation, it.after_rev);
         self.errand = Some(open.map(|it| Found::Opened(it.map(Box::new))).boxed_local());
         Ok(())

@@ -55,10 +55,10 @@ enum Moment {
 fn moment_of(n: usize) -> Option<Moment> {
     match n % 20 {
         2 => Some(Moment::InTheReply),
-        4 => Some(Moment::BeforeTheAnswer),
+        5 => Some(Moment::BeforeTheAnswer),
         8 => Some(Moment::AfterTheAnswer),
-        12 => Some(Moment::AfterTheReply),
-        16 => Some(Moment::InTheSilence),
+        13 => Some(Moment::AfterTheReply),
+        19 => Some(Moment::InTheSilence),
         _ => None,
     }
 }
@@ -79,7 +79,12 @@ on_both! {
         let watch = tokio::spawn(watch_the_laws(room.facts().await, over.clone()));
 
         for n in 1..=n_posts() {
+            // One tab sleeps through some exchanges, kills among them, and catches up.
+            if n % 4 == 3 {
+                tabs[1].sleep().await;
+            }
             one_exchange(&mut room, &tabs, n, moment_of(n)).await;
+            tabs[1].wake();
         }
 
         let mut facts = room.settle().await;
@@ -121,9 +126,7 @@ async fn one_exchange(room: &mut Room, tabs: &[Fold; 2], n: usize, moment: Optio
             kill_and_restart(room).await;
         }
         Some(Moment::AfterTheReply) => {
-            tabs[1]
-                .wait_until("the reply", |shown| shown.lines().len() >= n_shown + 2)
-                .await;
+            wait_for_the_reply(room, &tabs[1], n_shown).await;
             kill_and_restart(room).await;
         }
         Some(Moment::BeforeTheAnswer | Moment::InTheSilence) | None => {}

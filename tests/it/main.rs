@@ -13,6 +13,8 @@ mod laws;
 mod llm;
 mod migrations;
 mod prompt;
+mod queue_contract;
+mod races;
 mod realtime;
 mod refusals;
 mod runs;

@@ -1,9 +1,10 @@
 //! The socket through its real door: what one hears, and who may.
 
-mod door;
-mod frames;
-mod hearing;
-mod rights;
-mod slow;
-mod stage;
-mod stream;
+pub mod door;
+pub mod frames;
+pub mod hearing;
+pub mod people;
+pub mod rights;
+pub mod slow;
+pub mod stage;
+pub mod stream;

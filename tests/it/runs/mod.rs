@@ -1,6 +1,14 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod cancel;
 pub mod debounce;
-pub mod partial;
+pub mod failures;
+pub mod heartbeat;
+pub mod order_of_events;
 pub mod policies;
+pub mod races;
+pub mod reaper;
+pub mod shutdown;
+pub mod speakers;
 pub mod start;
+pub mod statements;

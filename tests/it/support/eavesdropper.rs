@@ -32,11 +32,16 @@ impl Eavesdropper {
 
     /// Every frame so far.
     pub fn log(&self) -> Vec<Value> {
+        self.listen();
+        self.heard.lock().clone()
+    }
+
+    /// Takes what waits. A long test must do so now and then: what waits is bounded.
+    pub fn listen(&self) {
         let mut heard = self.heard.lock();
         while let Some(next) = self.outbox.try_next() {
             heard.push(frame(&next));
         }
-        heard.clone()
     }
 
     /// The types of the frames so far; chunks that follow each other are one.
@@ -70,6 +75,19 @@ impl Eavesdropper {
     /// Waits for a frame of this type.
     pub async fn hears_a(&self, event: &str) -> Value {
         self.hears(event, |it| it["type"] == event).await
+    }
+
+    /// Waits for the n-th frame of this type, from 1; asks nobody but the ear.
+    pub async fn hears_the(&self, event: &str, n: usize) {
+        let heard = timeout(DEADLINE, async {
+            let is_one = |it: &&Value| it["type"] == event;
+            while self.log().iter().filter(is_one).count() < n {
+                self.next_frame_or_a_moment().await;
+            }
+        });
+        heard
+            .await
+            .unwrap_or_else(|_| panic!("no {n} frames {event} came"));
     }
 
     /// Waits until the text of the running stream ends so.

@@ -10,58 +10,41 @@
 //! room.close().await;
 //! ```
 
-use std::time::Duration;
-
 use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
-use serde_json::Value;
 use tokio::time::timeout;
 use troupe::clock::Clock;
+use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::conversations::message;
 use troupe::db::connect::Db;
-use troupe::db::connect::Options;
-use troupe::generation::watches::Watches;
 use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::SpaceId;
-use troupe::providers::models::Models;
-use troupe::providers::seal::Sealer;
 use troupe::realtime::hub::Hub;
-use troupe::realtime::topic::Topic;
-use troupe::runs::context::Context;
 use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::runs::engine::Posted;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::views::Runtime;
-use troupe::shutdown::Shutdown;
 use troupe::spaces::membership;
 use troupe::spaces::space;
 
-use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::blueprint::connect;
+use crate::support::blueprint::node;
 use crate::support::eavesdropper::Eavesdropper;
 use crate::support::facts::Facts;
 use crate::support::furniture;
 use crate::support::hearing;
 use crate::support::invariants;
-use crate::support::model_call;
 use crate::support::upstream::server::Upstream;
+use crate::support::wait;
 use crate::support::wait::DEADLINE;
-
-/// What a room is like before anybody enters.
-pub struct Blueprint {
-    backend: Backend,
-    cast: Vec<String>,
-    rules: Box<dyn FnOnce(&mut space::Model) + Send>,
-    settings: Settings,
-    is_started: bool,
-}
+use crate::support::wire::Wire;
 
 /// A conversation, and all it stands on.
 pub struct EngineRoom {
@@ -73,136 +56,17 @@ pub struct EngineRoom {
     pub ear: Eavesdropper,
     pub space: SpaceId,
     pub conversation: ConversationId,
+    /// What counts the statements, if asked for.
+    pub wire: Option<Wire>,
     /// Dropped last.
-    database: TestDatabase,
+    pub database: TestDatabase,
 }
 
 /// Eve, who sits in the room.
 pub struct Human {
     pub seat: MembershipId,
-    engine: Engine,
-    conversation: ConversationId,
-}
-
-impl EngineRoom {
-    pub fn on(backend: Backend) -> Blueprint {
-        Blueprint {
-            backend,
-            cast: vec!["Ada".to_owned()],
-            rules: Box::new(|it| it.reply_order = space::ReplyOrder::List),
-            settings: settings(),
-            is_started: true,
-        }
-    }
-}
-
-/// Nothing happens by itself in the span of a test but what the dispatcher does.
-fn settings() -> Settings {
-    const NEVER: Duration = Duration::from_secs(3_600);
-    Settings {
-        workers: 1,
-        max_running: 64,
-        heartbeat: NEVER,
-        stale_after: Duration::from_secs(30),
-        reaper_interval: NEVER,
-        stream_slice: Duration::ZERO,
-        watches: Watches {
-            backoff: Duration::from_millis(1),
-            ..Watches::default()
-        },
-    }
-}
-
-impl Blueprint {
-    /// The characters in place of Ada alone.
-    pub fn cast(mut self, names: &[&str]) -> Self {
-        self.cast = names.iter().map(|it| (*it).to_owned()).collect();
-        self
-    }
-
-    /// Changes the space; without it the order is `list`.
-    pub fn rules(mut self, change: impl FnOnce(&mut space::Model) + Send + 'static) -> Self {
-        let before = self.rules;
-        self.rules = Box::new(|it| {
-            before(it);
-            change(it);
-        });
-        self
-    }
-
-    /// Changes how the node is run.
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.settings);
-        self
-    }
-
-    /// Nothing works, beats or reaps by itself.
-    pub fn not_started(mut self) -> Self {
-        self.is_started = false;
-        self
-    }
-
-    pub async fn open(self) -> EngineRoom {
-        let database = fresh_database(&self.backend).await;
-        let db = Db::connect(&Options {
-            url: database.url().to_owned(),
-            synchronous_full: false,
-        })
-        .await
-        .expect("a fresh database can be opened");
-        db.migrate().await.expect("an empty database takes tables");
-        let upstream = Upstream::start().await;
-        let clock = Clock::manual();
-        let models = models();
-        let placed = furniture::place(
-            &db,
-            &models.sealer,
-            clock.now(),
-            &upstream.base_url(),
-            &self.cast,
-            self.rules,
-        )
-        .await;
-        let hub = Hub::new();
-        let ear = Eavesdropper::at(&hub, Topic::Conversation(placed.conversation));
-        let engine = node(&db, &hub, &clock, models, self.settings);
-        if self.is_started {
-            engine.start().await.expect("there is nothing to heal");
-        }
-        EngineRoom {
-            human: Human {
-                seat: placed.human,
-                engine: engine.clone(),
-                conversation: placed.conversation,
-            },
-            engine,
-            upstream,
-            clock,
-            db,
-            ear,
-            space: placed.space,
-            conversation: placed.conversation,
-            database,
-        }
-    }
-}
-
-fn models() -> Models {
-    Models {
-        registry: model_call::registry(),
-        sealer: Sealer::new("a secret of tests"),
-    }
-}
-
-fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Settings) -> Engine {
-    Engine::new(Context::new(
-        db.clone(),
-        hub.clone(),
-        clock.clone(),
-        Shutdown::new(),
-        models,
-        settings,
-    ))
+    pub engine: Engine,
+    pub conversation: ConversationId,
 }
 
 impl Human {
@@ -269,13 +133,44 @@ impl EngineRoom {
         furniture::conversation(&self.db, self.space, self.clock.now()).await
     }
 
-    /// The same human in another conversation.
-    pub fn human_in(&self, conversation: ConversationId) -> Human {
+    /// The same human at another node.
+    pub fn human_at(&self, node: &Engine) -> Human {
+        self.human_of(node, self.conversation)
+    }
+
+    /// The same human at another node, in another conversation.
+    pub fn human_of(&self, node: &Engine, conversation: ConversationId) -> Human {
         Human {
             seat: self.human.seat,
-            engine: self.engine.clone(),
+            engine: node.clone(),
             conversation,
         }
+    }
+
+    /// Connections of another process.
+    pub async fn another_db(&self) -> Db {
+        connect(self.database.url()).await
+    }
+
+    /// Stops a node, and waits for all it does.
+    pub async fn stop(&self, node: &Engine) {
+        let shutdown = &node.context().shutdown;
+        shutdown.draining.cancel();
+        shutdown.stopping.cancel();
+        let ended = timeout(DEADLINE, shutdown.wait()).await;
+        ended.expect("every task ends with its node");
+    }
+
+    /// Gives a character something to say when it enters.
+    pub async fn greeting_of(&self, name: &str, text: &str) {
+        let seat = self.seat(name).await;
+        furniture::greet(&self.db, seat, text).await;
+    }
+
+    /// Takes the conversation away, with all that hangs on it.
+    pub async fn delete_conversation(&self) {
+        let gone = conversation::Entity::delete_by_id(self.conversation).exec(self.db.pulse());
+        gone.await.expect("the database answers");
     }
 
     /// Changes the rules of the space past the doors; the schedule is not told.
@@ -343,10 +238,53 @@ impl EngineRoom {
         Facts::open(&self.database).await
     }
 
+    /// Waits for a fact that nobody announces.
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
+        wait::until(what, async || holds(self).await.then_some(())).await;
+    }
+
+    /// Waits until this node executes nothing any more.
+    pub async fn is_idle(&self) {
+        let leases = &self.engine.context().leases;
+        self.until("nothing is executed", async |_| leases.count() == 0)
+            .await;
+    }
+
+    /// When each running run of the space was last heard of.
+    pub async fn heartbeats(&self) -> Vec<Option<Timestamp>> {
+        let running = run::Entity::find()
+            .filter(run::Column::Status.eq(run::Status::Running))
+            .order_by_asc(run::Column::Id)
+            .all(self.db.reader())
+            .await;
+        let running = running.expect("the database answers").into_iter();
+        running.map(|it| it.heartbeat_at).collect()
+    }
+
+    /// What the space has spent.
+    pub async fn tokens_used(&self) -> i64 {
+        let row = space::Entity::find_by_id(self.space).one(self.db.reader());
+        let row = row.await.expect("the database answers").expect("a space");
+        row.tokens_used
+    }
+
     /// Waits until nothing runs and nothing is due, and everything was told.
     pub async fn settle(&self) {
+        self.settles(|room, rev| room.ear.heard_up_to(rev)).await;
+    }
+
+    /// The same where other nodes have a say, whom the ear does not hear.
+    pub async fn settle_alone(&self) {
+        self.settles(|_, _| true).await;
+    }
+
+    async fn settles(&self, is_told: impl Fn(&Self, i64) -> bool) {
         let settled = timeout(DEADLINE, async {
-            while !self.is_settled().await {
+            loop {
+                let rev = self.row().await.rev;
+                if self.is_at_rest().await && is_told(self, rev) {
+                    return;
+                }
                 self.ear.next_frame_or_a_moment().await;
             }
         });
@@ -356,36 +294,29 @@ impl EngineRoom {
         }
     }
 
-    async fn is_settled(&self) -> bool {
-        let rev = self.row().await.rev;
+    async fn is_at_rest(&self) -> bool {
         let runtime = self.runtime().await;
         let now = self.clock.now();
         let is_due = |it: &run::Model| it.run_after.is_none_or(|at| at <= now);
         runtime.running.is_none()
             && !runtime.queued.as_ref().is_some_and(is_due)
             && self.engine.context().leases.count() == 0
-            && self.ear.heard_up_to(rev)
     }
 
     /// Stops the node and holds everything that happened to the laws.
     pub async fn close(self) {
-        self.ends().await;
+        let log = self.ear.log();
+        let breaches = [hearing::breaches(&log), self.ear.breaches()].concat();
+        assert!(breaches.is_empty(), "{}\n{log:#?}", breaches.join("\n"));
+        self.close_deaf().await;
     }
 
-    /// The same; gives all that was heard.
-    pub async fn ends(self) -> Vec<Value> {
+    /// The same where other nodes had a say, whom the ear did not hear.
+    pub async fn close_deaf(self) {
         let mut facts = self.facts().await;
-        let shutdown = &self.engine.context().shutdown;
-        shutdown.draining.cancel();
-        shutdown.stopping.cancel();
-        let ended = timeout(DEADLINE, shutdown.wait()).await;
-        ended.expect("every task ends with its node");
-        let log = self.ear.log();
-        let mut broken = invariants::at_any_instant(&mut facts).await;
-        broken.extend(hearing::breaches(&log));
-        broken.extend(self.ear.breaches());
-        assert!(broken.is_empty(), "{}\n{log:#?}", broken.join("\n"));
+        self.stop(&self.engine).await;
+        let broken = invariants::at_any_instant(&mut facts).await;
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
         self.db.close().await;
-        log
     }
 }

@@ -29,6 +29,7 @@ const KNOCK_AGAIN: Duration = Duration::from_millis(50);
 pub struct Fold {
     shown: Arc<Mutex<Shown>>,
     changed: watch::Receiver<u64>,
+    is_awake: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -36,6 +37,7 @@ pub struct Fold {
 #[derive(Default)]
 struct Shown {
     timeline: Timeline,
+    is_connected: bool,
     n_connections: usize,
     n_gaps: usize,
     log: Vec<Value>,
@@ -46,22 +48,37 @@ impl Fold {
     pub async fn open(person: &Person, conversation: i64) -> Fold {
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (told, changed) = watch::channel(0);
+        let is_awake = watch::Sender::new(true);
         let tab = Tab {
             person: person.clone(),
             conversation,
             shown: Arc::clone(&shown),
             told,
+            is_awake: is_awake.subscribe(),
             asked: None,
             next_id: 0,
         };
         let fold = Fold {
             shown,
             changed,
+            is_awake,
             task: tokio::spawn(tab.live()),
         };
         fold.wait_until("the first snapshot", |timeline| timeline.rev().is_some())
             .await;
         fold
+    }
+
+    /// The laptop is shut: the socket closes, and nothing is heard until `wake`.
+    pub async fn sleep(&self) {
+        self.is_awake.send_replace(false);
+        self.wait_until("the socket is closed", |_| !self.shown.lock().is_connected)
+            .await;
+    }
+
+    /// The laptop is opened again.
+    pub fn wake(&self) {
+        self.is_awake.send_replace(true);
     }
 
     /// What is shown right now.
@@ -132,6 +149,7 @@ struct Tab {
     conversation: i64,
     shown: Arc<Mutex<Shown>>,
     told: watch::Sender<u64>,
+    is_awake: watch::Receiver<bool>,
     /// The id of the subscribe that is not answered yet.
     asked: Option<i64>,
     next_id: i64,
@@ -139,10 +157,19 @@ struct Tab {
 
 impl Tab {
     async fn live(mut self) {
+        let mut is_awake = self.is_awake.clone();
         loop {
+            if is_awake.wait_for(|awake| *awake).await.is_err() {
+                return;
+            }
             if let Ok(socket) = connect(&self.person).await {
-                // A broken connection is no news: knock again.
-                let _ = self.listen(socket).await;
+                tokio::select! {
+                    // A broken connection is no news: knock again.
+                    _ = self.listen(socket) => {}
+                    _ = is_awake.wait_for(|awake| !*awake) => {}
+                }
+                self.shown.lock().is_connected = false;
+                self.told.send_modify(|n| *n += 1);
             }
             sleep(KNOCK_AGAIN).await;
         }
@@ -152,6 +179,7 @@ impl Tab {
         {
             let mut shown = self.shown.lock();
             shown.n_connections += 1;
+            shown.is_connected = true;
             let connected = json!({"connected": shown.n_connections});
             shown.log.push(connected);
         }

@@ -107,6 +107,19 @@ pub async fn change_seat(
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
+/// The card behind a seat greets so.
+pub async fn greet(db: &Db, seat: membership::Model, text: &str) {
+    let id = seat.character_id.expect("a character's seat");
+    let found = character::Entity::find_by_id(id).one(db.reader()).await;
+    let mut row = found.expect("the database answers").expect("a card");
+    row.card["data"]["first_mes"] = json!(text);
+    let row = row.into_active_model().reset_all();
+    let saved = db.write(|tx| Box::pin(async move { row.update(tx).await }));
+    let _: character::Model = saved
+        .await
+        .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
+}
+
 /// Turns the only provider off, or on again.
 pub async fn disable_provider(db: &Db, disabled: bool) {
     let found = provider::Entity::find().one(db.reader()).await;

@@ -1,0 +1,349 @@
+//! The statements that move a run, held to one contract on both databases: each wins only from
+//! the state it expects, under the lease it was given, and says whether it did.
+
+use sea_orm::ActiveModelTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use troupe::conversations::conversation;
+use troupe::db::connect::Dialect;
+use troupe::db::dialect;
+use troupe::ids::MessageId;
+use troupe::rounds::round;
+use troupe::runs::queue;
+use troupe::runs::queue::End;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+
+use crate::support::backends::on_both;
+use crate::support::queue_bench::Bench;
+use crate::support::queue_bench::NODE;
+use crate::support::queue_bench::broken;
+
+const MINUTE: i64 = 60_000;
+
+const EVERY_STATUS: [Status; 6] = [
+    Status::Queued,
+    Status::Running,
+    Status::Succeeded,
+    Status::Failed,
+    Status::Canceled,
+    Status::Skipped,
+];
+
+/// The verbs of `queue.rs`, each with the one state from which it may win.
+const EVERY_MOVE: [(&str, Status); 9] = [
+    ("claim", Status::Queued),
+    ("skip", Status::Queued),
+    ("cancel_queued", Status::Queued),
+    ("fail_queued", Status::Queued),
+    ("request_cancel", Status::Running),
+    ("finish", Status::Running),
+    ("fail", Status::Running),
+    ("expire", Status::Running),
+    ("hand_back", Status::Running),
+];
+
+on_both! {
+    async fn each_move_wins_only_from_the_state_it_expects(backend) {
+        let bench = Bench::on(backend).await;
+
+        for (verb, expected) in EVERY_MOVE {
+            for status in EVERY_STATUS {
+                let run = bench.in_status(status);
+                bench.insert(&run).await;
+
+                let won = bench.tries(verb, &run, run.lease).await;
+
+                let after = bench.row(run.id).await;
+                assert_eq!(won, status == expected, "{verb} from {status:?}");
+                assert_eq!(won, after != run, "{verb} from {status:?}");
+                bench.clear().await;
+            }
+        }
+    }
+
+    async fn an_end_wins_only_under_the_lease_that_runs(backend) {
+        let bench = Bench::on(backend).await;
+        let run = bench.in_status(Status::Running);
+        bench.insert(&run).await;
+
+        for verb in ["finish", "fail", "expire", "hand_back"] {
+            for lease in [run.lease - 1, run.lease + 1] {
+                assert!(!bench.tries(verb, &run, lease).await, "{verb} {lease}");
+            }
+        }
+
+        assert_eq!(bench.row(run.id).await, run);
+        assert!(bench.tries("finish", &run, run.lease).await);
+    }
+
+    async fn a_claim_raises_the_lease_and_names_its_node(backend) {
+        let bench = Bench::on(backend).await;
+        let run = bench.blank();
+        bench.insert(&run).await;
+        let claim = || queue::claim(bench.db(), run.id, NODE, bench.now(), bench.dialect());
+
+        let claimed = claim().await.unwrap().expect("nobody else wants it");
+        let again = claim().await.unwrap();
+        queue::hand_back(bench.db(), run.id, 1).await.unwrap();
+        let third = claim().await.unwrap().expect("it was given back");
+
+        assert_eq!(claimed.status, Status::Running);
+        assert_eq!((claimed.lease, claimed.worker_id.as_deref()), (1, Some(NODE)));
+        assert_eq!(claimed.started_at, Some(bench.now()));
+        assert!(claimed.heartbeat_at.is_some());
+        assert!(again.is_none());
+        assert_eq!(third.lease, 2, "whoever held lease 1 is fenced out");
+    }
+
+    async fn the_second_run_of_a_conversation_is_not_claimed(backend) {
+        let bench = Bench::on(backend).await;
+        let (running, waiting) = (bench.in_status(Status::Running), bench.blank());
+        bench.insert(&running).await;
+        bench.insert(&waiting).await;
+
+        assert!(!bench.tries("claim", &waiting, 0).await);
+
+        assert_eq!(bench.row(waiting.id).await, waiting);
+        assert!(bench.tries("finish", &running, running.lease).await);
+        assert!(bench.tries("claim", &waiting, 0).await);
+    }
+
+    async fn a_run_given_back_keeps_nothing_of_its_claim(backend) {
+        let bench = Bench::on(backend).await;
+        let run = bench.blank();
+        bench.insert(&run).await;
+        assert!(bench.tries("claim", &run, 0).await);
+        queue::set_cutoff(bench.db(), run.id).await.unwrap();
+
+        assert!(bench.tries("hand_back", &run, 1).await);
+
+        assert_eq!(bench.row(run.id).await, run::Model { lease: 1, ..run });
+    }
+
+    async fn a_newer_plan_takes_the_queued_place_and_keeps_the_row(backend) {
+        let bench = Bench::on(backend).await;
+        let round = bench.past_round();
+        bench.insert_round(&round).await.unwrap();
+        let first = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+
+        // On PostgreSQL a statement is planned anew for its first five executions.
+        for n in 1..=12 {
+            bench.room.clock.advance_ms(10);
+            let newer = run::Model {
+                kind: run::Kind::ForceTalk,
+                reason: run::Reason::Generate,
+                round_id: Some(round.id),
+                slot_position: Some(n),
+                attempt: 2,
+                burst_started_at: Some(bench.now()),
+                debug: run::Debug {
+                    trigger_message_id: Some(MessageId(n)),
+                    ..run::Debug::default()
+                },
+                ..bench.blank()
+            };
+
+            let queued = queue::enqueue(bench.db(), newer.clone()).await.unwrap();
+
+            let expected = run::Model {
+                id: first.id,
+                created_at: first.created_at,
+                ..newer
+            };
+            assert_eq!(queued, expected);
+            assert_eq!(bench.row(first.id).await, expected);
+        }
+        let all = run::Entity::find().all(bench.db()).await.unwrap();
+        assert_eq!(all.len(), 1);
+    }
+
+    async fn the_queued_place_is_found_by_a_plan_for_any_value_too(backend) {
+        let bench = Bench::on(backend).await;
+        if bench.dialect() == Dialect::Postgres {
+            // What the server does by itself from the sixth execution on, unless told not to.
+            let generic = "SET plan_cache_mode = force_generic_plan";
+            bench.db().execute_unprepared(generic).await.unwrap();
+        }
+
+        let first = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+        let second = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+
+        assert_eq!(first.id, second.id);
+    }
+
+    async fn a_queued_run_leaves_the_running_one_alone(backend) {
+        let bench = Bench::on(backend).await;
+        let running = bench.in_status(Status::Running);
+        bench.insert(&running).await;
+
+        let queued = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+
+        assert_ne!(queued.id, running.id);
+        assert_eq!(bench.row(running.id).await, running);
+    }
+
+    async fn the_cutoff_is_the_newest_message_of_the_conversation(backend) {
+        let bench = Bench::on(backend).await;
+        let run = bench.in_status(Status::Running);
+        bench.insert(&run).await;
+        let row = bench.room.row().await;
+        let row = conversation::Model { last_seq: 42, ..row };
+        row.into_active_model().reset_all().update(bench.db()).await.unwrap();
+
+        assert_eq!(queue::set_cutoff(bench.db(), run.id).await.unwrap(), 42);
+        assert_eq!(bench.row(run.id).await.cutoff_seq, Some(42));
+    }
+
+    async fn an_end_writes_its_story(backend) {
+        let bench = Bench::on(backend).await;
+        let usage = run::Usage {
+            prompt_tokens: 7,
+            completion_tokens: 5,
+        };
+        let mut run = bench.in_status(Status::Running);
+        bench.insert(&run).await;
+        run.usage = Some(usage);
+        run.debug.chosen_because = Some("next in rotation".to_owned());
+        bench.room.clock.advance_ms(10);
+
+        assert!(bench.tries("fail", &run, run.lease).await);
+
+        let expected = run::Model {
+            status: Status::Failed,
+            finished_at: Some(bench.now()),
+            error: Some(broken()),
+            ..run
+        };
+        assert_eq!(bench.row(expected.id).await, expected);
+    }
+
+    async fn a_canceled_run_says_when_that_was_asked(backend) {
+        let bench = Bench::on(backend).await;
+        let asked_before = bench.in_status(Status::Running);
+        bench.insert(&asked_before).await;
+        assert!(bench.tries("request_cancel", &asked_before, 0).await);
+        let asked = bench.row(asked_before.id).await;
+        bench.room.clock.advance_ms(10);
+
+        let (db, now) = (bench.db(), bench.now());
+        let won = queue::finish(db, &asked, asked.lease, &End::Canceled, now).await;
+
+        assert!(won.unwrap());
+        let after = bench.row(asked.id).await;
+        assert_eq!(after.cancel_requested_at, asked.cancel_requested_at);
+        assert_eq!((after.status, after.keep_partial), (Status::Canceled, true));
+    }
+
+    async fn a_beat_renews_what_is_ours_and_brings_it_back(backend) {
+        let bench = Bench::on(backend).await;
+        let there = bench.room.another_conversation().await;
+        let ours = bench.in_status(Status::Running);
+        let done = bench.in_status(Status::Succeeded);
+        let queued = bench.blank();
+        let mut theirs = bench.in_status(Status::Running);
+        theirs.conversation_id = there;
+        theirs.worker_id = Some("node-b".to_owned());
+        for run in [&ours, &done, &queued, &theirs] {
+            bench.insert(run).await;
+        }
+        assert!(bench.tries("request_cancel", &ours, 0).await);
+
+        let alive = queue::beat(bench.db(), NODE, bench.now(), bench.dialect()).await.unwrap();
+
+        let told: Vec<_> = alive.iter().map(|it| (it.id, it.lease)).collect();
+        assert_eq!(told, [(ours.id, ours.lease)]);
+        assert!(alive[0].cancel_requested_at.is_some());
+        assert!(alive[0].heartbeat_at > ours.heartbeat_at);
+        for run in [done, queued, theirs] {
+            assert_eq!(bench.row(run.id).await, run);
+        }
+    }
+
+    async fn only_a_silent_run_is_expired(backend) {
+        let bench = Bench::on(backend).await;
+        let mut run = bench.in_status(Status::Running);
+        run.heartbeat_at = Some(bench.now().plus_ms(-10 * MINUTE));
+        bench.insert(&run).await;
+        let expired = async || {
+            let all = queue::expired(bench.db(), bench.now(), &bench.stale()).await.unwrap();
+            all.iter().map(|it| it.id).collect::<Vec<_>>()
+        };
+
+        assert!(expired().await.is_empty());
+        assert!(!bench.tries("expire", &run, run.lease).await);
+
+        bench.clear().await;
+        run.heartbeat_at = Some(bench.now().plus_ms(-30 * MINUTE));
+        bench.insert(&run).await;
+        assert_eq!(expired().await, [run.id]);
+        queue::beat(bench.db(), NODE, bench.now(), bench.dialect()).await.unwrap();
+        assert!(!bench.tries("expire", &run, run.lease).await, "it beats again");
+    }
+
+    async fn who_is_stale_is_judged_by_one_clock(backend) {
+        let bench = Bench::on(backend).await;
+        let mut run = bench.in_status(Status::Running);
+        run.heartbeat_at = Some(bench.now());
+        bench.insert(&run).await;
+
+        // A day later by this node's clock; the database's own goes on as it goes.
+        let now = bench.now().plus_ms(24 * 60 * MINUTE);
+        let expired = queue::expired(bench.db(), now, &bench.stale()).await.unwrap();
+
+        let judged_by_the_node = bench.dialect() == Dialect::Sqlite;
+        assert_eq!(expired.len(), usize::from(judged_by_the_node));
+    }
+
+    async fn a_conversation_has_one_queued_and_one_running_run(backend) {
+        let bench = Bench::on(backend).await;
+
+        for status in EVERY_STATUS {
+            bench.insert(&bench.in_status(status)).await;
+            let second = bench.try_insert(&bench.in_status(status)).await;
+
+            let is_refused = second.as_ref().is_err_and(dialect::is_unique_violation);
+            let is_active = matches!(status, Status::Queued | Status::Running);
+            assert_eq!(is_refused, is_active, "{status:?}: {second:?}");
+        }
+    }
+
+    async fn a_conversation_has_one_active_round(backend) {
+        let bench = Bench::on(backend).await;
+        let insert = async |status| {
+            let past = bench.past_round();
+            bench.insert_round(&round::Model { status, ..past }).await
+        };
+
+        for status in [round::Status::Finished, round::Status::Finished, round::Status::Active] {
+            insert(status).await.unwrap();
+        }
+        let second = insert(round::Status::Active).await;
+
+        assert!(dialect::is_unique_violation(&second.unwrap_err()));
+    }
+
+    async fn the_dispatcher_sees_the_soonest_runs_of_free_conversations(backend) {
+        let bench = Bench::on(backend).await;
+        let mut later = bench.blank();
+        later.run_after = Some(bench.now().plus_ms(500));
+        let mut sooner = bench.blank_in(bench.room.another_conversation().await);
+        sooner.run_after = Some(bench.now().plus_ms(-500));
+        let busy = bench.room.another_conversation().await;
+        let mut running = bench.in_status(Status::Running);
+        running.conversation_id = busy;
+        let blocked = bench.blank_in(busy);
+        for run in [&later, &sooner, &running, &blocked] {
+            bench.insert(run).await;
+        }
+
+        let due = queue::next_due(bench.db(), 32).await.unwrap();
+        let first = queue::next_due(bench.db(), 1).await.unwrap();
+
+        let ids: Vec<_> = due.iter().map(|it| it.id).collect();
+        assert_eq!(ids, [sooner.id, later.id]);
+        assert_eq!(first[0].id, sooner.id);
+        assert_eq!(first[0].run_after, sooner.run_after);
+    }
+}

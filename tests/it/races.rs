@@ -1,0 +1,254 @@
+//! Races: two at once where one must win, many times over. Where a wrong statement could pass by
+//! luck, the wrong statement is raced as well, to show that the race sees it.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use sea_orm::ColumnTrait;
+use sea_orm::DatabaseTransaction;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use tokio::sync::Barrier;
+use troupe::clock::Timestamp;
+use troupe::conversations::conversation;
+use troupe::db::connect::Db;
+use troupe::ids::ConversationId;
+use troupe::ids::RunId;
+use troupe::runs::queue;
+use troupe::runs::queue::End;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::queue_bench::Bench;
+
+/// How a node takes a run.
+#[derive(Clone, Copy)]
+enum Claim {
+    /// The statement of the queue.
+    Right,
+    /// Looks first whether it is queued, then takes it by its id alone.
+    LookThenTake,
+}
+
+async fn claim(db: &Db, id: RunId, how: Claim, bench: &Bench) -> bool {
+    let (now, dialect) = (bench.now(), bench.dialect());
+    let claimed = db.write(move |tx| {
+        Box::pin(async move {
+            match how {
+                Claim::Right => queue::claim(tx, id, "racer", now, dialect)
+                    .await
+                    .map(|it| it.is_some()),
+                Claim::LookThenTake => look_then_take(tx, id, now).await,
+            }
+        })
+    });
+    claimed.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
+}
+
+async fn look_then_take(
+    tx: &DatabaseTransaction,
+    id: RunId,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let found = run::Entity::find_by_id(id).one(tx).await?;
+    if found.is_none_or(|it| it.status != Status::Queued) {
+        return Ok(false);
+    }
+    let taken = run::Entity::update_many()
+        .col_expr(run::Column::Status, Expr::value(Status::Running))
+        .col_expr(run::Column::WorkerId, Expr::value("racer"))
+        .col_expr(run::Column::Lease, Expr::col(run::Column::Lease).add(1))
+        .col_expr(run::Column::StartedAt, Expr::value(now))
+        .col_expr(run::Column::HeartbeatAt, Expr::value(now))
+        .filter(run::Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(taken.rows_affected == 1)
+}
+
+/// Lets four nodes take the same run at once, so often; counts the claims beside the first.
+async fn double_claims(bench: &Bench, n_rounds: usize, how: Claim) -> usize {
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        nodes.push(bench.room.another_db().await);
+    }
+    let mut n_double = 0;
+    for _ in 0..n_rounds {
+        let run = bench.blank();
+        bench.insert(&run).await;
+        let barrier = Barrier::new(nodes.len());
+        let racers = nodes.iter().map(async |db| {
+            barrier.wait().await;
+            claim(db, run.id, how, bench).await
+        });
+        let won = join_all(racers).await;
+        let n_winners = won.iter().filter(|it| **it).count();
+        assert!(n_winners >= 1, "somebody takes it");
+        n_double += n_winners - 1;
+        bench.clear().await;
+    }
+    for db in nodes {
+        db.close().await;
+    }
+    n_double
+}
+
+/// When a claimer looks for the newest message.
+#[derive(Clone, Copy)]
+enum Cutoff {
+    /// As the queue does: the run is ours first.
+    AfterTheClaim,
+    /// Before the run is ours; no lock of the conversation is held.
+    BeforeTheClaim,
+}
+
+/// What a post does to the schedule: the next number, and the queued place. Gives both.
+async fn post(bench: &Bench, db: &Db) -> (RunId, i64) {
+    let plan = bench.blank();
+    let posted = db.write(move |tx| {
+        Box::pin(async move {
+            let row = conversation::Entity::update_many()
+                .col_expr(
+                    conversation::Column::LastSeq,
+                    Expr::col(conversation::Column::LastSeq).add(1),
+                )
+                .filter(conversation::Column::Id.eq(plan.conversation_id))
+                .exec_with_returning(tx)
+                .await?;
+            let run = queue::enqueue(tx, plan).await?;
+            Ok((run.id, row[0].last_seq))
+        })
+    });
+    posted.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
+}
+
+/// Takes whatever is queued, and ends it at once.
+async fn take_queued(bench: &Bench, db: &Db, order: Cutoff) {
+    let queued = run::Entity::find()
+        .filter(run::Column::Status.eq(Status::Queued))
+        .one(db.reader())
+        .await;
+    let Some(queued) = queued.expect("the database answers") else {
+        return;
+    };
+    let (now, dialect) = (bench.now(), bench.dialect());
+    let taken = db.write(move |tx| {
+        Box::pin(async move {
+            let early = newest(tx, queued.conversation_id).await?;
+            let Some(mut run) = queue::claim(tx, queued.id, "racer", now, dialect).await? else {
+                return Ok(());
+            };
+            let late = queue::set_cutoff(tx, run.id).await?;
+            run.cutoff_seq = Some(match order {
+                Cutoff::AfterTheClaim => late,
+                Cutoff::BeforeTheClaim => early,
+            });
+            let ended = queue::finish(tx, &run, run.lease, &End::Succeeded, now).await?;
+            assert!(ended, "nobody else holds it");
+            Ok(())
+        })
+    });
+    taken.await.unwrap_or_else(|it: DbErr| panic!("{it}"));
+}
+
+async fn newest(tx: &DatabaseTransaction, id: ConversationId) -> Result<i64, DbErr> {
+    let row = conversation::Entity::find_by_id(id).one(tx).await?;
+    Ok(row.map_or(0, |it| it.last_seq))
+}
+
+/// Races posts against claims; counts the messages that were planned into a run which does not
+/// have them in sight.
+async fn lost_messages(backend: Backend, n_posts: usize, order: Cutoff) -> usize {
+    let bench = Bench::on(backend).await;
+    let (posting, taking) = (bench.room.another_db().await, bench.room.another_db().await);
+    let mut planned = Vec::new();
+    for _ in 0..n_posts {
+        let barrier = Arc::new(Barrier::new(2));
+        let (posted, ()) = tokio::join!(
+            async {
+                barrier.wait().await;
+                post(&bench, &posting).await
+            },
+            async {
+                barrier.wait().await;
+                take_queued(&bench, &taking, order).await;
+            }
+        );
+        planned.push(posted);
+    }
+    take_queued(&bench, &taking, order).await;
+    let mut n_lost = 0;
+    for (id, seq) in planned {
+        let cutoff = bench.row(id).await.cutoff_seq.expect("every run was taken");
+        n_lost += usize::from(cutoff < seq);
+    }
+    posting.close().await;
+    taking.close().await;
+    n_lost
+}
+
+on_both! {
+    async fn a_run_is_claimed_once_however_many_want_it(backend) {
+        let bench = Bench::on(backend).await;
+
+        assert_eq!(double_claims(&bench, 100, Claim::Right).await, 0);
+    }
+
+    async fn two_runs_of_a_conversation_are_never_claimed_at_once(backend) {
+        let bench = Bench::on(backend).await;
+        let (one, two) = (bench.room.another_db().await, bench.room.another_db().await);
+
+        for _ in 0..50 {
+            // The second run can be queued as soon as the first is taken, not before.
+            let first = bench.blank();
+            bench.insert(&first).await;
+            let (_, second) = tokio::join!(
+                claim(&one, first.id, Claim::Right, &bench),
+                post(&bench, &two)
+            );
+            let racers = [&one, &two].map(|db| claim(db, second.0, Claim::Right, &bench));
+            join_all(racers).await;
+
+            let running = run::Entity::find()
+                .filter(run::Column::Status.eq(Status::Running))
+                .all(bench.db())
+                .await
+                .unwrap();
+            assert_eq!(running.len(), 1, "{running:?}");
+            bench.clear().await;
+        }
+        one.close().await;
+        two.close().await;
+    }
+
+    async fn a_message_is_in_sight_of_the_run_it_was_planned_into(backend) {
+        assert_eq!(lost_messages(backend, 300, Cutoff::AfterTheClaim).await, 0);
+    }
+}
+
+/// On PostgreSQL alone: an SQLite transaction that writes has the whole file to itself from its
+/// first statement on, so there nobody can come between the look and the taking.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    let bench = Bench::on(Backend::Postgres).await;
+
+    assert!(double_claims(&bench, 100, Claim::LookThenTake).await > 0);
+}
+
+/// On PostgreSQL alone, for the same reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+
+    assert!(lost_messages(Backend::Postgres, 300, Cutoff::BeforeTheClaim).await > 0);
+}

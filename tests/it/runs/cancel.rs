@@ -1,0 +1,163 @@
+//! Stop and cancel: the model is left at once, nothing more is heard, and nothing is stored that
+//! nobody asked to keep.
+
+use serde_json::json;
+use troupe::rounds::round;
+use troupe::runs::command::Refusal;
+use troupe::runs::error::EngineError;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+
+/// Ada has said "One" of "One two three.".
+async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend).open().await;
+    room.upstream.say("One two three.");
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, gate)
+}
+
+on_both! {
+    async fn a_stop_leaves_the_model_and_drops_the_text(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.engine.stop(room.conversation, false).await.unwrap();
+        let n_heard = room.ear.log().len();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert!(room.answers().await.is_empty());
+        assert_eq!(room.ear.told_since(n_heard), Vec::<String>::new(), "all was told at once");
+        let runtime = room.runtime().await;
+        assert_eq!(runtime.state(), State::Paused);
+        assert_eq!(runtime.round.map(|it| it.row.cursor), Some(0));
+        assert!(room.engine.live_text(room.conversation).is_none());
+        room.close().await;
+    }
+
+    async fn a_stop_may_keep_what_was_said(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.settle().await;
+
+        let run = room.only_run().await;
+        assert_eq!((run.status, run.keep_partial), (Status::Canceled, true));
+        assert_eq!(room.answers().await, ["One"]);
+        let messages = room.messages().await;
+        assert_eq!(messages[1].metadata, json!({ "stopped": true }));
+        assert_eq!(messages[1].conversation_run_id, Some(run.id));
+        assert!(room.runtime().await.round.is_none(), "it was the last slot");
+        room.close().await;
+    }
+
+    async fn a_stop_before_the_first_word_keeps_nothing(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.human.says("Count.").await;
+        room.upstream.requested(1).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert!(room.answers().await.is_empty());
+        let round = room.runtime().await.round.expect("it waits for a person");
+        assert_eq!(round.row.state, round::State::Paused);
+        room.close().await;
+    }
+
+    async fn a_stopped_round_goes_on_when_it_is_resumed(backend) {
+        let (room, gate) = writing(backend).await;
+        room.engine.stop(room.conversation, false).await.unwrap();
+        gate.open();
+
+        room.engine.resume(room.conversation).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.answers().await, ["One two three."]);
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn a_pause_lets_the_reply_finish_and_nothing_follow(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.engine.pause(room.conversation).await.unwrap();
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(room.answers().await, ["One two three."]);
+        room.close().await;
+    }
+
+    async fn one_run_is_canceled_by_its_id_and_only_once(backend) {
+        let (room, gate) = writing(backend).await;
+        let id = room.only_run().await.id;
+
+        let canceled = room.engine.cancel(room.conversation, id).await.unwrap();
+        gate.open();
+        let again = room.engine.cancel(room.conversation, id).await;
+        room.settle().await;
+
+        assert_eq!(canceled.status, Status::Canceled);
+        assert!(canceled.cancel_requested_at.is_some());
+        assert!(matches!(again, Err(EngineError::Refused(Refusal::AlreadyFinished))));
+        assert!(room.answers().await.is_empty());
+        room.close().await;
+    }
+
+    async fn a_canceled_queued_run_never_asks_the_model(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.user_turn_debounce_ms = 500)
+            .open()
+            .await;
+        let posted = room.human.says("Count.").await;
+        let id = posted.run.expect("Ada will answer").id;
+
+        room.engine.cancel(room.conversation, id).await.unwrap();
+        room.clock.advance_ms(10_000);
+        room.settle().await;
+
+        assert_eq!(room.upstream.n_requests(), 0);
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        room.close().await;
+    }
+
+    async fn a_closed_conversation_drops_its_reply(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.engine.space_closed(room.space).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.settle().await;
+
+        assert!(room.answers().await.is_empty());
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn a_deleted_conversation_leaves_nothing_behind_on_its_node(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.delete_conversation().await;
+        gate.open();
+        room.is_idle().await;
+
+        assert!(room.engine.live_text(room.conversation).is_none());
+        room.close_deaf().await;
+    }
+}

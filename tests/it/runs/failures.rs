@@ -1,0 +1,238 @@
+//! A reply that fails: the run says why, its round waits for a person, and nothing is stored.
+
+use std::time::Duration;
+
+use serde_json::json;
+use troupe::rounds::round;
+use troupe::runs::context::Settings;
+use troupe::runs::run::Reason;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+use troupe::spaces::space;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::furniture;
+use crate::support::upstream::script::Script;
+
+/// Long enough for a slow machine to answer, short enough to wait for.
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn room(
+    backend: Backend,
+    rules: impl FnOnce(&mut space::Model) + Send + 'static,
+    settings: impl FnOnce(&mut Settings),
+) -> EngineRoom {
+    let room = EngineRoom::on(backend).rules(rules).settings(settings);
+    room.open().await
+}
+
+/// The run of this room fails with `code`; then a retry, and in another room a skip, goes on.
+async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&EngineRoom)) {
+    room.human.says("Hello?").await;
+    room.settle().await;
+
+    let run = room.only_run().await;
+    assert_eq!(run.status, Status::Failed, "{code}");
+    let error = run.error.expect("a failed run says why");
+    assert_eq!(error.code, code);
+    assert!(!error.message.is_empty());
+    let told = room.ear.hears_a("run_failed").await;
+    assert_eq!(told["error"]["code"], code);
+    assert_eq!(told["run"]["id"], json!(run.id));
+    let round = room.runtime().await.round.expect("it waits for a person");
+    assert_eq!(
+        (round.row.state, round.row.cursor),
+        (round::State::Failed, 0)
+    );
+    assert!(room.answers().await.is_empty());
+
+    mend(&room).await;
+    let retried = room.engine.retry(room.conversation).await.unwrap();
+    room.settle().await;
+
+    assert_eq!(
+        (retried.reason, retried.round_id),
+        (Reason::Retry, run.round_id)
+    );
+    assert_eq!(room.answers().await, ["Hello."], "{code}");
+    assert_eq!(room.runtime().await.state(), State::Idle);
+    room.close().await;
+}
+
+/// Every request is answered by `script`, until it is mended.
+async fn fails_by(backend: Backend, script: Script, code: &str) {
+    fails_within(backend, script, code, |_| ()).await;
+}
+
+async fn fails_within(
+    backend: Backend,
+    script: Script,
+    code: &str,
+    settings: impl FnOnce(&mut Settings),
+) {
+    let room = room(backend, |_| (), settings).await;
+    room.upstream.always(script);
+    fails_with(room, code, async |room| room.upstream.say("Hello.")).await;
+}
+
+on_both! {
+    async fn an_error_of_the_provider(backend) {
+        fails_by(backend, Script::status(500), "upstream_error").await;
+    }
+
+    async fn a_refusal_of_the_provider(backend) {
+        fails_by(backend, Script::status(400), "upstream_error").await;
+    }
+
+    async fn too_many_requests(backend) {
+        fails_by(backend, Script::rate_limited("0"), "upstream_rate_limited").await;
+    }
+
+    async fn an_error_inside_the_stream(backend) {
+        let script = Script::stream().role().words("One two").error("It broke.");
+        fails_by(backend, script, "upstream_error").await;
+    }
+
+    async fn a_stream_that_breaks_off(backend) {
+        let script = Script::stream().role().words("One two").close();
+        fails_by(backend, script, "upstream_disconnected").await;
+    }
+
+    async fn a_stream_that_ends_without_an_end(backend) {
+        let script = Script::stream().role().words("One two");
+        fails_by(backend, script, "upstream_disconnected").await;
+    }
+
+    async fn nothing_to_read(backend) {
+        let script = Script::stream().role().text(" \n").finish("stop").done();
+        fails_by(backend, script, "empty_response").await;
+    }
+
+    async fn a_withheld_answer(backend) {
+        let script = Script::stream().role().finish("content_filter").done();
+        fails_by(backend, script, "content_filter").await;
+    }
+
+    async fn a_model_that_never_begins(backend) {
+        let script = Script::hang_before_first_chunk();
+        fails_within(backend, script, "upstream_timeout", |it| it.watches.first_chunk = SHORT).await;
+    }
+
+    async fn a_model_that_falls_silent(backend) {
+        let script = Script::stream().role().words("One two").hang();
+        fails_within(backend, script, "upstream_timeout", |it| it.watches.idle = SHORT).await;
+    }
+
+    async fn a_model_that_never_ends(backend) {
+        let script = Script::stream().forever(": ping\n\n", Duration::from_millis(20));
+        fails_within(backend, script, "run_timeout", |it| it.watches.total = SHORT).await;
+    }
+
+    async fn a_prompt_that_does_not_fit(backend) {
+        let tight = json!({ "preset": { "context_tokens": 40, "max_tokens": 30 } });
+        let room = room(backend, move |it| it.settings = tight, |_| ()).await;
+
+        fails_with(room, "context_overflow", async |room| {
+            room.change_rules(|it| it.settings = json!({})).await;
+        })
+        .await;
+    }
+
+    async fn no_model_to_ask(backend) {
+        let room = room(backend, |_| (), |_| ()).await;
+        furniture::disable_provider(&room.db, true).await;
+
+        fails_with(room, "no_provider", async |room| {
+            furniture::disable_provider(&room.db, false).await;
+        })
+        .await;
+    }
+
+    async fn no_tokens_left(backend) {
+        let broke = |it: &mut space::Model| (it.token_limit, it.tokens_used) = (10, 10);
+        let room = room(backend, broke, |_| ()).await;
+
+        fails_with(room, "token_limit_exceeded", async |room| {
+            room.change_rules(|it| it.token_limit = 0).await;
+        })
+        .await;
+    }
+
+    async fn a_failed_turn_can_be_skipped(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.always(Script::status(400));
+        room.human.says("Hello?").await;
+        room.settle().await;
+
+        room.engine.skip(room.conversation).await.unwrap();
+        room.settle().await;
+
+        let runtime = room.runtime().await;
+        assert_eq!(runtime.state(), State::Idle);
+        assert!(runtime.round.is_none());
+        assert!(room.answers().await.is_empty());
+        room.close().await;
+    }
+
+    async fn what_a_failed_reply_cost_is_spent(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let script = Script::stream().role().finish("stop").usage(7, 0).done();
+        room.upstream.always(script);
+
+        room.human.says("Hello?").await;
+        room.settle().await;
+
+        assert_eq!(room.tokens_used().await, 7);
+        room.close().await;
+    }
+
+    async fn what_a_reply_cost_is_spent(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.say("One two three.");
+
+        room.human.says("Count.").await;
+        room.settle().await;
+
+        let usage = room.only_run().await.usage.expect("the model sent a bill");
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens), (7, 3));
+        assert_eq!(room.tokens_used().await, 10);
+        room.close().await;
+    }
+
+    async fn a_failed_forced_turn_fails_no_round_and_can_be_retried(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.always(Script::status(400));
+        let ada = room.seat("Ada").await.id;
+        let force = room.engine.force_talk(room.conversation, Some(ada), "Eve".to_owned());
+        force.await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.upstream.say("Hello.");
+        room.engine.retry(room.conversation).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.answers().await, ["Hello."]);
+        room.close().await;
+    }
+
+    async fn two_retries_at_once_are_one_run(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.always(Script::status(400));
+        room.human.says("Hello?").await;
+        room.settle().await;
+        let gate = room.upstream.gate();
+        room.upstream.say("Hello.");
+
+        let retry = || room.engine.retry(room.conversation);
+        let (one, two) = tokio::join!(retry(), retry());
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(one.unwrap().id, two.unwrap().id);
+        assert_eq!(room.answers().await, ["Hello."]);
+        room.close().await;
+    }
+}

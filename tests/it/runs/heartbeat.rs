@@ -1,0 +1,108 @@
+//! The heartbeat of a node: it renews every run it holds, and brings back what became of them.
+
+use std::time::Duration;
+
+use troupe::runs::run::Status;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+
+const OFTEN: Duration = Duration::from_millis(30);
+
+/// Ada has said "One" of "One two three." on a node that beats often.
+async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend)
+        .settings(|it| it.heartbeat = OFTEN)
+        .open()
+        .await;
+    room.upstream.say("One two three.");
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, gate)
+}
+
+on_both! {
+    async fn it_goes_on_while_the_model_says_nothing(backend) {
+        let (room, gate) = writing(backend).await;
+        let before = room.only_run().await.heartbeat_at;
+
+        room.clock.advance_ms(5_000);
+        room.until("the heartbeat is newer", async |it| {
+            it.only_run().await.heartbeat_at > before
+        })
+        .await;
+
+        gate.open();
+        room.settle().await;
+        assert_eq!(room.answers().await, ["One two three."]);
+        room.close().await;
+    }
+
+    async fn a_run_that_another_node_stopped_leaves_its_model(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.another_node().stop(room.conversation, false).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.is_idle().await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert!(room.answers().await.is_empty());
+        assert!(room.engine.live_text(room.conversation).is_none());
+        room.close_deaf().await;
+    }
+
+    async fn a_stop_of_another_node_may_keep_the_text(backend) {
+        let (room, gate) = writing(backend).await;
+
+        room.another_node().stop(room.conversation, true).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.is_idle().await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.answers().await, ["One"]);
+        room.close_deaf().await;
+    }
+}
+
+/// Counted where the statements pass by: on the wire to PostgreSQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_statement_renews_all_runs_of_a_node() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres)
+        .settings(|it| it.heartbeat = Duration::from_millis(500))
+        .wired()
+        .open()
+        .await;
+    let gate = room.upstream.gate();
+    for n in 0..8 {
+        let conversation = room.another_conversation().await;
+        room.human_of(&room.engine, conversation).says("Hi.").await;
+        room.upstream.requested(n + 1).await;
+    }
+    let wire = room.wire.as_ref().expect("a wired room");
+    let before = room.heartbeats().await;
+    wire.take();
+
+    room.until("each run was renewed", async |it| {
+        let now = it.heartbeats().await;
+        now.iter().zip(&before).all(|(now, before)| now > before)
+    })
+    .await;
+
+    let statements = wire.take();
+    let renews = |sql: &&String| sql.starts_with("UPDATE") && sql.contains("heartbeat_at");
+    let n_beats = statements.iter().filter(renews).count();
+    assert_eq!(before.len(), 8);
+    assert!((1..8).contains(&n_beats), "{statements:#?}");
+    gate.open();
+    room.is_idle().await;
+    room.close_deaf().await;
+}

@@ -1,0 +1,243 @@
+//! The order of events, exactly as the protocol promises it; `rev` grows by exactly one, a run has
+//! one end, and its `typing_stop` comes before the next run begins. `close` holds the last three.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use troupe::spaces::space::InputPolicy;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::furniture;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+const POSTED: [&str; 3] = ["message_created", "run_queued", "queue_updated"];
+const CLAIMED: [&str; 2] = ["queue_updated", "typing_start"];
+const COMMITTED: [&str; 4] = [
+    "message_created",
+    "stream_complete(succeeded)",
+    "queue_updated",
+    "typing_stop",
+];
+const CANCELED: [&str; 4] = [
+    "run_canceled",
+    "stream_complete(canceled)",
+    "queue_updated",
+    "typing_stop",
+];
+
+fn in_order(parts: &[&[&str]]) -> Vec<String> {
+    parts.concat().iter().map(|it| (*it).to_owned()).collect()
+}
+
+/// Ada has said "One" of "One two three."; the number of frames until then.
+async fn writing(backend: Backend, policy: InputPolicy) -> (EngineRoom, Gate, usize) {
+    let room = EngineRoom::on(backend)
+        .rules(move |it| it.during_generation_user_input_policy = policy)
+        .open()
+        .await;
+    room.upstream.next(Script::say("One two three."));
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    let n_frames = room.ear.log().len();
+    (room, gate, n_frames)
+}
+
+fn states(log: &[Value]) -> Vec<&str> {
+    let updates = log.iter().filter(|it| it["type"] == "queue_updated");
+    updates.filter_map(|it| it["state"].as_str()).collect()
+}
+
+on_both! {
+    async fn of_a_reply(backend) {
+        let room = EngineRoom::on(backend).open().await;
+
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        let expected = in_order(&[&POSTED, &CLAIMED, &["stream_chunk"], &COMMITTED]);
+        assert_eq!(room.ear.told(), expected);
+        assert_eq!(states(&room.ear.log()), ["queued", "generating", "idle"]);
+        room.close().await;
+    }
+
+    async fn of_the_frames_of_one_run(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.human.says("Hi.").await;
+        room.settle().await;
+        let run = room.only_run().await;
+        let id = Value::from(run.id.to_string());
+
+        let log = room.ear.log();
+        let by_type = |name: &str| log.iter().find(|it| it["type"] == name).expect("it was told");
+
+        for name in ["typing_start", "stream_chunk", "stream_complete", "typing_stop"] {
+            assert_eq!(by_type(name)["run_id"], id, "{name}");
+        }
+        assert_eq!(by_type("run_queued")["run"]["id"], id);
+        let answer = log.iter().rfind(|it| it["type"] == "message_created").expect("an answer");
+        assert_eq!(answer["message"]["conversation_run_id"], id);
+        assert_eq!(answer["message"]["author_name"], "Ada");
+        let last = log.iter().rfind(|it| it["type"] == "queue_updated").expect("an update");
+        assert!(last["queued_run"].is_null() && last["running_run"].is_null());
+        assert!(last["round"].is_null());
+        room.close().await;
+    }
+
+    async fn of_a_reply_that_another_one_follows(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.human.says("One.").await;
+        room.ear.hears_a("typing_start").await;
+        room.human.says("Two.").await;
+        gate.open();
+        room.settle().await;
+
+        let expected = in_order(&[
+            &POSTED, &CLAIMED, &POSTED,
+            &["stream_chunk"], &COMMITTED,
+            &CLAIMED, &["stream_chunk"], &COMMITTED,
+        ]);
+        assert_eq!(room.ear.told(), expected);
+        let log = room.ear.log();
+        assert_eq!(states(&log), ["queued", "generating", "generating", "queued", "generating", "idle"]);
+        room.close().await;
+    }
+
+    async fn of_a_failure(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.always(Script::stream().role().words("One two").close());
+
+        room.human.says("Count.").await;
+        room.settle().await;
+
+        let failed = ["run_failed", "stream_complete(failed)", "queue_updated", "typing_stop"];
+        let expected = in_order(&[&POSTED, &CLAIMED, &["stream_chunk"], &failed]);
+        assert_eq!(room.ear.told(), expected);
+        assert_eq!(states(&room.ear.log()), ["queued", "generating", "failed"]);
+        room.close().await;
+    }
+
+    async fn of_a_failure_at_the_claim(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        furniture::disable_provider(&room.db, true).await;
+
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        let expected = in_order(&[&POSTED, &["run_failed", "queue_updated"]]);
+        assert_eq!(room.ear.told(), expected);
+        room.close().await;
+    }
+
+    async fn of_a_stop(backend) {
+        let (room, gate, before) = writing(backend, InputPolicy::Queue).await;
+
+        room.engine.stop(room.conversation, false).await.unwrap();
+
+        assert_eq!(room.ear.told_since(before), CANCELED);
+        gate.open();
+        room.settle().await;
+        assert_eq!(room.ear.told_since(before), CANCELED);
+        room.close().await;
+    }
+
+    async fn of_a_stop_that_keeps_the_text(backend) {
+        let (room, gate, before) = writing(backend, InputPolicy::Queue).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        room.settle().await;
+
+        let expected = in_order(&[&["queue_updated", "message_created"], &CANCELED]);
+        assert_eq!(room.ear.told_since(before), expected);
+        gate.open();
+        room.close().await;
+    }
+
+    async fn of_a_canceled_queued_run(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.user_turn_debounce_ms = 500)
+            .open()
+            .await;
+        let run = room.human.says("Hi.").await.run.expect("Ada will answer");
+
+        room.engine.cancel(room.conversation, run.id).await.unwrap();
+
+        let expected = in_order(&[&POSTED, &["run_canceled", "queue_updated"]]);
+        assert_eq!(room.ear.told(), expected);
+        room.close().await;
+    }
+
+    async fn of_a_restart(backend) {
+        let (room, gate, before) = writing(backend, InputPolicy::Restart).await;
+
+        room.human.says("Again.").await;
+        gate.open();
+        room.settle().await;
+
+        let restarted = [
+            "message_created",
+            "run_canceled",
+            "stream_complete(canceled)",
+            "run_queued",
+            "queue_updated",
+            "typing_stop",
+        ];
+        let expected = in_order(&[&restarted, &CLAIMED, &["stream_chunk"], &COMMITTED]);
+        assert_eq!(room.ear.told_since(before), expected);
+        room.close().await;
+    }
+
+    async fn of_a_turn_that_is_passed_over(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.user_turn_debounce_ms = 500)
+            .open()
+            .await;
+        room.human.says("Hi.").await;
+        room.change_seat("Ada", |it| {
+            it.participation = troupe::spaces::membership::Participation::Muted;
+        })
+        .await;
+
+        room.clock.advance_ms(500);
+        room.settle().await;
+
+        let expected = in_order(&[&POSTED, &["run_skipped", "queue_updated"]]);
+        assert_eq!(room.ear.told(), expected);
+        room.close().await;
+    }
+
+    async fn of_a_run_that_is_handed_back(backend) {
+        let (room, gate, before) = writing(backend, InputPolicy::Queue).await;
+
+        room.engine.drain(Duration::ZERO).await;
+        room.stop(&room.engine).await;
+
+        let expected = in_order(&[&["stream_reset", "queue_updated", "typing_stop"]]);
+        assert_eq!(room.ear.told_since(before), expected);
+        assert_eq!(states(&room.ear.log()).last(), Some(&"queued"));
+        gate.open();
+        room.close().await;
+    }
+
+    async fn of_a_hidden_trigger(backend) {
+        let (room, gate, before) = writing(backend, InputPolicy::Queue).await;
+        let trigger = room.messages().await[0].id;
+        let hidden = troupe::conversations::message::Visibility::Hidden;
+
+        let hide = room.engine.set_visibility(room.conversation, trigger, hidden);
+        hide.await.unwrap();
+        gate.open();
+        room.settle().await;
+
+        let expected = in_order(&[&["message_hidden"], &CANCELED]);
+        assert_eq!(room.ear.told_since(before), expected);
+        let told = room.ear.hears_a("message_hidden").await;
+        assert!(told["message"].get("content").is_none(), "its text is gone");
+        room.close().await;
+    }
+}

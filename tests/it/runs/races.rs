@@ -1,0 +1,147 @@
+//! Races through the whole engine: posts, stops and commits at once, on one node and on several.
+
+use futures::future::join_all;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use troupe::runs::command::Refusal;
+use troupe::runs::error::EngineError;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+use troupe::spaces::space::InputPolicy;
+
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::transitions;
+use crate::support::wait;
+
+on_both! {
+    async fn a_stop_and_a_commit_at_once_leave_one_truth(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.upstream.say("Done.");
+        let (mut n_stored, mut n_canceled) = (0, 0);
+
+        for n in 0..200 {
+            room.human.says("Again.").await;
+            room.upstream.requested(n + 1).await;
+            // Nearer to the commit each time: the stop comes before, at, or after the last word.
+            let stop = async {
+                if n % 3 > 0 {
+                    room.upstream.said(n, 1).await;
+                }
+                if n % 3 > 1 {
+                    room.upstream.finished(n).await;
+                }
+                room.engine.stop(room.conversation, false).await.unwrap();
+                let runs = room.runs().await;
+                runs[n].clone()
+            };
+            let (stopped, ()) = tokio::join!(stop, async { gate.step() });
+
+            let texts = room.messages().await.into_iter();
+            let n_texts = texts.filter(|it| it.conversation_run_id == Some(stopped.id)).count();
+            match stopped.status {
+                Status::Succeeded => n_stored += 1,
+                Status::Canceled => n_canceled += 1,
+                other => panic!("a stop was acknowledged, but the run is {other:?}"),
+            }
+            assert_eq!(n_texts, usize::from(stopped.status == Status::Succeeded));
+            room.ear.listen();
+        }
+        gate.open();
+        room.settle().await;
+
+        // Nothing of a canceled run came in afterwards.
+        assert_eq!(room.answers().await.len(), n_stored);
+        assert_eq!(n_stored + n_canceled, 200);
+        assert!(n_canceled > 0, "no stop was ever first");
+        room.close().await;
+    }
+
+    async fn a_hundred_times_the_same_post_is_one_message(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let other = room.human_at(&room.another_node());
+
+        let posts = (0..100).map(async |n| {
+            let human = if n % 2 == 0 { &room.human } else { &other };
+            human.says_once("Hi.", Some("c-1")).await.expect("the post is taken")
+        });
+        let answers = join_all(posts).await;
+        room.settle_alone().await;
+
+        assert_eq!(answers.iter().filter(|it| !it.repeated).count(), 1);
+        assert!(answers.iter().all(|it| it.message.id == answers[0].message.id));
+        assert_eq!(room.messages().await.len(), 2, "one post, one answer");
+        room.close_deaf().await;
+    }
+
+    async fn of_two_posts_at_once_reject_takes_one(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.during_generation_user_input_policy = InputPolicy::Reject)
+            .open()
+            .await;
+        let other = room.human_at(&room.another_node());
+
+        for n in 1..=20 {
+            let (one, two) = tokio::join!(
+                room.human.tries_to_say("Me first."),
+                other.tries_to_say("No, me.")
+            );
+            room.settle_alone().await;
+
+            let is_locked =
+                |it: &Result<_, _>| matches!(it, Err(EngineError::Refused(Refusal::GenerationLocked)));
+            assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
+            assert!(is_locked(&one) || is_locked(&two));
+            assert_eq!(room.messages().await.len(), 2 * n);
+        }
+        room.close_deaf().await;
+    }
+
+    async fn nodes_share_the_work_and_none_of_it_is_done_twice(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        let mut facts = room.facts().await;
+        transitions::record(&mut facts).await;
+        let nodes = [room.another_node(), room.another_node(), room.another_node()];
+        for node in &nodes {
+            node.start().await.unwrap();
+        }
+        let mut conversations = Vec::new();
+        for _ in 0..12 {
+            conversations.push(room.another_conversation().await);
+        }
+
+        let says = conversations.iter().enumerate().map(async |(n, id)| {
+            let human = room.human_of(&nodes[n % 3], *id);
+            let mut planned = Vec::new();
+            for text in ["One.", "Two.", "Three."] {
+                let posted = human.says(text).await;
+                planned.push((posted.run.expect("Ada will answer").id, posted.message.seq));
+            }
+            planned
+        });
+        let planned = join_all(says).await.concat();
+        let active = run::Entity::find()
+            .filter(run::Column::Status.is_in([Status::Queued, Status::Running]));
+        wait::until("all work is done", async || {
+            nodes[0].context().bell.ring();
+            let left = active.clone().all(room.db.reader()).await.unwrap();
+            left.is_empty().then_some(())
+        })
+        .await;
+
+        assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
+        let runs = run::Entity::find().all(room.db.reader()).await.unwrap();
+        assert!(runs.iter().all(|it| it.status == Status::Succeeded), "{runs:?}");
+        assert_eq!(room.upstream.n_requests(), runs.len(), "each was asked for once");
+        for (id, seq) in planned {
+            let run = runs.iter().find(|it| it.id == id).expect("the planned run");
+            assert!(run.cutoff_seq >= Some(seq), "message {seq} is lost to {run:?}");
+        }
+        for node in &nodes {
+            room.stop(node).await;
+        }
+        room.close_deaf().await;
+    }
+}

@@ -1,0 +1,216 @@
+//! What a dead node left behind is healed once, by whoever looks first, and a node that comes back
+//! to life can add nothing.
+
+use sea_orm::ActiveModelTrait;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use troupe::clock::Clock;
+use troupe::db::connect::Dialect;
+use troupe::ids::RoundId;
+use troupe::rounds::round;
+use troupe::runs::reaper::Report;
+use troupe::runs::run;
+use troupe::runs::run::Reason;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+/// One run was failed, and its turn planned again.
+const HEALED: Report = Report {
+    failed: 1,
+    requeued: 1,
+    rounds_closed: 0,
+};
+
+/// Ada has said "One" of "One two three." when her node falls silent; it is not dead.
+async fn silent(backend: Backend) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend).open().await;
+    let gate = Gate::closed();
+    room.upstream
+        .next(Script::say("One two three.").gated(&gate));
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    // It takes nothing more, so that the second attempt is another node's.
+    room.engine.context().shutdown.draining.cancel();
+    room.last_heard(60_000).await;
+    (room, gate)
+}
+
+on_both! {
+    async fn a_silent_run_is_healed_once(backend) {
+        let (room, gate) = silent(backend).await;
+        let node = room.another_node();
+
+        let report = node.reap().await.unwrap();
+        let again = node.reap().await.unwrap();
+
+        assert_eq!((report, again), (HEALED, Report::default()));
+        let runs = room.runs().await;
+        assert_eq!((runs[0].status, runs[0].attempt), (Status::Failed, 1));
+        assert_eq!(runs[0].error.as_ref().map(|it| it.code.as_str()), Some("stale_running_run"));
+        assert_eq!((runs[1].status, runs[1].attempt), (Status::Queued, 2));
+        assert_eq!((runs[1].reason, runs[1].round_id), (Reason::Recovered, runs[0].round_id));
+        gate.open();
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+
+    async fn a_revived_node_adds_nothing(backend) {
+        let (room, gate) = silent(backend).await;
+        let node = room.another_node();
+        node.start().await.unwrap();
+        node.reap().await.unwrap();
+        room.until("the second attempt has answered", async |it| {
+            it.answers().await == ["Hello."]
+        })
+        .await;
+
+        gate.open();
+        room.upstream.finished(0).await;
+        room.is_idle().await;
+
+        assert_eq!(room.answers().await, ["Hello."]);
+        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Status::Failed, Status::Succeeded]);
+        let live = room.engine.live_text(room.conversation);
+        assert!(live.is_none(), "nobody is shown what was lost: {live:?}");
+        room.stop(&node).await;
+        room.close_deaf().await;
+    }
+
+    async fn a_second_death_fails_the_round(backend) {
+        let (room, gate) = silent(backend).await;
+        room.another_node().reap().await.unwrap();
+        let second = Gate::closed();
+        room.upstream.next(Script::say("Again.").gated(&second));
+        let node = room.another_node();
+        node.start().await.unwrap();
+        room.upstream.requested(2).await;
+        room.last_heard(60_000).await;
+
+        let report = room.another_node().reap().await.unwrap();
+
+        assert_eq!(report, Report { requeued: 0, ..HEALED });
+        assert_eq!(room.runtime().await.state(), State::Failed);
+        gate.open();
+        second.open();
+        room.is_idle().await;
+        room.stop(&node).await;
+        assert!(room.answers().await.is_empty());
+        room.close_deaf().await;
+    }
+
+    async fn two_sweeps_at_once_heal_once(backend) {
+        let (room, gate) = silent(backend).await;
+        let (one, two) = (room.another_node(), room.another_node());
+
+        let (one, two) = tokio::join!(one.reap(), two.reap());
+
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.failed + two.failed, 1, "{one:?} {two:?}");
+        assert_eq!(one.requeued + two.requeued, 1, "{one:?} {two:?}");
+        gate.open();
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+
+    async fn a_run_that_beats_is_left_alone(backend) {
+        let (room, gate) = silent(backend).await;
+        room.last_heard(0).await;
+
+        assert_eq!(room.another_node().reap().await.unwrap(), Report::default());
+        gate.open();
+        room.is_idle().await;
+        assert_eq!(room.answers().await, ["One two three."]);
+        room.close_deaf().await;
+    }
+
+    async fn what_waits_already_comes_before_a_second_attempt(backend) {
+        let (room, gate) = silent(backend).await;
+        room.human.says("Are you there?").await;
+
+        let report = room.another_node().reap().await.unwrap();
+
+        assert_eq!(report, Report { requeued: 0, ..HEALED });
+        let queued = room.runtime().await.queued.expect("the newer plan");
+        assert_eq!((queued.reason, queued.attempt), (Reason::UserMessage, 1));
+        gate.open();
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+
+    async fn a_round_that_nothing_moves_is_closed_once(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        room.adrift().await;
+        let (one, two) = (room.another_node(), room.another_node());
+
+        let (one, two) = tokio::join!(one.reap(), two.reap());
+
+        let closed = [one, two].map(|it| it.unwrap().rounds_closed);
+        assert_eq!(closed.iter().sum::<u32>(), 1, "{closed:?}");
+        assert!(room.runtime().await.round.is_none());
+        room.close_deaf().await;
+    }
+}
+
+impl EngineRoom {
+    /// All that runs was last heard of so long ago, by whichever clock judges that.
+    async fn last_heard(&self, ms_ago: i64) {
+        let running = self.runtime().await.running.expect("a running run");
+        let mut row = running.clone().into_active_model();
+        let at = match self.db.dialect() {
+            Dialect::Sqlite => self.clock.now(),
+            Dialect::Postgres => Clock::System.now(),
+        };
+        row.heartbeat_at = sea_orm::ActiveValue::Set(Some(at.plus_ms(-ms_ago)));
+        let saved = row.update(self.db.pulse()).await;
+        let _: run::Model = saved.expect("the database answers");
+    }
+
+    /// A round goes on that nothing moves.
+    async fn adrift(&self) {
+        let row = round::Model {
+            id: RoundId::new(),
+            conversation_id: self.conversation,
+            status: round::Status::Active,
+            state: round::State::Generating,
+            cursor: 0,
+            trigger_message_id: None,
+            seed: 0,
+            ended_reason: None,
+            created_at: self.clock.now(),
+        };
+        let insert = round::Entity::insert(row.into_active_model());
+        let inserted = insert.exec_without_returning(self.db.pulse()).await;
+        inserted.expect("the database answers");
+    }
+}
+
+/// SQLite alone: its file belongs to one process, so what runs at the start has nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_the_start_everything_that_runs_is_healed_at_once() {
+    for ms_since in [0, 1_000, -3_600_000] {
+        let (room, gate) = silent(Backend::Sqlite).await;
+        room.last_heard(0).await;
+        // The machine's clock may have been set back while it was off.
+        room.clock.advance_ms(ms_since);
+        let node = room.another_node();
+
+        node.start().await.unwrap();
+        room.until("the second attempt has answered", async |it| {
+            it.answers().await == ["Hello."]
+        })
+        .await;
+
+        gate.open();
+        room.is_idle().await;
+        room.stop(&node).await;
+        room.close_deaf().await;
+    }
+}

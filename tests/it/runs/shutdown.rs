@@ -1,0 +1,123 @@
+//! Closing: nothing new is taken, what runs may finish, and the rest is handed back whole.
+
+use std::time::Duration;
+
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Ada has said "One" of "One two three.".
+async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend).open().await;
+    let gate = Gate::closed();
+    room.upstream
+        .next(Script::say("One two three.").gated(&gate));
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, gate)
+}
+
+on_both! {
+    async fn a_draining_node_lets_what_runs_finish(backend) {
+        let (room, gate) = writing(backend).await;
+        let draining = room.engine.context().shutdown.draining.clone();
+
+        let finish = async {
+            draining.cancelled().await;
+            gate.open();
+        };
+        tokio::join!(room.engine.drain(LONG), finish);
+        room.stop(&room.engine).await;
+
+        assert_eq!(room.answers().await, ["One two three."]);
+        assert_eq!(room.only_run().await.status, Status::Succeeded);
+        room.close().await;
+    }
+
+    async fn an_idle_node_closes_at_once(backend) {
+        let room = EngineRoom::on(backend).open().await;
+
+        room.engine.drain(LONG).await;
+        room.stop(&room.engine).await;
+
+        room.close().await;
+    }
+
+    async fn a_draining_node_takes_nothing_new(backend) {
+        let (room, gate) = writing(backend).await;
+        let draining = room.engine.context().shutdown.draining.clone();
+
+        let finish = async {
+            draining.cancelled().await;
+            room.human.says("And then?").await;
+            gate.open();
+        };
+        tokio::join!(room.engine.drain(LONG), finish);
+        room.stop(&room.engine).await;
+
+        let runs = room.runs().await;
+        let statuses: Vec<_> = runs.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Status::Succeeded, Status::Queued]);
+        assert_eq!(room.runtime().await.state(), State::Queued);
+        room.close().await;
+    }
+
+    async fn after_the_grace_the_rest_is_handed_back_and_goes_on_elsewhere(backend) {
+        let (room, gate) = writing(backend).await;
+        let began = room.only_run().await;
+
+        room.engine.drain(Duration::ZERO).await;
+        room.stop(&room.engine).await;
+        room.upstream.hung_up(0).await;
+        let back = room.only_run().await;
+        gate.open();
+        let next = room.another_node();
+        next.start().await.unwrap();
+        room.until("the next node has answered", async |it| {
+            it.answers().await == ["Hello."]
+        })
+        .await;
+
+        assert_eq!((back.id, back.status), (began.id, Status::Queued));
+        assert_eq!((back.attempt, back.lease), (1, began.lease));
+        assert_eq!((&back.worker_id, back.heartbeat_at), (&None, None));
+        let run = room.only_run().await;
+        assert_eq!((run.attempt, run.lease), (1, began.lease + 1));
+        room.stop(&next).await;
+        room.close_deaf().await;
+    }
+
+    async fn what_waits_supersedes_what_is_handed_back(backend) {
+        let (room, gate) = writing(backend).await;
+        room.human.says("And then?").await;
+
+        room.engine.drain(Duration::ZERO).await;
+        room.stop(&room.engine).await;
+
+        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Status::Canceled, Status::Queued]);
+        gate.open();
+        room.close().await;
+    }
+
+    async fn a_paused_reply_is_not_handed_back(backend) {
+        let (room, gate) = writing(backend).await;
+        room.engine.pause(room.conversation).await.unwrap();
+
+        room.engine.drain(Duration::ZERO).await;
+        room.stop(&room.engine).await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.runtime().await.state(), State::Paused);
+        gate.open();
+        room.close().await;
+    }
+}

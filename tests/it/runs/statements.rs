@@ -1,0 +1,121 @@
+//! What a message and a run cost in SQL statements: counted, printed, and held to what was once
+//! measured. A long text costs what a short one costs.
+#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+
+use std::env;
+use std::process::Command;
+
+use troupe::runs::run;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+use crate::support::statements::Statements;
+use crate::support::upstream::script::Script;
+
+/// Set in the process that counts the statements of SQLite, and nothing else.
+const ALONE: &str = "TROUPE_TEST_ALONE";
+
+/// What was once measured, in statements beside BEGIN and COMMIT; more is a step back.
+const A_POST: usize = 11;
+const A_RUN: usize = 32;
+
+async fn measure(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+    let room = EngineRoom::on(backend)
+        .rules(|it| it.user_turn_debounce_ms = 500)
+        .wired()
+        .open()
+        .await;
+    let mut costs = Vec::new();
+    // The first evening warms up: connections are opened, statements prepared.
+    for (n_evening, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
+        let script = (0..n_deltas).fold(Script::stream().role(), |it, n| it.text(&format!("{n} ")));
+        room.upstream
+            .always(script.finish("stop").usage(7, n_deltas).done());
+        take(&room);
+
+        room.human.says("Count.").await;
+        let post = take(&room);
+        room.clock.advance_ms(500);
+        room.ear.hears_the("typing_stop", n_evening + 1).await;
+        room.is_idle().await;
+        let run = take(&room);
+
+        if n_evening > 0 {
+            println!("{backend:?}, {n_deltas} deltas:");
+            costs.push((tell("a post", &post), tell("a run", &run)));
+        }
+    }
+
+    let only = room.runs().await;
+    assert!(only.iter().all(|it| it.status == run::Status::Succeeded));
+    assert_eq!(
+        costs[0], costs[1],
+        "a long text costs what a short one costs"
+    );
+    assert_eq!(costs[0], (A_POST, A_RUN));
+    room.close().await;
+}
+
+/// Prints the statements and gives their number.
+fn tell(what: &str, all: &[String]) -> usize {
+    let is_read = |sql: &&&String| sql.starts_with("SELECT");
+    let (frames, statements): (Vec<&String>, Vec<&String>) = all
+        .iter()
+        .filter(|it| !is_aside(it))
+        .partition(|it| it.starts_with("BEGIN") || it.starts_with("COMMIT"));
+    let n_reads = statements.iter().filter(is_read).count();
+    let n_writes = statements.len() - n_reads;
+    println!(
+        "  {what}: {n_reads} reads, {n_writes} writes, {} frames",
+        frames.len()
+    );
+    for sql in &statements {
+        println!("    {}", sql.chars().take(150).collect::<String>());
+    }
+    statements.len()
+}
+
+/// What is sent beside the work: how a connection is opened, and looked at before it is used again;
+/// and the dispatcher's look for what is due, whose number depends on how often it is woken.
+fn is_aside(sql: &str) -> bool {
+    let beside = ["statement_timestamp()", "NOT IN (SELECT", "PRAGMA"];
+    sql.is_empty() || beside.iter().any(|it| sql.contains(it))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
+    if env::var_os(ALONE).is_none() {
+        let own = env::current_exe().expect("this program has a place");
+        let name = "runs::statements::on_sqlite_each_message_and_each_run_cost_what_they_cost";
+        let alone = Command::new(own)
+            .args(["--exact", name, "--nocapture"])
+            .env(ALONE, "1")
+            .output()
+            .expect("this program can be started again");
+        let told = String::from_utf8_lossy(&alone.stdout);
+        println!("{told}");
+        assert!(
+            alone.status.success(),
+            "{}",
+            String::from_utf8_lossy(&alone.stderr)
+        );
+        assert!(
+            told.contains("1 passed"),
+            "the test was not found by its name"
+        );
+        return;
+    }
+    let statements = Statements::listen();
+    measure(Backend::Sqlite, |_| statements.take()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_each_message_and_each_run_cost_what_they_cost() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    measure(Backend::Postgres, |room| {
+        room.wire.as_ref().expect("a wired room").take()
+    })
+    .await;
+}

@@ -1,0 +1,176 @@
+//! What an engine room is like before anybody enters, and how it is opened.
+
+use std::time::Duration;
+
+use troupe::clock::Clock;
+use troupe::db::connect::Db;
+use troupe::db::connect::Options;
+use troupe::generation::watches::Watches;
+use troupe::providers::models::Models;
+use troupe::providers::seal::Sealer;
+use troupe::realtime::hub::Hub;
+use troupe::realtime::topic::Topic;
+use troupe::runs::context::Context;
+use troupe::runs::context::Settings;
+use troupe::runs::engine::Engine;
+use troupe::shutdown::Shutdown;
+use troupe::spaces::space;
+
+use crate::support::backends::Backend;
+use crate::support::backends::fresh_database;
+use crate::support::eavesdropper::Eavesdropper;
+use crate::support::engine_room::EngineRoom;
+use crate::support::engine_room::Human;
+use crate::support::furniture;
+use crate::support::model_call;
+use crate::support::upstream::server::Upstream;
+use crate::support::wire::Wire;
+
+/// What a room is like before anybody enters.
+pub struct Blueprint {
+    backend: Backend,
+    cast: Vec<String>,
+    rules: Box<dyn FnOnce(&mut space::Model) + Send>,
+    settings: Settings,
+    is_started: bool,
+    is_wired: bool,
+}
+
+impl EngineRoom {
+    pub fn on(backend: Backend) -> Blueprint {
+        Blueprint {
+            backend,
+            cast: vec!["Ada".to_owned()],
+            rules: Box::new(|it| it.reply_order = space::ReplyOrder::List),
+            settings: settings(),
+            is_started: true,
+            is_wired: false,
+        }
+    }
+}
+
+/// Nothing happens by itself in the span of a test but what the dispatcher does.
+fn settings() -> Settings {
+    const NEVER: Duration = Duration::from_secs(3_600);
+    Settings {
+        workers: 1,
+        max_running: 64,
+        heartbeat: NEVER,
+        stale_after: Duration::from_secs(30),
+        reaper_interval: NEVER,
+        stream_slice: Duration::ZERO,
+        watches: Watches {
+            backoff: Duration::from_millis(1),
+            ..Watches::default()
+        },
+    }
+}
+
+impl Blueprint {
+    /// The characters in place of Ada alone.
+    pub fn cast(mut self, names: &[&str]) -> Self {
+        self.cast = names.iter().map(|it| (*it).to_owned()).collect();
+        self
+    }
+
+    /// Changes the space; without it the order is `list`.
+    pub fn rules(mut self, change: impl FnOnce(&mut space::Model) + Send + 'static) -> Self {
+        let before = self.rules;
+        self.rules = Box::new(|it| {
+            before(it);
+            change(it);
+        });
+        self
+    }
+
+    /// Changes how the node is run.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Nothing works, beats or reaps by itself.
+    pub fn not_started(mut self) -> Self {
+        self.is_started = false;
+        self
+    }
+
+    /// On PostgreSQL every statement passes a wire that counts it.
+    pub fn wired(mut self) -> Self {
+        self.is_wired = self.backend == Backend::Postgres;
+        self
+    }
+
+    pub async fn open(self) -> EngineRoom {
+        let database = fresh_database(&self.backend).await;
+        let wire = match self.is_wired {
+            true => Some(Wire::before(database.url()).await),
+            false => None,
+        };
+        let db = connect(wire.as_ref().map_or(database.url(), Wire::url)).await;
+        db.migrate().await.expect("an empty database takes tables");
+        let upstream = Upstream::start().await;
+        let clock = Clock::manual();
+        let models = models();
+        let placed = furniture::place(
+            &db,
+            &models.sealer,
+            clock.now(),
+            &upstream.base_url(),
+            &self.cast,
+            self.rules,
+        )
+        .await;
+        let hub = Hub::new();
+        let ear = Eavesdropper::at(&hub, Topic::Conversation(placed.conversation));
+        let engine = node(&db, &hub, &clock, models, self.settings);
+        if self.is_started {
+            engine.start().await.expect("there is nothing to heal");
+        }
+        EngineRoom {
+            human: Human {
+                seat: placed.human,
+                engine: engine.clone(),
+                conversation: placed.conversation,
+            },
+            engine,
+            upstream,
+            clock,
+            db,
+            ear,
+            space: placed.space,
+            conversation: placed.conversation,
+            wire,
+            database,
+        }
+    }
+}
+
+/// Connections as a process of its own has them.
+pub async fn connect(url: &str) -> Db {
+    let options = Options {
+        url: url.to_owned(),
+        synchronous_full: false,
+    };
+    let db = Db::connect(&options).await;
+    db.expect("the database of a test can be opened")
+}
+
+fn models() -> Models {
+    Models {
+        registry: model_call::registry(),
+        sealer: Sealer::new("a secret of tests"),
+    }
+}
+
+/// A node over these connections, with an engine that is not started.
+pub fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Settings) -> Engine {
+    Engine::new(Context::new(
+        db.clone(),
+        hub.clone(),
+        clock.clone(),
+        Shutdown::new(),
+        models,
+        settings,
+    ))
+}

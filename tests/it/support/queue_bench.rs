@@ -1,0 +1,158 @@
+//! A bench for the statements of the queue: rows of runs on a table without an engine.
+
+use sea_orm::DatabaseConnection;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use troupe::clock::Timestamp;
+use troupe::db::connect::Dialect;
+use troupe::ids::ConversationId;
+use troupe::ids::MembershipId;
+use troupe::ids::RoundId;
+use troupe::ids::RunId;
+use troupe::rounds::round;
+use troupe::runs::queue;
+use troupe::runs::queue::End;
+use troupe::runs::queue::Stale;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+
+/// The node whose runs these are.
+pub const NODE: &str = "node-a";
+/// A run whose heartbeat is older than this is stale here.
+pub const STALE_MS: i64 = 20 * 60_000;
+
+/// See the module.
+pub struct Bench {
+    pub room: EngineRoom,
+    speaker: MembershipId,
+}
+
+impl Bench {
+    pub async fn on(backend: Backend) -> Self {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        let speaker = room.seat("Ada").await.id;
+        Self { room, speaker }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.room.clock.now()
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.room.db.dialect()
+    }
+
+    pub fn blank_in(&self, conversation: ConversationId) -> run::Model {
+        let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
+        let now = self.now();
+        queue::blank(RunId::new(), conversation, self.speaker, kind, reason, now)
+    }
+
+    pub fn blank(&self) -> run::Model {
+        self.blank_in(self.room.conversation)
+    }
+
+    /// A row as if it had come to `status`; running ones are stale.
+    pub fn in_status(&self, status: Status) -> run::Model {
+        let mut run = self.blank();
+        run.status = status;
+        if status != Status::Queued {
+            run.lease = 3;
+            run.worker_id = Some(NODE.to_owned());
+            run.started_at = Some(self.now());
+            run.heartbeat_at = Some(self.now().plus_ms(-2 * STALE_MS));
+            run.cutoff_seq = Some(7);
+        }
+        run
+    }
+
+    /// A connection that may write; one and the same for every statement.
+    pub fn db(&self) -> &DatabaseConnection {
+        self.room.db.pulse()
+    }
+
+    pub async fn try_insert(&self, run: &run::Model) -> Result<(), DbErr> {
+        let insert = run::Entity::insert(run.clone().into_active_model());
+        insert.exec_without_returning(self.db()).await.map(|_| ())
+    }
+
+    pub async fn insert(&self, run: &run::Model) {
+        self.try_insert(run)
+            .await
+            .expect("a row that breaks no rule");
+    }
+
+    /// A round that is over.
+    pub fn past_round(&self) -> round::Model {
+        round::Model {
+            id: RoundId::new(),
+            conversation_id: self.room.conversation,
+            status: round::Status::Finished,
+            state: round::State::Generating,
+            cursor: 0,
+            trigger_message_id: None,
+            seed: 0,
+            ended_reason: None,
+            created_at: self.now(),
+        }
+    }
+
+    pub async fn insert_round(&self, round: &round::Model) -> Result<(), DbErr> {
+        let insert = round::Entity::insert(round.clone().into_active_model());
+        insert.exec_without_returning(self.db()).await.map(|_| ())
+    }
+
+    pub async fn row(&self, id: RunId) -> run::Model {
+        let row = run::Entity::find_by_id(id).one(self.db()).await;
+        row.expect("the database answers").expect("the row")
+    }
+
+    /// Takes every row away.
+    pub async fn clear(&self) {
+        let deleted = run::Entity::delete_many().exec(self.db()).await;
+        deleted.expect("the database answers");
+    }
+
+    pub fn stale(&self) -> Stale {
+        Stale {
+            after_ms: STALE_MS,
+            dialect: self.dialect(),
+        }
+    }
+
+    /// Tries one of the verbs of `queue.rs` under a lease; says whether it won.
+    pub async fn tries(&self, verb: &str, run: &run::Model, lease: i64) -> bool {
+        let (db, now) = (self.db(), self.now());
+        let error = broken();
+        let won = match verb {
+            "claim" => queue::claim(db, run.id, "node-b", now, self.dialect())
+                .await
+                .map(|it| it.is_some()),
+            "skip" => queue::skip(db, run, now).await,
+            "cancel_queued" => queue::cancel_queued(db, run, now).await,
+            "fail_queued" => queue::fail_queued(db, run, &error, now).await,
+            "request_cancel" => queue::request_cancel(db, run.id, now).await,
+            "finish" => queue::finish(db, run, lease, &End::Succeeded, now).await,
+            "fail" => queue::finish(db, run, lease, &End::Failed(error), now).await,
+            "expire" => {
+                let end = End::Failed(error);
+                queue::expire(db, run, lease, &end, now, &self.stale()).await
+            }
+            "hand_back" => queue::hand_back(db, run.id, lease).await,
+            other => panic!("no move: {other}"),
+        };
+        won.expect("the database answers")
+    }
+}
+
+pub fn broken() -> run::Error {
+    run::Error {
+        code: "upstream_error".to_owned(),
+        message: "No.".to_owned(),
+        retryable: true,
+    }
+}

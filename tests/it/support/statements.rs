@@ -1,0 +1,69 @@
+//! Every SQL statement of this process, as the SQLite driver logs them. For a process that does
+//! nothing else: the log cannot tell tests apart.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing::Event;
+use tracing::Level;
+use tracing::Subscriber;
+use tracing::field::Field;
+use tracing::field::Visit;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// The statements so far.
+#[derive(Clone, Default)]
+pub struct Statements(Arc<Mutex<Vec<String>>>);
+
+impl Statements {
+    /// Notes every statement from now on.
+    pub fn listen() -> Self {
+        let statements = Self::default();
+        let only = Targets::new().with_target("sqlx::query", Level::DEBUG);
+        let layer = statements.clone().with_filter(only);
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer))
+            .expect("nobody else listens in this process");
+        statements
+    }
+
+    /// The statements since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Statements {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut sql = Sql::default();
+        event.record(&mut sql);
+        // The driver tells the first words, and the whole only when there is more.
+        let whole = if sql.statement.trim().is_empty() {
+            sql.summary
+        } else {
+            sql.statement.trim().to_owned()
+        };
+        self.0.lock().push(whole);
+    }
+}
+
+#[derive(Default)]
+struct Sql {
+    summary: String,
+    statement: String,
+}
+
+impl Visit for Sql {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "summary" => self.summary = value.to_owned(),
+            "db.statement" => self.statement = value.to_owned(),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
