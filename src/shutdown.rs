@@ -1,7 +1,8 @@
 //! Who tells that the house closes, and who waits for whom.
 //!
-//! Two tokens, because closing has two steps: `draining` (take no new work, finish what runs) and
-//! `stopping` (put everything down now). Every background task is in the tracker.
+//! Three tokens, because closing has three steps: `draining` (take no new work, finish what runs),
+//! `letting_go` (give back what still runs) and `stopping` (put everything down now). Between the
+//! last two, listeners are told what was given back. Every background task is in the tracker.
 
 use std::future::Future;
 use tokio::runtime::Handle;
@@ -13,7 +14,9 @@ use tokio_util::task::TaskTracker;
 pub struct Shutdown {
     /// Fires first: nothing new is begun.
     pub draining: CancellationToken,
-    /// Fires after the grace time: what still runs lets go.
+    /// Fires after the grace time: what still runs is given back. A child of `stopping`.
+    pub letting_go: CancellationToken,
+    /// Fires last: listeners are left, and every task ends.
     pub stopping: CancellationToken,
     tracker: TaskTracker,
     main: Handle,
@@ -23,9 +26,11 @@ impl Shutdown {
     /// Must be made on the main runtime: connections belong to the reactor that opened them, so
     /// every task that touches database or network is spawned there and not on an HTTP worker.
     pub fn new() -> Self {
+        let stopping = CancellationToken::new();
         Self {
             draining: CancellationToken::new(),
-            stopping: CancellationToken::new(),
+            letting_go: stopping.child_token(),
+            stopping,
             tracker: TaskTracker::new(),
             main: Handle::current(),
         }

@@ -35,6 +35,11 @@ pub struct Stop {
     keep_partial: bool,
 }
 
+/// A body without a field; it may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
 /// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
 pub async fn generate(
     app: Data<App>,
@@ -79,9 +84,9 @@ pub async fn pause(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
+    body: Body<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
     app.engine.pause(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
@@ -91,13 +96,11 @@ pub async fn resume(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
+    body: Body<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
-    app.engine
-        .resume(at.conversation.id)
-        .await
-        .map_err(answer)?;
+    let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
+    let resumed = app.engine.resume(at.conversation.id).await;
+    resumed.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
 
@@ -106,9 +109,9 @@ pub async fn skip(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
+    body: Body<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
     app.engine.skip(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
@@ -118,11 +121,28 @@ pub async fn retry(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
+    body: Body<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
     let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+}
+
+/// The caller at the conversation whose button they press, which takes no more than the press.
+///
+/// # Errors
+/// 404, 403; 400 for a body with something in it.
+async fn may_press(
+    app: &App,
+    caller: &CurrentUser,
+    id: ConversationId,
+    act: Act,
+    body: Body<Nothing>,
+) -> ApiResult<seat::InConversation> {
+    let at = seat::in_conversation(app, caller, id).await?;
+    at.may_write(act)?;
+    let Nothing {} = body.read_or_default().await?;
+    Ok(at)
 }
 
 /// The conversation as it is after a button.

@@ -1,11 +1,13 @@
 //! Runs: what was tried, what came of it, and the word to stop one.
 
+use crate::api::buttons::Nothing;
 use crate::api::engine_error::answer;
 use crate::app::App;
 use crate::http::auth::Admin;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::json::Body;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
@@ -65,9 +67,11 @@ pub async fn cancel(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<RunId>,
+    body: Body<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let (run, at) = find(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Direct)?;
+    let Nothing {} = body.read_or_default().await?;
     let canceled = app
         .engine
         .cancel(run.conversation_id, run.id)

@@ -4,6 +4,7 @@
 //! **Invariant:** what the system says and the newest line are never left out; a prompt in which
 //! even these do not fit is refused, with the number of tokens that are too many.
 
+use crate::conversations::message;
 use crate::prompt::sections::Block;
 use crate::prompt::sections::Kind;
 
@@ -44,6 +45,11 @@ fn in_order_of_eviction(blocks: &[Block]) -> Vec<usize> {
     let mut lines: Vec<usize> = of(Kind::History).collect();
     lines.pop(); // the newest stays
     of(Kind::Example).chain(lines).collect()
+}
+
+/// What a message of the history takes up at the least.
+pub fn cost_of_line(line: &message::Model) -> i64 {
+    line.token_count + MESSAGE_OVERHEAD
 }
 
 /// What a block takes up. Neighbors may be sent as one message, so this never flatters.

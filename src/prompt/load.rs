@@ -10,6 +10,7 @@ use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::prompt::budget;
 use crate::prompt::context::Context;
 use crate::prompt::context::GROUP_NUDGE;
 use crate::prompt::context::Limits;
@@ -29,8 +30,8 @@ use sea_orm::QueryFilter;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// More messages than any budget of today's defaults takes; a prompt never reads on.
-const MOST_HISTORY: u64 = 200;
+/// How many messages are read at a time.
+const PIECE: u64 = 200;
 
 /// Whose turn is to be put into words.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +57,8 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
     };
     let seats = membership::in_space(db, space.id).await?;
     let cards = cards(db, &seats).await?;
-    let history = timeline::for_prompt(db, conversation.id, turn.cutoff_seq, MOST_HISTORY).await?;
     let preset = Preset::new(turn.provider, &space);
+    let history = history(db, conversation.id, turn.cutoff_seq, preset.limits()).await?;
     Ok(Some(Context {
         space_name: space.name.clone(),
         speaker: turn.speaker,
@@ -78,6 +79,29 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
         sampling: preset.sampling(),
         now: turn.now,
     }))
+}
+
+/// The newest messages that can fit, and a few more, ascending: a long conversation costs no more
+/// than what the model's window takes of it.
+async fn history(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    cutoff_seq: i64,
+    limits: Limits,
+) -> Result<Vec<message::Model>, DbErr> {
+    let mut room = limits.context_tokens - limits.response_tokens;
+    let mut cutoff_seq = cutoff_seq;
+    let mut pieces = Vec::new();
+    loop {
+        let piece = timeline::for_prompt(db, id, cutoff_seq, PIECE).await?;
+        let is_last = (piece.len() as u64) < PIECE;
+        room -= piece.iter().map(budget::cost_of_line).sum::<i64>();
+        cutoff_seq = piece.first().map_or(0, |it| it.seq - 1);
+        pieces.push(piece);
+        if is_last || room < 0 {
+            return Ok(pieces.into_iter().rev().flatten().collect());
+        }
+    }
 }
 
 async fn cards(

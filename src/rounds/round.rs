@@ -66,12 +66,7 @@ pub async fn active_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Option<Model>, DbErr> {
-    Entity::find()
-        .filter(Column::ConversationId.eq(conversation))
-        // The literal, so that the partial index is seen to fit.
-        .filter(Expr::cust("status = 'active'"))
-        .one(db)
-        .await
+    Ok(active_in_each(db, &[conversation]).await?.pop())
 }
 
 /// The rounds these conversations are in.
@@ -81,6 +76,7 @@ pub async fn active_in_each(
 ) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::ConversationId.is_in(conversations.iter().copied()))
+        // The literal, so that the partial index is seen to fit.
         .filter(Expr::cust("status = 'active'"))
         .all(db)
         .await

@@ -170,7 +170,7 @@ impl Announcer<'_> {
         // Held before anybody hears of it: a cancel that follows must find it.
         self.context
             .leases
-            .hold(run, &self.context.shutdown.stopping);
+            .hold(run, &self.context.shutdown.letting_go);
         self.context.live.open(run.conversation_id, run.id, speaker);
         let event = TypingStart {
             conversation_id: run.conversation_id,

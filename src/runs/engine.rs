@@ -26,6 +26,10 @@ use sea_orm::QueryFilter;
 use sea_orm::QuerySelect;
 use std::time::Duration;
 
+/// How long listeners wait to be told of runs that are handed back. The runs themselves go on
+/// trying for longer.
+const HAND_BACK: Duration = Duration::from_secs(5);
+
 /// The engine room behind its doors. Cloning gives another handle on the same one.
 #[derive(Clone)]
 pub struct Engine {
@@ -75,7 +79,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes no new run, lets running ones finish for `grace`, and hands the rest back.
+    /// Takes no new run, lets running ones finish for `grace`, and hands the rest back. Returns when
+    /// everybody who listens has been told.
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
@@ -88,7 +93,11 @@ impl Engine {
                 "handing back what still runs"
             );
         }
-        shutdown.stopping.cancel();
+        shutdown.letting_go.cancel();
+        let handed_back = tokio::time::timeout(HAND_BACK, self.context.leases.none_left());
+        if handed_back.await.is_err() {
+            tracing::warn!("the database takes long to take back what still runs");
+        }
     }
 
     /// A human says something, and whoever is next will answer.

@@ -56,8 +56,9 @@ async fn look(context: &Context) -> Result<Option<crate::clock::Timestamp>, DbEr
         if due.run_after.is_some_and(|at| at > now) {
             return Ok(due.run_after);
         }
-        // What does not fit stays queued; a run that ends rings.
-        if context.leases.count() >= context.settings.max_running {
+        // What does not fit stays queued, and a run that ends rings; a closing node begins nothing.
+        let is_full = context.leases.count() >= context.settings.max_running;
+        if is_full || context.shutdown.draining.is_cancelled() {
             return Ok(None);
         }
         claim(context, due).await;

@@ -38,7 +38,7 @@ impl Session {
         Ok(())
     }
 
-    async fn hand_out(&mut self, next: Next) -> Result<(), End> {
+    pub(super) async fn hand_out(&mut self, next: Next) -> Result<(), End> {
         match next {
             Next::Order(Order::RightsChanged(space)) => {
                 let is_free = self.is_free();

@@ -35,10 +35,15 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::Number;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+use tokio::time::timeout;
 
 /// Subscriptions of one socket.
 const MOST_SUBSCRIPTIONS: usize = 200;
+
+/// How long a peer may take over what it is told at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A connection, from its upgrade to its end.
 pub struct Session {
@@ -101,7 +106,7 @@ impl Session {
                 found = outcome(&mut self.errand) => self.found(found).await,
                 reviewed = self.guard.outcome() => self.reviewed(reviewed).await,
                 () = alarm.as_mut() => self.alarm().await,
-                () = stopping.as_mut() => Err(End::Ours(1012, "restart")),
+                () = stopping.as_mut() => self.last_words().await,
             };
             if let Err(end) = step {
                 return end;
@@ -112,6 +117,20 @@ impl Session {
             if self.is_free() {
                 self.guard.settle(&self.app, self.caller, &self.ears);
             }
+        }
+    }
+
+    /// The house closes. What was told until now is still handed out, to whoever takes it.
+    async fn last_words(&mut self) -> Result<(), End> {
+        let rest = async {
+            while let Some(next) = self.outbox.try_next() {
+                self.hand_out(next).await?;
+            }
+            Ok(())
+        };
+        match timeout(LAST_WORDS, rest).await {
+            Ok(Err(end)) => Err(end),
+            _ => Err(End::Ours(1012, "restart")),
         }
     }
 
