@@ -131,7 +131,7 @@ pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
         return Ok(Sealer::new(&secret.0));
     }
     let dir = &config.data_dir;
-    std::fs::create_dir_all(dir)
+    lock::private_folder(dir)
         .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
     Sealer::from_data_dir(dir)
 }

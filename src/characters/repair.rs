@@ -59,7 +59,10 @@ pub fn repair(
     }
     repair_extensions(data, warnings);
     match repair_name(data, "name", warnings) {
-        true => Ok(repair_nickname(data, warnings)),
+        true => {
+            repair_nickname(data, warnings);
+            Ok(())
+        }
         false => Err(CardError::because("The card has no name.")),
     }
 }

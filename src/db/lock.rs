@@ -35,7 +35,7 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// When another process keeps it, or nothing can be written there.
 pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
     if let Some(folder) = database.parent().filter(|it| !it.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
+        private_folder(folder)
             .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     }
     let mut name = database.as_os_str().to_owned();
@@ -63,6 +63,18 @@ pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
             }
         }
     }
+}
+
+/// Makes a folder that is missing, for this account alone: conversations and keys lie in it.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 #[cfg(test)]
@@ -98,6 +110,19 @@ mod tests {
         drop(ours);
 
         assert!(waiting.join().unwrap().is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_look_into_the_folder_we_make() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("data");
+
+        super::private_folder(&folder).unwrap();
+
+        let mode = folder.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

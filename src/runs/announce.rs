@@ -226,7 +226,8 @@ fn log_end(s: &Situation, run: &run::Model) {
         llm.model = run.debug.prompt.as_ref().map(|it| it.model.as_str()),
         llm.tokens_in = usage.prompt_tokens,
         llm.tokens_out = usage.completion_tokens,
-        queue_wait_ms = began.ms_since(run.run_after.unwrap_or(run.created_at)),
+        // One that ends before it is due did not wait.
+        queue_wait_ms = began.ms_since(run.run_after.unwrap_or(run.created_at)).max(0),
         duration_ms = run.finished_at.map(|it| it.ms_since(began)),
         error = run.error.as_ref().map(|it| it.code.as_str()),
         "run {} {}",
