@@ -72,7 +72,7 @@ impl Password {
 /// # Errors
 /// When it is empty, nothing of it can be seen, or it is too long; control characters are refused.
 pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
-    if text.trim().chars().any(char::is_control) {
+    if text.trim().chars().any(ends_a_line) {
         return Err(NameError::Control);
     }
     let name: String = text.chars().filter(|it| !turns_direction(*it)).collect();
@@ -94,6 +94,11 @@ pub fn fitted(text: &str, most: usize) -> Option<String> {
     let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
     let line: String = words.join(" ").chars().take(most).collect();
     shown(&line, most).ok()
+}
+
+/// Control characters, and the two that Unicode has for the ends of lines and paragraphs.
+fn ends_a_line(it: char) -> bool {
+    it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')
 }
 
 fn turns_direction(it: char) -> bool {
@@ -188,6 +193,7 @@ mod tests {
             );
         }
         assert_eq!(shown("a\nb", 100), Err(NameError::Control));
+        assert_eq!(shown("a\u{2028}b", 100), Err(NameError::Control));
         assert_eq!(shown("a\u{1b}[31mb", 100), Err(NameError::Control));
     }
 }

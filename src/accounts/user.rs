@@ -5,12 +5,12 @@ use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::connect::Dialect;
 use crate::db::dialect;
+use crate::db::words::words;
 use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
 use sea_orm::entity::prelude::*;
-use serde::Deserialize;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 
@@ -36,30 +36,11 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// What an account may do on the whole server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    Admin,
-    User,
-}
-
-/// Whether an account may sign in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Active,
-    Disabled,
+words! {
+    /// What an account may do on the whole server.
+    Role { Admin, User }
+    /// Whether an account may sign in.
+    Status { Active, Disabled }
 }
 
 /// The document `user` of the API.

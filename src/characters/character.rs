@@ -5,6 +5,7 @@ use crate::characters::card::Card;
 use crate::characters::card::CardError;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::words::words;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
@@ -12,7 +13,6 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
 use sea_orm::entity::prelude::*;
-use serde::Deserialize;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -37,17 +37,9 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// A deleted card stays for the seats that still speak with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Active,
-    Deleted,
+words! {
+    /// A deleted card stays for the seats that still speak with it.
+    Status { Active, Deleted }
 }
 
 /// The document `character` of the API.

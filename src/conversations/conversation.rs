@@ -2,6 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
@@ -10,8 +11,6 @@ use sea_orm::IntoActiveModel;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
-use serde::Deserialize;
-use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]
@@ -56,18 +55,9 @@ impl Related<crate::spaces::space::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// How a timeline came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Root,
-    Branch,
-    Thread,
+words! {
+    /// How a timeline came to be.
+    Kind { Root, Branch, Thread }
 }
 
 /// Locks a conversation for this transaction: whoever decides about it waits here.

@@ -2,12 +2,12 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::markdown::Markdown;
+use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use sea_orm::entity::prelude::*;
-use serde::Deserialize;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -65,32 +65,11 @@ impl Related<crate::spaces::membership::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// For whom a model takes the author.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    User,
-    Assistant,
-    System,
-}
-
-/// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Visibility {
-    Normal,
-    Excluded,
-    Hidden,
+words! {
+    /// For whom a model takes the author.
+    Role { User, Assistant, System }
+    /// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
+    Visibility { Normal, Excluded, Hidden }
 }
 
 /// The document `message` of the API.

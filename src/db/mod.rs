@@ -5,4 +5,5 @@ pub mod dialect;
 pub mod lock;
 pub mod migrate;
 pub mod read;
+pub mod words;
 pub mod write;

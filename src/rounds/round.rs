@@ -1,13 +1,12 @@
 //! Table `conversation_rounds`: the ordered speakers that one trigger activated.
 
 use crate::clock::Timestamp;
+use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
-use serde::Deserialize;
-use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_rounds")]
@@ -32,33 +31,11 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Whether a round goes on, and how it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Active,
-    Finished,
-    Superseded,
-    Canceled,
-}
-
-/// What an active round waits for: a run, a person, or a person after a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    Generating,
-    Paused,
-    Failed,
+words! {
+    /// Whether a round goes on, and how it ended.
+    Status { Active, Finished, Superseded, Canceled }
+    /// What an active round waits for: a run, a person, or a person after a failure.
+    State { Generating, Paused, Failed }
 }
 
 /// The round a conversation is in, if any.

@@ -1,13 +1,12 @@
 //! Table `round_slots`: one position of a round.
 
+use crate::db::words::words;
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::ids::SlotId;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
-use serde::Deserialize;
-use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "round_slots")]
@@ -28,18 +27,9 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Before the cursor a slot is spoken or skipped, from it on pending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
-#[sea_orm(
-    rs_type = "String",
-    db_type = "String(StringLen::N(32))",
-    rename_all = "snake_case"
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Pending,
-    Spoken,
-    Skipped,
+words! {
+    /// Before the cursor a slot is spoken or skipped, from it on pending.
+    Status { Pending, Spoken, Skipped }
 }
 
 /// The slots of these rounds, in order.

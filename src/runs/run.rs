@@ -2,6 +2,7 @@
 //! the moves are in `queue.rs`, and only there.
 
 use crate::clock::Timestamp;
+use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -69,18 +70,6 @@ impl Related<crate::conversations::conversation::Entity> for Entity {
 }
 
 impl ActiveModelBehavior for ActiveModel {}
-
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
-        )]
-        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(64))", rename_all = "snake_case")]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($variant),* }
-    )*};
-}
 
 words! {
     /// What a run is; decides what follows it.

@@ -1,6 +1,7 @@
 //! Table `space_memberships`: an identity in a space, human or character. Never destroyed.
 
 use crate::clock::Timestamp;
+use crate::db::words::words;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -10,7 +11,6 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
-use serde::Deserialize;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -76,18 +76,6 @@ impl Related<crate::characters::character::Entity> for Entity {
 }
 
 impl ActiveModelBehavior for ActiveModel {}
-
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
-        )]
-        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(32))", rename_all = "snake_case")]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($variant),* }
-    )*};
-}
 
 words! {
     /// A person's seat, or a character's.

@@ -1,11 +1,11 @@
 //! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
 
 use crate::clock::Timestamp;
+use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
-use serde::Deserialize;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -42,18 +42,6 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize,
-        )]
-        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(32))", rename_all = "snake_case")]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
-    )*};
-}
 
 words! {
     /// An archived space refuses every write; reads go on.

@@ -1,0 +1,17 @@
+//! Enumerations that have one word for each value: in Rust, in the column and in JSON.
+
+/// Declares such enumerations. The words are the names of the values in snake case.
+macro_rules! words {
+    ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(
+        $(#[$of_name])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, sea_orm::EnumIter, sea_orm::DeriveActiveEnum,
+            serde::Serialize, serde::Deserialize,
+        )]
+        #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(64))", rename_all = "snake_case")]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$of_value])* $value),* }
+    )*};
+}
+
+pub(crate) use words;
