@@ -4,6 +4,7 @@ use crate::app;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
+use crate::db::lock;
 use crate::llm::catalog;
 use crate::llm::egress;
 use crate::llm::registry::Registry;
@@ -11,6 +12,7 @@ use crate::providers::provider;
 use crate::providers::stock;
 use crate::server::commands::say;
 use anyhow::Context;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Tries one thing after the other and says how it went.
@@ -20,6 +22,16 @@ use std::time::Duration;
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     let mut all_well = true;
     all_well &= tell("settings", settings(config))?;
+    if let Some(file) = missing_file(config) {
+        // Looking must not make it: a folder stays as empty as it was.
+        let line = format!(
+            "{} is not there yet; the first start makes it",
+            file.display()
+        );
+        tell("database", Ok(line))?;
+        anyhow::ensure!(all_well, "not everything works");
+        return Ok(());
+    }
     let opened = Db::connect(&app::database_options(config)).await;
     let (line, db) = match opened {
         Ok(db) => (Ok(kind_of_database(config).to_owned()), Some(db)),
@@ -36,6 +48,11 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     }
     anyhow::ensure!(all_well, "not everything works");
     Ok(())
+}
+
+/// The SQLite file of these settings, while nobody has made it.
+fn missing_file(config: &Config) -> Option<PathBuf> {
+    lock::sqlite_file(&config.database_url).filter(|it| !it.exists())
 }
 
 fn tell(what: &str, outcome: anyhow::Result<String>) -> anyhow::Result<bool> {

@@ -98,12 +98,12 @@ async fn migrate_then_check_says_what_works() {
         let migrated = troupe(folder.path(), &env, &["migrate"]);
         let after = troupe(folder.path(), &env, &["check"]);
 
-        assert!(!before.status.success());
-        assert!(
-            told(&before).contains("wrong migrations:"),
-            "{}",
-            told(&before)
-        );
+        let (is_well, line) = match backend {
+            Backend::Sqlite => (true, "is not there yet; the first start makes it"),
+            Backend::Postgres => (false, "wrong migrations:"),
+        };
+        assert_eq!(before.status.success(), is_well);
+        assert!(told(&before).contains(line), "{}", told(&before));
         assert!(migrated.status.success(), "{}", told(&migrated));
         assert!(after.status.success(), "{}", told(&after));
         assert!(
