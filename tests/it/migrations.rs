@@ -1,12 +1,15 @@
 //! The tables go forward and back on both databases, and leave nothing behind.
 
+use futures::future::join_all;
 use migration::Migrator;
 use migration::MigratorTrait;
 use sea_orm::Database;
+use troupe::db::connect::Db;
 
 use crate::support::backends::Backend;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
+use crate::support::blueprint::connect;
 use crate::support::facts::Facts;
 use crate::support::facts::word;
 
@@ -41,6 +44,30 @@ on_both! {
 
         for name in ["one_running_run_per_conversation", "one_queued_run_per_conversation", "one_active_round_per_conversation", "one_message_per_run"] {
             assert!(guards.iter().any(|guard| guard.contains(name)), "{name} is missing in {guards:?}");
+        }
+    }
+}
+
+/// On SQLite the lock beside the file keeps a second process from getting this far.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_together() {
+    if !Backend::Postgres.is_given() {
+        eprintln!("no PostgreSQL is given: not tested");
+        return;
+    }
+    for _ in 0..5 {
+        let database = fresh_database(&Backend::Postgres).await;
+        let mut nodes = Vec::new();
+        for _ in 0..4 {
+            nodes.push(connect(database.url()).await);
+        }
+
+        let results = join_all(nodes.iter().map(Db::migrate)).await;
+
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        for node in nodes {
+            assert_eq!(node.missing_migrations().await, Ok(0));
+            node.close().await;
         }
     }
 }
