@@ -3,6 +3,7 @@
 use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
 use sea_orm::DbErr;
+use sea_orm::RuntimeErr;
 use sea_orm::SqlErr;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::SimpleExpr;
@@ -20,4 +21,55 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
 /// Whether a statement failed because a row with the same unique key exists.
 pub fn is_unique_violation(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
+}
+
+/// Whether the database could not do it now and may in a moment: it is away, locked or full.
+pub fn is_passing(error: &DbErr) -> bool {
+    let cause = match error {
+        DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => return true,
+        DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause)) => {
+            cause
+        }
+        _ => return false,
+    };
+    match cause.as_ref() {
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|it| is_passing_code(&it)),
+        _ => false,
+    }
+}
+
+/// PostgreSQL has codes of five characters, by class; SQLite numbers, whose lowest byte is the kind.
+fn is_passing_code(code: &str) -> bool {
+    match (code.len(), code.parse::<u32>()) {
+        // Busy, locked, read-only, a failing disk, a full one.
+        (..5, Ok(number)) => matches!(number & 0xff, 5 | 6 | 8 | 10 | 13),
+        // The connection, a rollback for others' sake, resources, an operator, a lock in time.
+        _ => {
+            code == "55P03"
+                || ["08", "40", "53", "57"]
+                    .iter()
+                    .any(|it| code.starts_with(it))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_passing_code;
+
+    #[test]
+    fn what_passes_is_told_from_what_stays_wrong() {
+        for passing in [
+            "5", "517", "6", "13", "08006", "40001", "40P01", "53300", "57014", "57P01", "55P03",
+        ] {
+            assert!(is_passing_code(passing), "{passing}");
+        }
+        for wrong in ["1", "19", "787", "2067", "23505", "42601", "22P05", "55000"] {
+            assert!(!is_passing_code(wrong), "{wrong}");
+        }
+    }
 }

@@ -46,14 +46,28 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
     use tokio::sync::Notify;
+    use tokio::sync::mpsc;
 
     /// What one request of the test goes through.
-    #[derive(Clone, Default)]
+    #[derive(Clone)]
     struct Signs {
         begun: Arc<Notify>,
         left: Arc<Notify>,
         go_on: Arc<Notify>,
-        done: Arc<Notify>,
+        /// Whether the door came to its end.
+        ended: mpsc::Sender<bool>,
+    }
+
+    /// Tells on its way out whether the work was done by then.
+    struct Work {
+        is_done: bool,
+        ended: mpsc::Sender<bool>,
+    }
+
+    impl Drop for Work {
+        fn drop(&mut self) {
+            let _ = self.ended.try_send(self.is_done);
+        }
     }
 
     struct RingsWhenDropped(Arc<Notify>);
@@ -65,15 +79,25 @@ mod tests {
     }
 
     async fn door(signs: web::Data<Signs>) -> HttpResponse {
+        let mut work = Work {
+            is_done: false,
+            ended: signs.ended.clone(),
+        };
         signs.begun.notify_one();
         signs.go_on.notified().await;
-        signs.done.notify_one();
+        work.is_done = true;
         HttpResponse::NoContent().finish()
     }
 
     #[actix_web::test]
     async fn a_change_that_was_begun_goes_on_when_the_client_leaves() {
-        let signs = Signs::default();
+        let (ended, mut outcome) = mpsc::channel(1);
+        let signs = Signs {
+            begun: Arc::default(),
+            left: Arc::default(),
+            go_on: Arc::default(),
+            ended,
+        };
         let data = web::Data::new(signs.clone());
         let server = HttpServer::new(move || {
             let left = data.left.clone();
@@ -110,7 +134,7 @@ mod tests {
         signs.left.notified().await;
         signs.go_on.notify_one();
 
-        signs.done.notified().await;
+        assert_eq!(outcome.recv().await, Some(true));
         handle.stop(false).await;
         serving.await.unwrap().unwrap();
     }

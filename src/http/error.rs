@@ -1,5 +1,6 @@
 //! The one shape of every error, and where errors of the house become answers.
 
+use crate::db::dialect;
 use actix_web::HttpResponse;
 use actix_web::ResponseError;
 use actix_web::http::StatusCode;
@@ -150,18 +151,13 @@ impl ResponseError for ApiError {
 
 impl From<DbErr> for ApiError {
     fn from(error: DbErr) -> Self {
-        match error {
-            DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => {
-                tracing::error!(%error, "the database does not answer: {error}");
-                let mut busy = Self::new(
-                    503,
-                    "internal",
-                    "The server is busy. Try again in a moment.",
-                );
-                busy.retry_after = Some(1);
-                busy
-            }
-            other => Self::internal(other),
+        if !dialect::is_passing(&error) {
+            return Self::internal(error);
         }
+        tracing::error!(%error, "the database does not answer: {error}");
+        let busy = "The server is busy. Try again in a moment.";
+        let mut busy = Self::new(503, "internal", busy);
+        busy.retry_after = Some(1);
+        busy
     }
 }
