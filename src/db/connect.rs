@@ -116,8 +116,14 @@ impl Db {
     }
 
     async fn connect_postgres(options: &Options) -> anyhow::Result<Self> {
-        let pool = Database::connect(postgres_options(&options.url, 20)).await?;
-        let pulse = Database::connect(postgres_options(&options.url, 1)).await?;
+        let silent =
+            "PostgreSQL gave no connection: is it there, and are address and password right?";
+        let pool = Database::connect(postgres_options(&options.url, 20))
+            .await
+            .context(silent)?;
+        let pulse = Database::connect(postgres_options(&options.url, 1))
+            .await
+            .context(silent)?;
         let main = Handle::current();
         Ok(Self {
             reader: Reader::on(main.clone(), pool.clone()),
