@@ -7,7 +7,6 @@ use crate::api::settings;
 use crate::api::spaces;
 use crate::app::App;
 use crate::conversations::conversation;
-use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -28,7 +27,6 @@ use crate::spaces::membership::Role;
 use crate::spaces::permissions::Act;
 use crate::spaces::seat_change;
 use crate::spaces::seat_change::SeatChange;
-use crate::spaces::space::ReplyOrder;
 use crate::spaces::tenancy::ChangeError;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -40,9 +38,6 @@ use serde_json::Value;
 
 const MAX_PERSONA_CHARS: usize = 20_000;
 const MAX_ALIASES: usize = 50;
-
-/// How many texts a copilot writes unless told.
-const COPILOT_STEPS: i64 = 4;
 
 /// The body of a change.
 #[derive(Debug, Default, Deserialize)]
@@ -284,21 +279,8 @@ async fn copilot(
             "copilot_mode",
             "A character needs no copilot.",
         )),
-        Some(CopilotMode::Full) if at.space.reply_order == ReplyOrder::Manual => {
-            let message = "A copilot needs a reply order that lets others answer.";
-            Err(ApiError::invalid_value("copilot_mode", message))
-        }
-        Some(CopilotMode::Full) => {
-            if steps.or(target.copilot_remaining_steps).is_none() {
-                change.copilot_remaining_steps = Some(Some(COPILOT_STEPS));
-            }
-            let asked = change.copilot_conversation_id.flatten();
-            if asked.or(target.copilot_conversation_id).is_none() {
-                let root = roots::root_of(app.db.reader(), at.space.id).await?;
-                change.copilot_conversation_id = Some(root);
-            }
-            Ok(())
-        }
+        // On, it would lock its person out of the composer, with nothing to speak for them.
+        Some(CopilotMode::Full) => Err(ApiError::not_available("copilot_mode", "The copilot")),
         Some(CopilotMode::None) => {
             change.copilot_remaining_steps = Some(None);
             Ok(())

@@ -87,6 +87,7 @@ pub struct Wanted {
 impl Wanted {
     /// The rules, judged.
     fn rules(self) -> ApiResult<Rules> {
+        self.is_there()?;
         Ok(Rules {
             name: self.name.as_deref().map(name).transpose()?,
             description: self.description.map(description).transpose()?,
@@ -109,6 +110,39 @@ impl Wanted {
             settings: self.settings.map(settings::parse).transpose()?,
             token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
         })
+    }
+}
+
+impl Wanted {
+    /// Refuses what nothing would act on: a setting that changes nothing is worse than none.
+    fn is_there(&self) -> ApiResult<()> {
+        let missing = [
+            (
+                self.replies_per_turn == Some(space::RepliesPerTurn::Activated),
+                "replies_per_turn",
+                "Waking several speakers at once",
+            ),
+            (
+                self.card_handling_mode
+                    .is_some_and(|it| it != space::CardHandlingMode::Swap),
+                "card_handling_mode",
+                "Joining the cards of several characters",
+            ),
+            (
+                self.auto_mode_enabled == Some(true),
+                "auto_mode_enabled",
+                "Auto mode",
+            ),
+            (
+                self.group_regenerate_mode == Some(space::GroupRegenerateMode::LastTurn),
+                "group_regenerate_mode",
+                "Regenerating a whole turn",
+            ),
+        ];
+        match missing.iter().find(|(is_asked, _, _)| *is_asked) {
+            Some((_, param, what)) => Err(ApiError::not_available(param, what)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -115,18 +115,14 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_copilot_begins_with_steps_and_a_place(backend) {
+    async fn a_copilot_is_not_there_yet_and_locks_nobody_out(backend) {
         let (cast, seats) = Cast::meet(backend).await;
 
-        let on = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await);
-        let off = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "none"})).await);
+        let on = change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await;
 
-        assert_eq!(on["copilot_remaining_steps"], 4);
-        assert_eq!(on["copilot_conversation_id"], cast.document["root_conversation_id"]);
+        assert_eq!(refusal(&on), (501, "not_available".to_owned()));
+        let off = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "none"})).await);
         assert_eq!((off["copilot_mode"].as_str(), &off["copilot_remaining_steps"]), (Some("none"), &Value::Null));
-        expect(200, cast.owner.patch(&cast.path(""), json!({"reply_order": "manual"})).await);
-        let manual = change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await;
-        assert_eq!(refusal(&manual), (422, "invalid_value".to_owned()));
         cast.app.close().await;
     }
 
