@@ -31,9 +31,11 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::LockType;
 
 /// Why a seat was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -202,6 +204,10 @@ pub async fn rename(db: &Db, who: Renamed, name: String) -> Result<Vec<Model>, D
     };
     db.write(move |tx| {
         Box::pin(async move {
+            // In one order: two who lock many rows in different orders wait for each other.
+            let seats = Entity::find().filter(theirs.clone());
+            let in_order = seats.order_by_asc(Column::Id).lock(LockType::Update);
+            in_order.all(tx).await?;
             Entity::update_many()
                 .col_expr(Column::CachedDisplayName, Expr::value(name))
                 .filter(theirs.clone())
