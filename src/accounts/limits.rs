@@ -42,7 +42,10 @@ impl Limits {
             },
             registrations: Window::new(settings.registrations_per_hour, 60 * MINUTE_MS, clock),
             posts: Window::new(settings.posts_per_minute, MINUTE_MS, clock),
-            sockets: Sockets::new(settings.sockets_per_user),
+            sockets: Sockets {
+                by_user: Places::new(settings.sockets_per_user),
+                by_address: Places::new(settings.sockets_per_address),
+            },
         }
     }
 }
@@ -195,48 +198,77 @@ fn forget(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
     }
 }
 
-/// Open sockets per person.
+/// Open sockets, per person and per address.
 pub struct Sockets {
-    most: usize,
-    open: Arc<Mutex<HashMap<UserId, usize>>>,
+    by_user: Places<UserId>,
+    by_address: Places<Address>,
 }
 
 /// A place for one socket, free again when this value goes.
 pub struct SocketPlace {
-    user: UserId,
-    open: Arc<Mutex<HashMap<UserId, usize>>>,
+    _by_user: Place<UserId>,
+    _by_address: Option<Place<Address>>,
 }
 
 impl Sockets {
-    fn new(most: u32) -> Self {
-        Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            open: Arc::default(),
-        }
-    }
-
-    /// A place for one more; `None`: this person has enough.
-    pub fn take(&self, user: UserId) -> Option<SocketPlace> {
-        let mut open = self.open.lock();
-        let count = open.entry(user).or_default();
-        if self.most != 0 && *count >= self.most {
-            return None;
-        }
-        *count += 1;
+    /// A place for one more; `None`: this person, or this address, has enough.
+    ///
+    /// Those of this machine are not counted by address: that would be everybody's behind a proxy
+    /// that nobody told us of.
+    pub fn take(&self, user: UserId, address: Option<Address>) -> Option<SocketPlace> {
+        let address = address.filter(|it| !it.0.is_loopback());
+        let by_address = match address {
+            Some(address) => Some(self.by_address.take(address)?),
+            None => None,
+        };
         Some(SocketPlace {
-            user,
-            open: self.open.clone(),
+            _by_user: self.by_user.take(user)?,
+            _by_address: by_address,
         })
     }
 }
 
-impl Drop for SocketPlace {
+/// How many of each key are held; 0 is no limit.
+struct Places<K: Eq + Hash> {
+    most: usize,
+    held: Arc<Mutex<HashMap<K, usize>>>,
+}
+
+/// One of them.
+struct Place<K: Eq + Hash> {
+    key: K,
+    held: Arc<Mutex<HashMap<K, usize>>>,
+}
+
+impl<K: Eq + Hash + Copy> Places<K> {
+    fn new(most: u32) -> Self {
+        Self {
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            held: Arc::default(),
+        }
+    }
+
+    fn take(&self, key: K) -> Option<Place<K>> {
+        let mut held = self.held.lock();
+        let count = held.entry(key).or_default();
+        if self.most != 0 && *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Place {
+            key,
+            held: self.held.clone(),
+        })
+    }
+}
+
+impl<K: Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
-        let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&self.user) {
+        let mut held = self.held.lock();
+        if let Some(count) = held.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.user);
+                held.remove(&self.key);
             }
         }
     }
@@ -245,6 +277,7 @@ impl Drop for SocketPlace {
 #[cfg(test)]
 mod tests {
     use super::Address;
+    use super::Places;
     use super::SWEEP_FROM;
     use super::SignIns;
     use super::Sockets;
@@ -335,15 +368,24 @@ mod tests {
 
     #[test]
     fn a_closed_socket_makes_place() {
-        let sockets = Sockets::new(2);
-        let one = sockets.take(UserId(1));
-        let _two = sockets.take(UserId(1));
-        assert!(sockets.take(UserId(1)).is_none());
-        assert!(sockets.take(UserId(2)).is_some());
+        let sockets = Sockets {
+            by_user: Places::new(2),
+            by_address: Places::new(3),
+        };
+        let here = Some(Address::from(IpAddr::from([10, 0, 0, 1])));
+        let this_machine = Some(Address::from(IpAddr::from([127, 0, 0, 1])));
+        let one = sockets.take(UserId(1), here);
+        let _two = sockets.take(UserId(1), here);
+        assert!(sockets.take(UserId(1), None).is_none());
+        let _three = sockets.take(UserId(2), here).unwrap();
+        assert!(sockets.take(UserId(3), here).is_none());
+        assert!(sockets.take(UserId(3), this_machine).is_some());
 
         drop(one);
 
-        assert!(sockets.take(UserId(1)).is_some());
-        assert_eq!(sockets.open.lock().get(&UserId(2)), None);
+        assert!(sockets.take(UserId(3), here).is_some());
+        assert!(sockets.take(UserId(1), this_machine).is_some());
+        assert_eq!(sockets.by_user.held.lock().get(&UserId(3)), None);
+        assert_eq!(sockets.by_address.held.lock().len(), 1);
     }
 }
