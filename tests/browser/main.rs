@@ -7,6 +7,7 @@ mod actions;
 mod device;
 mod entry;
 mod house;
+mod language;
 mod page;
 mod picture;
 mod runs;
