@@ -9,6 +9,7 @@ mod entry;
 mod house;
 mod language;
 mod page;
+mod people;
 mod picture;
 mod runs;
 mod scheduling;
