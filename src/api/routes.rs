@@ -5,6 +5,8 @@ use crate::api::buttons;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
+use crate::api::invites;
+use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
 use crate::api::providers;
@@ -33,6 +35,7 @@ pub fn api(doors: &mut ServiceConfig) {
     doors
         .configure(people)
         .configure(rooms)
+        .configure(doorways)
         .configure(shelf)
         .configure(play);
 }
@@ -84,6 +87,21 @@ fn rooms(doors: &mut ServiceConfig) {
             resource("/memberships/{membership_id}")
                 .route(patch().to(seat_changes::change))
                 .route(delete().to(memberships::leave)),
+        );
+}
+
+fn doorways(doors: &mut ServiceConfig) {
+    doors
+        .service(
+            resource("/spaces/{space_id}/invites")
+                .route(get().to(invites::list))
+                .route(post().to(invites::create)),
+        )
+        .service(resource("/invites/{invite_id}").route(delete().to(invites::revoke)))
+        .service(
+            resource("/join/{token}")
+                .route(get().to(join::look))
+                .route(post().to(join::join)),
         );
 }
 
