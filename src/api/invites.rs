@@ -47,6 +47,7 @@ pub struct Wanted {
 }
 
 /// `GET /api/spaces/{id}/invites`: those that nobody has taken back, spent ones too.
+#[utoipa::path(get, path = "/api/spaces/{space_id}/invites", tag = "invites")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -63,6 +64,7 @@ pub async fn list(
 }
 
 /// `POST /api/spaces/{id}/invites`: the one answer that holds the token, its link and its picture.
+#[utoipa::path(post, path = "/api/spaces/{space_id}/invites", tag = "invites")]
 pub async fn create(
     app: Data<App>,
     request: HttpRequest,
@@ -136,6 +138,7 @@ fn qr_svg(url: &str) -> Result<String, QrError> {
 }
 
 /// `DELETE /api/invites/{id}`: takes it back.
+#[utoipa::path(delete, path = "/api/invites/{invite_id}", tag = "invites")]
 pub async fn revoke(
     app: Data<App>,
     caller: CurrentUser,

@@ -57,6 +57,7 @@ pub struct SpacePreview {
 }
 
 /// `GET /api/join/{token}`
+#[utoipa::path(get, path = "/api/join/{token}", tag = "invites")]
 pub async fn look(
     app: Data<App>,
     request: HttpRequest,
@@ -88,6 +89,7 @@ pub async fn look(
 }
 
 /// `POST /api/join/{token}`: as whoever is signed in; else, with a name, as a guest.
+#[utoipa::path(post, path = "/api/join/{token}", tag = "invites")]
 pub async fn join(
     app: Data<App>,
     request: HttpRequest,

@@ -47,6 +47,7 @@ pub struct NewSeat {
 
 /// `GET /api/spaces/{id}/memberships`: in the order of the roster, left seats too, as history
 /// needs their names. A cursor is the id of a seat.
+#[utoipa::path(get, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -79,6 +80,7 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
 }
 
 /// `POST /api/spaces/{id}/memberships`
+#[utoipa::path(post, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -155,6 +157,7 @@ pub fn may_let_in_as(at: &InSpace, role: Role) -> ApiResult<()> {
 }
 
 /// `DELETE /api/memberships/{id}`: one leaves, or is removed.
+#[utoipa::path(delete, path = "/api/memberships/{membership_id}", tag = "memberships")]
 pub async fn leave(
     app: Data<App>,
     caller: CurrentUser,

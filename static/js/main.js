@@ -17,6 +17,8 @@ import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
 import Toasts from "./views/toast.js"
 
+const AWAY_AFTER_MS = 5000
+
 const root = document.getElementById("app")
 const api = new Api()
 const socket = new Socket({ url: `${location.origin.replace(/^http/, "ws")}/ws` })
@@ -81,7 +83,7 @@ function watchSession() {
     isAsking = true
     socket.stop()
     const user = await askToSignIn(parts)
-    if (user.id !== store.user.id) location.reload()
+    if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     isAsking = false
     socket.start()
@@ -95,25 +97,42 @@ function watchSession() {
 }
 
 function watchLine() {
-  let wasOpen = false
-  socket.on("state", (state) => {
-    if (state !== "open") return
-    // What has no `rev` is read again after a break.
-    if (wasOpen) refresh()
-    wasOpen = true
-  })
+  socket.on("ready", refresh)
   window.addEventListener("offline", () => socket.interrupt())
   window.addEventListener("online", () => socket.retryNow())
+  watchLooking()
+}
+
+// Whoever looks elsewhere for a while is away; who comes back sees what happened in between.
+function watchLooking() {
   let timer = null
+  let isAway = false
+  const leave = () => {
+    isAway = true
+    socket.away(true)
+  }
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => socket.away(true), 5000)
-    else socket.away(false)
+    if (document.hidden) timer = setTimeout(leave, AWAY_AFTER_MS)
+    else if (isAway) {
+      isAway = false
+      socket.away(false)
+      refresh()
+    }
   })
 }
 
-function refresh() {
-  parts.spaces.load().catch(() => {})
-  const spaceId = store.openConversation?.space_id
-  if (spaceId) parts.spaces.loadCast(spaceId).catch(() => {})
+// What has no `rev` is read again: after a break, and when somebody comes back to the page.
+async function refresh() {
+  try {
+    const { user } = await api.session()
+    // Another person has signed in, in another window: nothing of the one before stays on the screen.
+    if (user.id !== store.user.id) return location.reload()
+    store.setUser(user)
+    await parts.spaces.load()
+    const spaceId = store.openConversation?.space_id
+    if (spaceId) await parts.spaces.loadCast(spaceId)
+  } catch {
+    // The line tells when it is worth another try; an ended session asks for a sign-in by itself.
+  }
 }

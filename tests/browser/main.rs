@@ -8,6 +8,7 @@ mod device;
 mod entry;
 mod house;
 mod page;
+mod people;
 mod picture;
 mod runs;
 mod scheduling;

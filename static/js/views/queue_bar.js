@@ -59,7 +59,11 @@ export default class QueueBar {
     this.#box.dataset.state = facts.state
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
     if (facts.state === "idle")
-      replace(this.#box, this.#hint(speakers, tailKind), may(role, "generate") && this.#speakers(speakers))
+      replace(
+        this.#box,
+        this.#hint(speakers, tailKind, may(role, "generate")),
+        may(role, "generate") && this.#speakers(speakers),
+      )
     else replace(this.#box, this.#now(facts), may(role, "control") && this.#controls(facts))
     if (focused)
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
@@ -71,16 +75,16 @@ export default class QueueBar {
 
   // Nobody is due
 
-  #hint(speakers, tailKind) {
-    const { reply_order: order } = this.#parts.store.openSpace ?? {}
-    const isWaiting = tailKind === "human"
-    if (speakers.length === 0) return el("span", { class: "queue__text" }, t("queue.no_characters"))
-    if (isWaiting) return el("span", { class: "queue__text" }, t("queue.nobody_due"))
-    return el(
-      "span",
-      { class: "queue__text" },
-      order === "manual" ? t("queue.your_turn_manual") : t("queue.your_turn"),
-    )
+  #hint(speakers, tailKind, mayChoose) {
+    return el("span", { class: "queue__text" }, this.#hintText(speakers, tailKind, mayChoose))
+  }
+
+  // Who may not choose is not told to.
+  #hintText(speakers, tailKind, mayChoose) {
+    const isManual = this.#parts.store.openSpace?.reply_order === "manual"
+    if (speakers.length === 0) return t("queue.no_characters")
+    if (tailKind === "human") return mayChoose ? t("queue.nobody_due") : t("queue.nobody_due_yet")
+    return isManual && mayChoose ? t("queue.your_turn_manual") : t("queue.your_turn")
   }
 
   #speakers(speakers) {

@@ -207,9 +207,8 @@ export default class Rail {
   }
 
   #openSettings(space) {
-    const { store, router, shell } = this.#parts
-    if (store.openSpace?.id !== space.id)
-      router.go(paths.conversation(space.root_conversation_id ?? store.conversations(space.id)[0].id))
+    const { store, router, shell, spaces } = this.#parts
+    if (store.openSpace?.id !== space.id) router.go(paths.conversation(spaces.firstOf(space.id)))
     shell.openPanel("settings")
   }
 

@@ -13,6 +13,7 @@ export default class RunsTab {
   #root
   #parts
   #list = el("div", {})
+  #prompt = el("section", { class: "panel__section" })
   #speaker
   #stops = []
   #isAsking = false
@@ -29,7 +30,7 @@ export default class RunsTab {
     const { store } = this.#parts
     replace(
       this.#root,
-      may(store.openSpace?.my_role, "prompt") && this.#promptSection(),
+      this.#prompt,
       el(
         "section",
         { class: "panel__section" },
@@ -42,8 +43,9 @@ export default class RunsTab {
         if (ENDS.includes(what)) this.#load()
       }),
       store.on("cast", () => this.#fillSpeakers()),
+      store.on("rights", () => this.#showPrompt()),
     ]
-    this.#fillSpeakers()
+    this.#showPrompt()
     this.#load()
   }
 
@@ -53,24 +55,33 @@ export default class RunsTab {
 
   // Private
 
-  #promptSection() {
+  #showPrompt() {
+    const isAllowed = may(this.#parts.store.openSpace?.my_role, "prompt")
+    this.#prompt.hidden = !isAllowed
     this.#speaker = el("select", { class: "input", "aria-label": t("prompt.speaker") })
-    const click = async ({ currentTarget }) => {
-      currentTarget.disabled = true
-      await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
-      currentTarget.disabled = false
-    }
-    return el(
-      "section",
-      { class: "panel__section" },
-      el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
-      el("p", { class: "field__hint" }, t("prompt.hint")),
-      el("div", { class: "field__row" }, this.#speaker, button(t("prompt.show"), { click })),
+    replace(
+      this.#prompt,
+      isAllowed && [
+        el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
+        el("p", { class: "field__hint" }, t("prompt.hint")),
+        el(
+          "div",
+          { class: "field__row" },
+          this.#speaker,
+          button(t("prompt.show"), { click: (event) => this.#ask(event) }),
+        ),
+      ],
     )
+    this.#fillSpeakers()
+  }
+
+  async #ask({ currentTarget }) {
+    currentTarget.disabled = true
+    await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
+    currentTarget.disabled = false
   }
 
   #fillSpeakers() {
-    if (!this.#speaker) return
     const chosen = this.#speaker.value
     const { speakers } = this.#parts.store.openRoster
     replace(

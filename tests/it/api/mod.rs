@@ -5,6 +5,7 @@ pub mod characters;
 pub mod client_files;
 pub mod conversations;
 pub mod doorkeeping;
+pub mod doors;
 pub mod errors;
 pub mod guests;
 pub mod invites;
