@@ -60,6 +60,7 @@ const FOR_PROGRAMS = [
   "invalid_json",
   "invalid_type",
   "method_not_allowed",
+  "misdirected_request",
   "missing_field",
   "unknown_field",
   "unsupported_media_type",

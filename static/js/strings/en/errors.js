@@ -26,6 +26,8 @@ export default {
   "error.copilot_active": "The copilot speaks for you. Turn it off to write yourself.",
   "error.cross_origin": "This page is not at the address that the server expects.",
   "error.has_children": "Other conversations hang on this one. Delete them first.",
+  "error.invite_expired": "This invitation has run out, or as many people have used it as may.",
+  "error.last_admin": "A server needs an admin: this is the last one.",
   "error.not_a_card": "{message}",
   "error.not_authenticated": "Please sign in first.",
   "error.not_available": "This is not in this version yet.",
@@ -38,7 +40,8 @@ export default {
   "error.invalid_value.username": "A user name takes 2 to 32 letters, digits, dots, dashes and underscores.",
   "error.invalid_value.password": "A password takes 8 to 256 characters.",
   "error.invalid_value.current_password": "This is not your current password.",
-  "error.invalid_value.display_name": "A name takes 1 to 100 characters that can be seen, on one line.",
+  "error.invalid_value.display_name":
+    "A name takes 1 to 100 characters that can be seen, on one line, and is not taken for another’s here.",
   "error.invalid_value.name": "A name takes 1 to 100 characters that can be seen, on one line.",
   "error.invalid_value.title": "A title takes 1 to 200 characters that can be seen, on one line.",
   "error.invalid_value.api_key": "A key takes letters, digits and signs without blanks.",
