@@ -43,6 +43,7 @@ export default {
   "rail.spaces": "Spaces",
   "rail.empty": "No spaces yet. Make one with the plus sign.",
   "rail.unread": { one: "{n} unread message", other: "{n} unread messages" },
+  "title.unread": "({n}) {title}",
   "me.menu": "Account menu of {name}",
 
   "empty.title": "A stage without a play",
@@ -131,6 +132,7 @@ export default {
   "message.truncated": "Cut short: the reply reached its length limit",
   "message.failed_network": "Not sent. The server cannot be reached.",
   "message.failed_interrupted": "Perhaps not sent. The page was closed in between.",
+  "message.external_image": "A picture on another site. It opens in a new tab.",
   "edit.label": "Edit message",
   "tools.label": "Message actions",
   "tools.copy": "Copy",
@@ -161,6 +163,9 @@ export default {
   "composer.archived": "This space is archived. It can be read, not written in.",
   "composer.no_seat": "You look on as an admin. Only members write here.",
   "composer.observer": "You are an observer here: you read along.",
+
+  "present.label": "Here now: {names}",
+  "present.away": "{name} (away)",
 
   "queue.label": "Who speaks",
   "queue.your_turn": "Your turn.",
@@ -212,8 +217,9 @@ export default {
   "role.member": "Member",
   "role.guest": "Guest",
   "presence.online": "online",
+  "presence.gone": "here until {at}",
   "presence.away": "away",
-  "presence.offline": "offline",
+  "presence.offline": "not here",
 
   "character.ways": "How to add a character",
   "character.write": "Write",

@@ -2,7 +2,7 @@
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 
-const LOOK_EVERY_MS = 1000
+const LOOK_EVERY_MS = 500
 
 export default class Whisper {
   #root
