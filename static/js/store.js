@@ -277,7 +277,7 @@ export default class Store extends Emitter {
   }
 
   #takeRoomEvent(event) {
-    if (this.room?.conversationId !== event.conversation_id) return
+    if (!this.room || this.room.conversationId !== event.conversation_id) return
     if (event.type === "message_created") this.#confirm(event.message)
     const what = this.room.apply(event)
     if (what === "gap") return this.#socket.resubscribe(event.conversation_id)

@@ -8,6 +8,7 @@ mod company;
 mod device;
 mod entry;
 mod house;
+mod language;
 mod page;
 mod people;
 mod picture;

@@ -2,9 +2,10 @@
 import { el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
-import { badge, unreadIn } from "../models/unread.js"
+import { unreadIn } from "../models/unread.js"
 import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
+import { showBadge } from "./badge.js"
 import { iconButton } from "./buttons.js"
 import { menuButton, openMenu } from "./menu.js"
 import { connectModel } from "./provider_dialog.js"
@@ -252,10 +253,4 @@ export default class Rail {
     })
     return items
   }
-}
-
-function showBadge(node, n) {
-  node.hidden = n === 0
-  node.textContent = badge(n)
-  node.setAttribute("aria-label", t("rail.unread", { n }))
 }

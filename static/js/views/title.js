@@ -1,6 +1,6 @@
 // The title of the page: where one is, and how much waits to be read. A tab in the background shows it too.
 import { t } from "../base/i18n.js"
-import { badge } from "../models/unread.js"
+import { countText } from "./badge.js"
 
 export default class Title {
   #store
@@ -36,7 +36,7 @@ export default class Title {
 
   #show = () => {
     const n = this.#unread()
-    const title = n > 0 ? t("title.unread", { n: badge(n), title: this.#words }) : this.#words
+    const title = n > 0 ? t("title.unread", { n: countText(n), title: this.#words }) : this.#words
     if (document.title !== title) document.title = title
   }
 }
