@@ -29,8 +29,9 @@ export default {
   "role.member": "Member",
   "role.guest": "Guest",
   "presence.online": "online",
+  "presence.gone": "here until {at}",
   "presence.away": "away",
-  "presence.offline": "offline",
+  "presence.offline": "not here",
 
   "character.ways": "How to add a character",
   "character.write": "Write",

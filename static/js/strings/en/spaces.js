@@ -7,6 +7,7 @@ export default {
   "rail.empty": "No spaces yet. Make one with the plus sign.",
   "rail.many": "99+",
   "rail.unread": { one: "{n} unread message", other: "{n} unread messages" },
+  "title.unread": "({n}) {title}",
   "me.menu": "Account menu of {name}",
 
   "empty.title": "A stage without a play",

@@ -23,6 +23,7 @@ export default {
   "message.truncated": "Cut short: the reply reached its length limit",
   "message.failed_network": "Not sent. The server cannot be reached.",
   "message.failed_interrupted": "Perhaps not sent. The page was closed in between.",
+  "message.external_image": "A picture on another site. It opens in a new tab.",
   "edit.label": "Edit message",
   "tools.label": "Message actions",
   "tools.copy": "Copy",
@@ -56,6 +57,8 @@ export default {
   "composer.archived": "This space is archived. It can be read, not written in.",
   "composer.no_seat": "You look on as an admin. Only members write here.",
   "composer.observer": "You are an observer here: you read along.",
+  "present.label": "Here now: {names}",
+  "present.away": "{name} (away)",
 
   "queue.label": "Who speaks",
   "queue.your_turn": "Your turn.",

@@ -29,8 +29,9 @@ export default {
   "role.member": "成员",
   "role.guest": "访客",
   "presence.online": "在线",
+  "presence.gone": "{at}之前在场",
   "presence.away": "离开",
-  "presence.offline": "离线",
+  "presence.offline": "不在场",
 
   "character.ways": "添加角色的方式",
   "character.write": "自己写",

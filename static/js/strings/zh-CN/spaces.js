@@ -7,6 +7,7 @@ export default {
   "rail.empty": "还没有空间。点加号新建一个吧。",
   "rail.many": "99+",
   "rail.unread": { other: "{n}条未读消息" },
+  "title.unread": "（{n}）{title}",
   "me.menu": "{name}的账号菜单",
 
   "empty.title": "舞台已备，好戏未开",

@@ -22,6 +22,7 @@ export default {
   "message.truncated": "未写完：回应达到了长度上限",
   "message.failed_network": "未发送。无法连接服务器。",
   "message.failed_interrupted": "可能未发送成功。页面中途被关闭了。",
+  "message.external_image": "别的网站上的图片，会在新标签页中打开。",
   "edit.label": "编辑消息",
   "tools.label": "消息操作",
   "tools.copy": "复制",
@@ -52,6 +53,8 @@ export default {
   "composer.archived": "这个空间已归档，只能阅读，不能发言。",
   "composer.no_seat": "你正以管理员身份旁观。只有成员可以在这里发言。",
   "composer.observer": "你是这里的旁观者，只能阅读。",
+  "present.label": "现在在场：{names}",
+  "present.away": "{name}（离开）",
 
   "queue.label": "发言顺序",
   "queue.your_turn": "轮到你了。",
