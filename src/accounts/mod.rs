@@ -4,6 +4,7 @@ pub mod api_key;
 pub mod limits;
 pub mod names;
 pub mod password;
+pub mod register;
 pub mod session;
 pub mod token;
 pub mod user;

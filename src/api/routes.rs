@@ -1,5 +1,6 @@
 //! The whole surface on one screen.
 
+use crate::api::admin;
 use crate::api::api_keys;
 use crate::api::buttons;
 use crate::api::characters;
@@ -34,7 +35,8 @@ pub fn api(doors: &mut ServiceConfig) {
         .configure(people)
         .configure(rooms)
         .configure(shelf)
-        .configure(play);
+        .configure(play)
+        .configure(office);
 }
 
 fn people(doors: &mut ServiceConfig) {
@@ -151,6 +153,17 @@ fn play(doors: &mut ServiceConfig) {
         )
         .service(resource("/messages/{message_id}/swipes").route(get().to(messages::swipes)))
         .service(resource("/runs/{run_id}").route(get().to(runs::show)))
-        .service(resource("/runs/{run_id}/cancel").route(post().to(runs::cancel)))
+        .service(resource("/runs/{run_id}/cancel").route(post().to(runs::cancel)));
+}
+
+fn office(doors: &mut ServiceConfig) {
+    doors
+        .service(resource("/admin/users").route(get().to(admin::users::list)))
+        .service(
+            resource("/admin/users/{user_id}")
+                .route(get().to(admin::users::show))
+                .route(patch().to(admin::users::change)),
+        )
+        .service(resource("/admin/runs").route(get().to(admin::runs::list)))
         .service(resource("/admin/reap").route(post().to(runs::reap)));
 }

@@ -82,7 +82,11 @@ impl Registration {
     }
 }
 
-async fn hash(app: &App, password: Password) -> ApiResult<String> {
+/// Hashes a password.
+///
+/// # Errors
+/// When that cannot be done.
+pub async fn hash(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
         .await
@@ -93,12 +97,20 @@ fn username_of(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
-fn display_name_of(text: &str) -> ApiResult<String> {
+/// A display name, judged.
+///
+/// # Errors
+/// 422.
+pub fn display_name_of(text: &str) -> ApiResult<String> {
     names::shown(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
-fn password_of(text: &str) -> ApiResult<Password> {
+/// A password, judged.
+///
+/// # Errors
+/// 422.
+pub fn password_of(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
 
@@ -182,10 +194,7 @@ pub async fn change_me(
     }
     let (user, ended) = apply(&app, &caller, change).await?;
     if user.display_name != caller.user.display_name {
-        let (who, name) = (Renamed::User(user.id), user.display_name.clone());
-        for seat in roster::rename(&app.db, who, name).await? {
-            app.hub.publish(events::membership_updated(&seat));
-        }
+        rename_seats(&app, &user).await?;
     }
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
@@ -198,6 +207,18 @@ pub async fn change_me(
         }
     }
     Ok(answer.json(user.view()))
+}
+
+/// Writes the new name of an account on all its seats, and tells the rooms.
+///
+/// # Errors
+/// When the database fails.
+pub async fn rename_seats(app: &App, user: &user::Model) -> ApiResult<()> {
+    let (who, name) = (Renamed::User(user.id), user.display_name.clone());
+    for seat in roster::rename(&app.db, who, name).await? {
+        app.hub.publish(events::membership_updated(&seat));
+    }
+    Ok(())
 }
 
 async fn must_know_password(
