@@ -165,5 +165,6 @@ fn office(doors: &mut ServiceConfig) {
                 .route(patch().to(admin::users::change)),
         )
         .service(resource("/admin/runs").route(get().to(admin::runs::list)))
+        .service(resource("/admin/stats").route(get().to(admin::stats::show)))
         .service(resource("/admin/reap").route(post().to(runs::reap)));
 }

@@ -6,6 +6,7 @@ use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
 use sea_orm::SqlErr;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::IntoColumnRef;
 use sea_orm::sea_query::SimpleExpr;
 
@@ -28,6 +29,16 @@ pub fn json_text(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> Sim
             Expr::cust_with_exprs("json_extract(?, ?)", [column, path])
         }
         Dialect::Postgres => Expr::cust_with_exprs("($1 ->> $2)", [column, Expr::value(key)]),
+    }
+}
+
+/// The whole number under `key` of a JSON document; null where there is none.
+pub fn json_number(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
+    let text = json_text(dialect, column, key);
+    match dialect {
+        // There it is a number already.
+        Dialect::Sqlite => text,
+        Dialect::Postgres => text.cast_as("bigint"),
     }
 }
 

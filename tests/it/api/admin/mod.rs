@@ -2,4 +2,5 @@
 
 pub mod office;
 pub mod runs;
+pub mod stats;
 pub mod users;

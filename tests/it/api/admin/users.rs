@@ -66,7 +66,7 @@ on_both! {
         let everybody = &cast.everybody()[..5];
         let nobody = Person::at(&cast.app.base);
 
-        for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs"] {
+        for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs", "/api/admin/stats"] {
             assert_eq!(refusal(&nobody.get(path).await), (401, "not_authenticated".to_owned()), "{path}");
             for (who, person) in everybody {
                 assert_eq!(refusal(&person.get(path).await), (403, "forbidden".to_owned()), "{who} {path}");
