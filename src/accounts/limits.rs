@@ -231,6 +231,11 @@ impl Sockets {
             open: self.open.clone(),
         })
     }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().values().sum()
+    }
 }
 
 impl Drop for SocketPlace {
@@ -344,8 +349,11 @@ mod tests {
         assert!(sockets.take(UserId(1)).is_none());
         assert!(sockets.take(UserId(2)).is_some());
 
+        assert_eq!(sockets.count(), 2);
+
         drop(one);
 
+        assert_eq!(sockets.count(), 1);
         assert!(sockets.take(UserId(1)).is_some());
         assert_eq!(sockets.open.lock().get(&UserId(2)), None);
     }

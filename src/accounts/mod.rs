@@ -5,6 +5,7 @@ pub mod likeness;
 pub mod limits;
 pub mod names;
 pub mod password;
+pub mod register;
 pub mod session;
 pub mod token;
 pub mod user;

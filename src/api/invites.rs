@@ -191,6 +191,6 @@ mod tests {
         // Four modules on each side stay white: the first dark one begins behind them.
         let first = picture.split("d=\"M").nth(1).unwrap();
         let x: u32 = first.split(' ').next().unwrap().parse().unwrap();
-        assert!(x > 0 && x % 4 == 0, "{x}");
+        assert!(x > 0 && x.is_multiple_of(4), "{x}");
     }
 }

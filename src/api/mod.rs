@@ -1,5 +1,6 @@
 //! The REST door: `/api`. One file for each group of rows in the table of calls.
 
+pub mod admin;
 pub mod api_keys;
 pub mod buttons;
 pub mod characters;

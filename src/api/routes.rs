@@ -1,5 +1,8 @@
 //! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
 
+use crate::api::admin::runs as admin_runs;
+use crate::api::admin::stats as admin_stats;
+use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::buttons;
 use crate::api::characters;
@@ -105,5 +108,14 @@ fn play() -> Vec<Door> {
 }
 
 fn house() -> Vec<Door> {
-    doors![runs::reap, health::alive, health::ready]
+    doors![
+        admin_users::list,
+        admin_users::show,
+        admin_users::change,
+        admin_runs::list,
+        admin_stats::show,
+        runs::reap,
+        health::alive,
+        health::ready,
+    ]
 }

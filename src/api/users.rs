@@ -85,7 +85,11 @@ impl Registration {
     }
 }
 
-async fn hash(app: &App, password: Password) -> ApiResult<String> {
+/// Hashes a password.
+///
+/// # Errors
+/// When that cannot be done.
+pub async fn hash(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
         .await
@@ -96,6 +100,8 @@ fn username_of(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
+/// A display name, judged.
+///
 /// # Errors
 /// 422 for a name that cannot be shown.
 pub fn display_name_of(text: &str) -> ApiResult<String> {
@@ -103,7 +109,11 @@ pub fn display_name_of(text: &str) -> ApiResult<String> {
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
-fn password_of(text: &str) -> ApiResult<Password> {
+/// A password, judged.
+///
+/// # Errors
+/// 422.
+pub fn password_of(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
 

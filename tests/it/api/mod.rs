@@ -1,5 +1,6 @@
 //! What each REST door promises: one file for each file of `src/api`, and what all have in common.
 
+pub mod admin;
 pub mod api_keys;
 pub mod characters;
 pub mod client_files;
