@@ -8,6 +8,7 @@ import Api from "./api.js"
 import { backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
+import Language from "./language.js"
 import Drafts from "./models/drafts.js"
 import Router from "./router.js"
 import Socket from "./socket.js"
@@ -15,6 +16,7 @@ import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
 import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
+import Title from "./views/title.js"
 import Toasts from "./views/toast.js"
 
 const AWAY_AFTER_MS = 5000
@@ -25,15 +27,18 @@ const socket = new Socket({ url: `${location.origin.replace(/^http/, "ws")}/ws` 
 const store = new Store({ socket, storage: storage("sessionStorage") })
 const local = storage("localStorage")
 const tools = { api, store, socket }
+const session = new SessionActions(tools)
 const parts = {
   store,
   local,
-  session: new SessionActions(tools),
+  session,
+  language: new Language({ local, session }),
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
   models: new ModelActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
+  title: new Title(store),
   announcer: document.getElementById("announcer"),
 }
 
@@ -41,6 +46,7 @@ start()
 
 async function start() {
   showSplash(root)
+  await parts.language.start()
   await findOut()
   parts.drafts = new Drafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
@@ -52,14 +58,17 @@ async function start() {
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route))
   shell.mount()
+  parts.title.mount()
   parts.router.start()
 }
 
 // Ends when somebody is signed in.
 async function findOut() {
   const found = await withPatience(() => parts.session.discover())
-  if (found === "setup") await showSetUp(root, parts.session)
-  if (found === "signed_out") store.setUser(await showSignIn(root, parts.session))
+  if (found === "setup") await showSetUp(root, parts)
+  if (found === "signed_out") store.setUser(await showSignIn(root, parts))
+  if (found === "setup") await parts.language.teach(store.user)
+  else await parts.language.follow(store.user)
 }
 
 // The page may be open before the server is: it tries until there is an answer.

@@ -79,9 +79,11 @@ export default class Store extends Emitter {
     return null
   }
 
-  // What waits to be read in a space.
-  unread(spaceId) {
-    return this.conversations(spaceId).reduce((sum, conversation) => sum + unreadIn(conversation), 0)
+  // What waits to be read in a space, but for one of its conversations.
+  unread(spaceId, exceptId = null) {
+    return this.conversations(spaceId)
+      .filter(({ id }) => id !== exceptId)
+      .reduce((sum, conversation) => sum + unreadIn(conversation), 0)
   }
 
   setSpaces(spaces) {

@@ -1,6 +1,7 @@
 // Cast: the people, and the characters in the order in which they speak.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { timeOfDay } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button, iconButton } from "./buttons.js"
@@ -132,9 +133,14 @@ export default class CastTab {
   #note(member, presence) {
     const said = []
     if (member.participation !== "active") said.push(t(`participation.${member.participation}`))
-    if (member.kind === "human") said.push(t(`role.${member.role}`), t(`presence.${presence}`))
+    if (member.kind === "human") said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
     else if (said.length === 0) said.push(t("cast.character"))
     return said.join(" · ")
+  }
+
+  #whereabouts(member, presence) {
+    const goneAt = this.#parts.store.room?.goneAt(member.id)
+    return goneAt ? t("presence.gone", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
   #details(member) {

@@ -1,10 +1,12 @@
 // The bar above the field: who speaks, who is next and why; or, when nobody is due, whom to ask.
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { listParts } from "../base/time.js"
 import { describe } from "../models/queue.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button } from "./buttons.js"
+import { explainChoice } from "./explain.js"
 
 export default class QueueBar {
   #root
@@ -148,13 +150,16 @@ export default class QueueBar {
           { class: "queue__next" },
           t("queue.then"),
           " ",
-          after.map((id, index) => [index > 0 && ", ", bdi(this.#name(id))]),
+          listParts(after.map((id) => this.#name(id))).map(({ type, value }) =>
+            type === "element" ? bdi(value) : value,
+          ),
         ),
       )
     return text
   }
 
-  #because(text) {
+  #because(reason) {
+    const text = explainChoice(reason)
     return el(
       "button",
       {

@@ -1,10 +1,10 @@
 // Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
-import { count, fullTime, seconds, shortTime } from "../base/time.js"
+import { fullTime, seconds, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
-import { explainRun } from "./explain.js"
+import { explainChoice, explainRun } from "./explain.js"
 import { showPrompt } from "./prompt_dialog.js"
 
 const ENDS = ["queue", "messages", "restored"]
@@ -149,7 +149,7 @@ export default class RunsTab {
     const rows = [
       [t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason],
     ]
-    if (run.chosen_because) rows.push([t("runs.because"), run.chosen_because])
+    if (run.chosen_because) rows.push([t("runs.because"), explainChoice(run.chosen_because)])
     if (run.started_at && run.finished_at)
       rows.push([
         t("runs.took"),
@@ -159,8 +159,8 @@ export default class RunsTab {
       rows.push([
         t("runs.tokens"),
         t("runs.usage", {
-          input: count(run.usage.prompt_tokens),
-          output: count(run.usage.completion_tokens),
+          input: run.usage.prompt_tokens,
+          output: run.usage.completion_tokens,
         }),
       ])
     if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])
