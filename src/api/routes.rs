@@ -5,6 +5,8 @@ use crate::api::buttons;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
+use crate::api::invites;
+use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
 use crate::api::providers;
@@ -50,6 +52,11 @@ fn rooms() -> Vec<Door> {
         memberships::create,
         seat_changes::change,
         memberships::leave,
+        invites::list,
+        invites::create,
+        invites::revoke,
+        join::look,
+        join::join,
     ]
 }
 
