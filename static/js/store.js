@@ -155,6 +155,10 @@ export default class Store extends Emitter {
     this.emit("cast", spaceId)
   }
 
+  castChanged(spaceId) {
+    this.emit("cast", spaceId)
+  }
+
   putMembership(membership) {
     const { space_id: spaceId } = membership
     const isMine = membership.kind === "human" && membership.user_id === this.user?.id

@@ -42,6 +42,8 @@ export default {
   "error.invalid_value.current_password": "This is not your current password.",
   "error.invalid_value.display_name":
     "A name takes 1 to 100 characters that can be seen, on one line, and is not taken for another’s here.",
+  "error.invalid_value.role":
+    "A guest cannot own a space. They must keep their account first, with a user name and a password.",
   "error.invalid_value.name": "A name takes 1 to 100 characters that can be seen, on one line.",
   "error.invalid_value.title": "A title takes 1 to 200 characters that can be seen, on one line.",
   "error.invalid_value.api_key": "A key takes letters, digits and signs without blanks.",

@@ -41,6 +41,7 @@ export default {
   "error.invalid_value.password": "密码需为 8 到 256 个字符。",
   "error.invalid_value.current_password": "当前密码不正确。",
   "error.invalid_value.display_name": "名字需为 1 到 100 个可见字符，不能换行，也不能与这里的其他人太像。",
+  "error.invalid_value.role": "访客不能拥有空间。对方要先用用户名和密码保留自己的账号。",
   "error.invalid_value.name": "名称需为 1 到 100 个可见字符，不能换行。",
   "error.invalid_value.title": "标题需为 1 到 200 个可见字符，不能换行。",
   "error.invalid_value.api_key": "密钥只能包含字母、数字和符号，不能有空格。",
