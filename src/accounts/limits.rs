@@ -3,6 +3,7 @@
 //! **Invariant:** what is older than its window is forgotten, so memory follows the traffic of the
 //! last minutes and not of the server's life.
 
+use crate::accounts::sockets::Sockets;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
@@ -14,7 +15,6 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -24,8 +24,10 @@ const SWEEP_FROM: usize = 1024;
 /// Every limit of the house.
 pub struct Limits {
     pub sign_ins: SignIns,
-    /// New accounts per address.
+    /// New accounts per address, guests among them.
     pub registrations: Window<Address>,
+    /// Tokens of invites that nobody made, per address.
+    pub guesses: Window<Address>,
     /// Messages per person.
     pub posts: Window<UserId>,
     pub sockets: Sockets,
@@ -41,11 +43,9 @@ impl Limits {
                 by_name: Window::new(failures, 3 * MINUTE_MS, clock),
             },
             registrations: Window::new(settings.registrations_per_hour, 60 * MINUTE_MS, clock),
+            guesses: Window::new(failures, 3 * MINUTE_MS, clock),
             posts: Window::new(settings.posts_per_minute, MINUTE_MS, clock),
-            sockets: Sockets {
-                by_user: Places::new(settings.sockets_per_user),
-                by_address: Places::new(settings.sockets_per_address),
-            },
+            sockets: Sockets::new(settings.sockets_per_user, settings.sockets_per_address),
         }
     }
 }
@@ -57,6 +57,13 @@ pub struct Wait(pub u64);
 /// Where a caller is: one IPv4 address, or the network of an IPv6 one, which a home has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
+
+impl Address {
+    /// Whether it is this machine's own.
+    pub fn is_loopback(self) -> bool {
+        self.0.is_loopback()
+    }
+}
 
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
@@ -198,93 +205,14 @@ fn forget(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
     }
 }
 
-/// Open sockets, per person and per address.
-pub struct Sockets {
-    by_user: Places<UserId>,
-    by_address: Places<Address>,
-}
-
-/// A place for one socket, free again when this value goes.
-pub struct SocketPlace {
-    _by_user: Place<UserId>,
-    _by_address: Option<Place<Address>>,
-}
-
-impl Sockets {
-    /// A place for one more; `None`: this person, or this address, has enough.
-    ///
-    /// Those of this machine are not counted by address: that would be everybody's behind a proxy
-    /// that nobody told us of.
-    pub fn take(&self, user: UserId, address: Option<Address>) -> Option<SocketPlace> {
-        let address = address.filter(|it| !it.0.is_loopback());
-        let by_address = match address {
-            Some(address) => Some(self.by_address.take(address)?),
-            None => None,
-        };
-        Some(SocketPlace {
-            _by_user: self.by_user.take(user)?,
-            _by_address: by_address,
-        })
-    }
-}
-
-/// How many of each key are held; 0 is no limit.
-struct Places<K: Eq + Hash> {
-    most: usize,
-    held: Arc<Mutex<HashMap<K, usize>>>,
-}
-
-/// One of them.
-struct Place<K: Eq + Hash> {
-    key: K,
-    held: Arc<Mutex<HashMap<K, usize>>>,
-}
-
-impl<K: Eq + Hash + Copy> Places<K> {
-    fn new(most: u32) -> Self {
-        Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            held: Arc::default(),
-        }
-    }
-
-    fn take(&self, key: K) -> Option<Place<K>> {
-        let mut held = self.held.lock();
-        let count = held.entry(key).or_default();
-        if self.most != 0 && *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(Place {
-            key,
-            held: self.held.clone(),
-        })
-    }
-}
-
-impl<K: Eq + Hash> Drop for Place<K> {
-    fn drop(&mut self) {
-        let mut held = self.held.lock();
-        if let Some(count) = held.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.key);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Address;
-    use super::Places;
     use super::SWEEP_FROM;
     use super::SignIns;
-    use super::Sockets;
     use super::Wait;
     use super::Window;
     use crate::clock::Clock;
-    use crate::ids::UserId;
     use std::net::IpAddr;
 
     #[test]
@@ -364,28 +292,5 @@ mod tests {
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::4"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-    }
-
-    #[test]
-    fn a_closed_socket_makes_place() {
-        let sockets = Sockets {
-            by_user: Places::new(2),
-            by_address: Places::new(3),
-        };
-        let here = Some(Address::from(IpAddr::from([10, 0, 0, 1])));
-        let this_machine = Some(Address::from(IpAddr::from([127, 0, 0, 1])));
-        let one = sockets.take(UserId(1), here);
-        let _two = sockets.take(UserId(1), here);
-        assert!(sockets.take(UserId(1), None).is_none());
-        let _three = sockets.take(UserId(2), here).unwrap();
-        assert!(sockets.take(UserId(3), here).is_none());
-        assert!(sockets.take(UserId(3), this_machine).is_some());
-
-        drop(one);
-
-        assert!(sockets.take(UserId(3), here).is_some());
-        assert!(sockets.take(UserId(1), this_machine).is_some());
-        assert_eq!(sockets.by_user.held.lock().get(&UserId(3)), None);
-        assert_eq!(sockets.by_address.held.lock().len(), 1);
     }
 }

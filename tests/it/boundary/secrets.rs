@@ -47,6 +47,12 @@ impl Caller {
     }
 }
 
+fn token_of(answer: &Answer) -> String {
+    let cookie = cookie_of(answer);
+    let (_, token) = cookie.split_once('=').expect("a cookie with a value");
+    token.to_owned()
+}
+
 fn cookie_of(answer: &Answer) -> String {
     let cookie = answer.header("set-cookie").split(';').next();
     cookie.expect("a session").to_owned()
@@ -67,7 +73,7 @@ async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
         base: base.clone(),
         cookie: cookie_of(&set_up),
     };
-    let mut made = vec![ann.cookie.split_once('=').unwrap().1.to_owned()];
+    let mut made = vec![token_of(&set_up)];
 
     for password in [WRONG_PASSWORD, PASSWORD] {
         let body = json!({"username": "ann", "password": password});
@@ -77,12 +83,9 @@ async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
                 .json(&body),
         )
         .await;
-        made.extend(
-            signed_in
-                .headers
-                .get("set-cookie")
-                .map(|_| cookie_of(&signed_in).split_once('=').unwrap().1.to_owned()),
-        );
+        if signed_in.status == 200 {
+            made.push(token_of(&signed_in));
+        }
     }
     let body = json!({"username": "ben", "password": PASSWORD, "display_name": "Ben", "invite_token": INVITE});
     let refused = Answer::to(http_client().post(format!("{base}/api/users")).json(&body)).await;
@@ -104,7 +107,8 @@ async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
     made.push(key.clone());
 
     provider(&ann, upstream).await;
-    conversation(&ann).await;
+    let space = conversation(&ann).await;
+    made.extend(invitation(&ann, space).await);
     sockets(&base, &ann.cookie, &key).await;
 
     let change = json!({"password": NEW_PASSWORD, "current_password": PASSWORD});
@@ -115,7 +119,7 @@ async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
     .await;
     assert_eq!(changed.status, 200, "{changed:?}");
     ann.cookie = cookie_of(&changed);
-    made.push(ann.cookie.split_once('=').unwrap().1.to_owned());
+    made.push(token_of(&changed));
     // Bodies that are wrong in every way quote nothing of themselves.
     for body in [
         format!("{{\"password\": \"{PASSWORD}\", \"x\": 1}}"),
@@ -154,8 +158,25 @@ async fn provider(ann: &Caller, upstream: &Upstream) {
     let _ = Answer::to(ann.to(reqwest::Method::GET, &format!("{path}/models"))).await;
 }
 
-/// A message and its reply, written by the environment's provider.
-async fn conversation(ann: &Caller) {
+/// An invitation, looked at and taken; gives its token and the guest's.
+async fn invitation(ann: &Caller, space: i64) -> [String; 2] {
+    let invite = json!({"role": "guest", "max_uses": 2, "expires_in_hours": 1});
+    let invites = format!("/api/spaces/{space}/invites");
+    let token = ann.post(&invites, invite).await.json()["token"].clone();
+    let token = token.as_str().expect("a token").to_owned();
+    let door = format!("{}/api/join/{token}", ann.base);
+    assert_eq!(Answer::to(http_client().get(&door)).await.status, 200);
+    let _ = Answer::to(http_client().get(format!("{}/join/{token}", ann.base))).await;
+    let guest = http_client()
+        .post(&door)
+        .json(&json!({"display_name": "Gast"}));
+    let guest = Answer::to(guest).await;
+    assert!(guest.status < 300, "{guest:?}");
+    [token, token_of(&guest)]
+}
+
+/// A message and its reply, written by the environment's provider; gives the space.
+async fn conversation(ann: &Caller) -> i64 {
     let space = ann
         .post(
             "/api/spaces",
@@ -186,6 +207,7 @@ async fn conversation(ann: &Caller) {
         "{}",
         told.text
     );
+    id(&space)
 }
 
 async fn sockets(base: &str, cookie: &str, key: &str) {
