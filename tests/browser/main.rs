@@ -6,6 +6,7 @@
 mod actions;
 mod cast;
 mod company;
+mod content;
 mod device;
 mod entry;
 mod house;
