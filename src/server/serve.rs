@@ -43,13 +43,10 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
         actix_web::App::new()
             .app_data(data.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
-            .app_data(web::QueryConfig::default().error_handler(|error, _| {
-                ApiError::new(
-                    400,
-                    "invalid_value",
-                    format!("The query is wrong: {error}."),
-                )
-                .into()
+            .app_data(web::QueryConfig::default().error_handler(|_, _| {
+                // Not in the words of the reader below: those give the whole query back.
+                let message = "The query holds a name or a value that this address does not take.";
+                ApiError::new(400, "invalid_value", message).into()
             }))
             .wrap(from_fn(frame::dress))
             .configure(|it| door::mount(&doors.open, "", it))

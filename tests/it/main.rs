@@ -6,6 +6,7 @@ mod api;
 mod architecture;
 mod commands;
 mod config;
+mod corpora;
 mod crash;
 mod evening;
 mod generation;
