@@ -9,6 +9,7 @@ use crate::http::carry;
 use crate::http::door;
 use crate::http::error::ApiError;
 use crate::http::frame;
+use crate::http::host;
 use crate::server::client_files;
 use crate::server::doors;
 use actix_web::HttpServer;
@@ -48,6 +49,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                 let message = "The query holds a name or a value that this address does not take.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
+            .wrap(from_fn(host::answer_to_our_names))
             .wrap(from_fn(frame::dress))
             .configure(|it| door::mount(&doors.open, "", it))
             .service(

@@ -4,6 +4,7 @@
 
 mod api;
 mod architecture;
+mod boundary;
 mod commands;
 mod config;
 mod corpora;
