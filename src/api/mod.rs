@@ -9,6 +9,7 @@ pub mod engine_error;
 pub mod health;
 pub mod memberships;
 pub mod messages;
+pub mod metrics;
 pub mod providers;
 pub mod routes;
 pub mod runs;

@@ -8,6 +8,7 @@ use crate::api::conversations;
 use crate::api::health;
 use crate::api::memberships;
 use crate::api::messages;
+use crate::api::metrics;
 use crate::api::providers;
 use crate::api::runs;
 use crate::api::seat_changes;
@@ -22,11 +23,12 @@ use actix_web::web::patch;
 use actix_web::web::post;
 use actix_web::web::resource;
 
-/// Doors that ask nobody who they are.
+/// Doors that ask nobody who they are, or ask in their own way.
 pub fn open(doors: &mut ServiceConfig) {
     doors
         .service(resource("/healthz").route(get().to(health::alive)))
-        .service(resource("/readyz").route(get().to(health::ready)));
+        .service(resource("/readyz").route(get().to(health::ready)))
+        .service(resource("/metrics").route(get().to(metrics::tell)));
 }
 
 /// Everything under `/api`.

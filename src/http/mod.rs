@@ -5,6 +5,7 @@ pub mod carry;
 pub mod error;
 pub mod frame;
 pub mod json;
+pub mod meter;
 pub mod origin;
 pub mod page;
 pub mod seat;

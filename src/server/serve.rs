@@ -9,6 +9,7 @@ use crate::http::auth;
 use crate::http::carry;
 use crate::http::error::ApiError;
 use crate::http::frame;
+use crate::http::meter;
 use crate::server::client_files;
 use crate::socket::routes as socket;
 use actix_web::HttpServer;
@@ -51,6 +52,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                 .into()
             }))
             .wrap(from_fn(frame::dress))
+            .wrap(from_fn(meter::count))
             .configure(routes::open)
             .configure(socket::socket)
             .service(

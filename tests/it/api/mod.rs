@@ -8,6 +8,7 @@ pub mod conversations;
 pub mod errors;
 pub mod memberships;
 pub mod messages;
+pub mod metrics;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;
