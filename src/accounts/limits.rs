@@ -24,8 +24,10 @@ const SWEEP_FROM: usize = 1024;
 /// Every limit of the house.
 pub struct Limits {
     pub sign_ins: SignIns,
-    /// New accounts per address.
+    /// New accounts per address, guests among them.
     pub registrations: Window<Address>,
+    /// Tokens of invites that nobody made, per address.
+    pub guesses: Window<Address>,
     /// Messages per person.
     pub posts: Window<UserId>,
     pub sockets: Sockets,
@@ -41,6 +43,7 @@ impl Limits {
                 by_name: Window::new(failures, 3 * MINUTE_MS, clock),
             },
             registrations: Window::new(settings.registrations_per_hour, 60 * MINUTE_MS, clock),
+            guesses: Window::new(failures, 3 * MINUTE_MS, clock),
             posts: Window::new(settings.posts_per_minute, MINUTE_MS, clock),
             sockets: Sockets::new(settings.sockets_per_user),
         }

@@ -13,7 +13,6 @@ use crate::accounts::user::Model;
 use crate::accounts::user::Role;
 use crate::accounts::user::Status;
 use crate::clock::Timestamp;
-use crate::db::connect::Db;
 use crate::ids::SessionId;
 use crate::ids::UserId;
 use sea_orm::ActiveModelTrait;
@@ -154,47 +153,41 @@ pub enum ChangeError {
 /// right to sign in end every session.
 ///
 /// # Errors
-/// [`ChangeError`]; nothing was changed then.
+/// [`ChangeError`]; nothing has been changed then.
 pub async fn change(
-    db: &Db,
+    tx: &impl ConnectionTrait,
     by: UserId,
     id: UserId,
     change: Change,
 ) -> Result<Changed, ChangeError> {
-    db.write(move |tx| {
-        Box::pin(async move {
-            let admins = lock_admins(tx).await?;
-            // Theirs may have been taken away since they were let in.
-            if !admins.contains(&by) {
-                return Err(ChangeError::NotAdmin);
-            }
-            let found = Entity::find_by_id(id)
-                .lock(LockType::Update)
-                .one(tx)
-                .await?;
-            let before = found.ok_or(ChangeError::Gone)?;
-            let ends_sessions =
-                change.password_hash.is_some() || change.status == Some(Status::Disabled);
-            let after = changed(before.clone(), change);
-            if admins == [id] && !runs_the_server(&after) {
-                return Err(ChangeError::LastAdmin);
-            }
-            if after.role == Role::Admin && after.password_hash.is_none() {
-                return Err(ChangeError::Guest);
-            }
-            save(tx, &before, &after).await?;
-            let ended = match ends_sessions {
-                true => session::end_all(tx, id).await?,
-                false => Vec::new(),
-            };
-            Ok(Changed {
-                before,
-                after,
-                ended,
-            })
-        })
+    let admins = lock_admins(tx).await?;
+    // Theirs may have been taken away since they were let in.
+    if !admins.contains(&by) {
+        return Err(ChangeError::NotAdmin);
+    }
+    let found = Entity::find_by_id(id)
+        .lock(LockType::Update)
+        .one(tx)
+        .await?;
+    let before = found.ok_or(ChangeError::Gone)?;
+    let ends_sessions = change.password_hash.is_some() || change.status == Some(Status::Disabled);
+    let after = changed(before.clone(), change);
+    if admins == [id] && !runs_the_server(&after) {
+        return Err(ChangeError::LastAdmin);
+    }
+    if after.role == Role::Admin && after.is_guest() {
+        return Err(ChangeError::Guest);
+    }
+    save(tx, &before, &after).await?;
+    let ended = match ends_sessions {
+        true => session::end_all(tx, id).await?,
+        false => Vec::new(),
+    };
+    Ok(Changed {
+        before,
+        after,
+        ended,
     })
-    .await
 }
 
 /// The active admins, in order; they stay what they are until this transaction ends.

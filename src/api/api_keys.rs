@@ -27,6 +27,7 @@ pub struct NewKey {
 }
 
 /// `GET /api/api_keys`
+#[utoipa::path(get, path = "/api/api_keys", tag = "api_keys")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -43,11 +44,13 @@ pub async fn list(
 }
 
 /// `POST /api/api_keys`: the one answer that holds the key.
+#[utoipa::path(post, path = "/api/api_keys", tag = "api_keys")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     body: Body<NewKey>,
 ) -> ApiResult<HttpResponse> {
+    caller.must_be_no_guest()?;
     let body = body.read().await?;
     let name = names::shown(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
@@ -58,6 +61,7 @@ pub async fn create(
 }
 
 /// `DELETE /api/api_keys/{id}`
+#[utoipa::path(delete, path = "/api/api_keys/{api_key_id}", tag = "api_keys")]
 pub async fn revoke(
     app: Data<App>,
     caller: CurrentUser,

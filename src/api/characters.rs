@@ -15,7 +15,6 @@ use crate::http::page::Page;
 use crate::ids::CharacterId;
 use crate::spaces::events;
 use crate::spaces::roster;
-use crate::spaces::roster::Renamed;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
@@ -54,6 +53,7 @@ const FLAT_FIELDS: [&str; 22] = [
 ];
 
 /// `GET /api/characters`: one's own.
+#[utoipa::path(get, path = "/api/characters", tag = "characters")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -65,6 +65,7 @@ pub async fn list(
 }
 
 /// `POST /api/characters`: `{card}`, or the flat fields of a V2 `data`.
+#[utoipa::path(post, path = "/api/characters", tag = "characters")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -101,6 +102,7 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
 }
 
 /// `GET /api/characters/{id}`
+#[utoipa::path(get, path = r"/api/characters/{character_id:\d+}", tag = "characters")]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -111,6 +113,11 @@ pub async fn show(
 }
 
 /// `PATCH /api/characters/{id}`: another `{card}`, or some of its fields; the others stay.
+#[utoipa::path(
+    patch,
+    path = r"/api/characters/{character_id:\d+}",
+    tag = "characters"
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -131,8 +138,8 @@ pub async fn change(
     };
     let changed = character::replace_card(&app.db, present.id, card).await?;
     if changed.name != present.name {
-        let who = Renamed::Character(changed.id);
-        for seat in roster::rename(&app.db, who, changed.name.clone()).await? {
+        let name = changed.name.clone();
+        for seat in roster::rename_character(&app.db, changed.id, name).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }
@@ -140,6 +147,11 @@ pub async fn change(
 }
 
 /// `DELETE /api/characters/{id}`
+#[utoipa::path(
+    delete,
+    path = r"/api/characters/{character_id:\d+}",
+    tag = "characters"
+)]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,
@@ -151,6 +163,11 @@ pub async fn delete(
 }
 
 /// `GET /api/characters/{id}/export?format=json`
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/export",
+    tag = "characters"
+)]
 pub async fn export(
     app: Data<App>,
     caller: CurrentUser,
@@ -183,6 +200,11 @@ pub async fn export(
 }
 
 /// `GET /api/characters/{id}/avatar`: pictures come with the import of PNG cards.
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/avatar",
+    tag = "characters"
+)]
 pub async fn avatar(
     app: Data<App>,
     caller: CurrentUser,

@@ -64,6 +64,11 @@ pub struct Read {
 }
 
 /// `GET /api/spaces/{id}/conversations`
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/conversations",
+    tag = "conversations"
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -88,6 +93,11 @@ pub async fn list(
 }
 
 /// `POST /api/spaces/{id}/conversations`
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/conversations",
+    tag = "conversations"
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -142,6 +152,11 @@ async fn parent(
 }
 
 /// `GET /api/conversations/{id}`
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -154,6 +169,11 @@ pub async fn show(
 }
 
 /// `PATCH /api/conversations/{id}`
+#[utoipa::path(
+    patch,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -174,6 +194,11 @@ pub async fn change(
 }
 
 /// `DELETE /api/conversations/{id}`
+#[utoipa::path(
+    delete,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,
@@ -199,6 +224,8 @@ pub async fn delete(
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
     conversation::delete(&app.db, id).await?;
+    app.hub
+        .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
     let seats = membership::in_space(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
@@ -207,6 +234,11 @@ pub async fn delete(
 }
 
 /// `POST /api/conversations/{id}/read`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/read",
+    tag = "conversations"
+)]
 pub async fn read(
     app: Data<App>,
     caller: CurrentUser,
@@ -221,7 +253,11 @@ pub async fn read(
             "There is no message with this number yet.",
         ));
     }
-    read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
+    let id = at.conversation.id;
+    if read_mark::set(&app.db, caller.id(), id, seq).await? {
+        let told = read_mark::read_updated(caller.id(), id, seq);
+        app.hub.publish(told);
+    }
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -233,6 +269,11 @@ pub struct Preview {
 }
 
 /// `GET /api/conversations/{id}/prompt`: what would be sent. Nothing is stored.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/prompt",
+    tag = "conversations"
+)]
 pub async fn prompt(
     app: Data<App>,
     caller: CurrentUser,

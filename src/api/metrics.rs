@@ -30,6 +30,7 @@ const FORWARDED: [&str; 6] = [
 ];
 
 /// `GET /metrics`: for an admin's API key, or for this machine itself.
+#[utoipa::path(get, path = "/metrics", tag = "server")]
 pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
     may_read(&app, &request).await?;
     let load = load(&app).await;

@@ -7,6 +7,8 @@ pub mod characters;
 pub mod conversations;
 pub mod engine_error;
 pub mod health;
+pub mod invites;
+pub mod join;
 pub mod memberships;
 pub mod messages;
 pub mod metrics;

@@ -13,7 +13,6 @@ use crate::http::json::Body;
 use crate::http::page::Page;
 use crate::ids::ProviderId;
 use crate::llm::catalog;
-use crate::llm::egress;
 use crate::llm::error::LlmError;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
@@ -89,7 +88,10 @@ fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
         .map(|it| it.trim().to_owned())
         .filter(|it| !it.is_empty());
     if let Some(url) = &url {
-        egress::check_base_url(url, app.config.allow_private_providers)
+        app.models
+            .registry
+            .egress
+            .base_url(url)
             .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
     }
     Ok(url)
@@ -111,6 +113,7 @@ fn api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
 }
 
 /// `GET /api/providers`
+#[utoipa::path(get, path = "/api/providers", tag = "providers")]
 pub async fn list(app: Data<App>, caller: CurrentUser, page: Page) -> ApiResult<HttpResponse> {
     let select = provider::Entity::find();
     let found = page
@@ -123,6 +126,7 @@ pub async fn list(app: Data<App>, caller: CurrentUser, page: Page) -> ApiResult<
 }
 
 /// `POST /api/providers`
+#[utoipa::path(post, path = "/api/providers", tag = "providers")]
 pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.judged(&app)?;
     let missing = |field: &'static str| {
@@ -149,6 +153,7 @@ pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<H
 }
 
 /// `PATCH /api/providers/{id}`: `api_key_cleared` tells that the key was for the old address.
+#[utoipa::path(patch, path = "/api/providers/{provider_id}", tag = "providers")]
 pub async fn change(
     app: Data<App>,
     _: Admin,
@@ -172,6 +177,7 @@ pub async fn change(
 }
 
 /// `DELETE /api/providers/{id}`
+#[utoipa::path(delete, path = "/api/providers/{provider_id}", tag = "providers")]
 pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     match provider::delete(&app.db, id.into_inner()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
@@ -180,6 +186,7 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
 }
 
 /// `POST /api/providers/{id}/test`: asks for one word. `ok` tells whether it came.
+#[utoipa::path(post, path = "/api/providers/{provider_id}/test", tag = "providers")]
 pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     let row = find(&app, id.into_inner()).await?;
     let answer = match app.models.provider(&row) {
@@ -205,6 +212,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<H
 }
 
 /// `GET /api/providers/{id}/models`
+#[utoipa::path(get, path = "/api/providers/{provider_id}/models", tag = "providers")]
 pub async fn models(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     let row = find(&app, id.into_inner()).await?;
     let names = match row.kind {

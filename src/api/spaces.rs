@@ -171,6 +171,7 @@ fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Op
 }
 
 /// `GET /api/spaces`: one's own; for an admin with `?all=true` every one.
+#[utoipa::path(get, path = "/api/spaces", tag = "spaces")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -210,11 +211,13 @@ async fn seats_of(
 }
 
 /// `POST /api/spaces`: also makes the root conversation.
+#[utoipa::path(post, path = "/api/spaces", tag = "spaces")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     body: Body<Wanted>,
 ) -> ApiResult<HttpResponse> {
+    caller.must_be_no_guest()?;
     let body = body.read().await?;
     for (is_there, field) in [
         (body.status.is_some(), "status"),
@@ -256,6 +259,7 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
 }
 
 /// `GET /api/spaces/{id}`
+#[utoipa::path(get, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -275,6 +279,7 @@ async fn view(
 }
 
 /// `PATCH /api/spaces/{id}`
+#[utoipa::path(patch, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -337,6 +342,7 @@ pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
 }
 
 /// `DELETE /api/spaces/{id}`
+#[utoipa::path(delete, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,
@@ -359,6 +365,7 @@ pub async fn delete(
     if !tenancy::delete(&app.db, id).await? {
         return Err(ApiError::not_found());
     }
+    app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())

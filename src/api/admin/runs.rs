@@ -63,6 +63,7 @@ pub struct Live {
 }
 
 /// `GET /api/admin/runs`: the newest first.
+#[utoipa::path(get, path = "/api/admin/runs", tag = "admin")]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,

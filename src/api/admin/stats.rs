@@ -107,6 +107,7 @@ impl Sum {
 }
 
 /// `GET /api/admin/stats?days=`
+#[utoipa::path(get, path = "/api/admin/stats", tag = "admin")]
 pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiResult<Json<View>> {
     let days = match page::value_of(request.query_string(), "days")? {
         None => DEFAULT_DAYS,

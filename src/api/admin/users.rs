@@ -23,12 +23,15 @@ use crate::http::page::Page;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
+use crate::spaces::events;
 use crate::spaces::membership;
+use crate::spaces::roster;
 use actix_web::HttpRequest;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
 use actix_web::web::Query;
+use sea_orm::ConnectionTrait;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde::Serialize;
@@ -44,8 +47,6 @@ pub struct Filter {
 pub struct View {
     #[serde(flatten)]
     user: user::View,
-    /// Has no password yet and lives by its session.
-    is_guest: bool,
     /// Browsers that are signed in.
     n_sessions: i64,
     /// Spaces with a seat of theirs.
@@ -70,6 +71,7 @@ pub struct ChangeUser {
 }
 
 /// `GET /api/admin/users`: `?q=` looks into both names, `?status=` is a word.
+#[utoipa::path(get, path = "/api/admin/users", tag = "admin")]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
@@ -87,6 +89,7 @@ pub async fn list(
 }
 
 /// `GET /api/admin/users/{id}`
+#[utoipa::path(get, path = "/api/admin/users/{user_id}", tag = "admin")]
 pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<Json<View>> {
     let found = user::Entity::find_by_id(id.into_inner())
         .one(app.db.reader())
@@ -97,6 +100,7 @@ pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<
 
 /// `PATCH /api/admin/users/{id}`. Whoever is disabled is out at once, on open sockets too; what
 /// they made stays, and what runs for them goes on.
+#[utoipa::path(patch, path = "/api/admin/users/{user_id}", tag = "admin")]
 pub async fn change(
     app: Data<App>,
     admin: Admin,
@@ -114,20 +118,37 @@ pub async fn change(
             None => None,
         },
     };
-    let changed = register::change(&app.db, admin.0.id(), id.into_inner(), change).await?;
-    tell(&app, &changed).await?;
+    let (by, id) = (admin.0.id(), id.into_inner());
+    let (changed, seats) = app
+        .db
+        .write(move |tx| Box::pin(async move { apply(tx, by, id, change).await }))
+        .await?;
+    tell(&app, &changed, &seats);
     view(&app, changed.after).await.map(Json)
 }
 
+/// Changes the account, and its seats with its name.
+async fn apply(
+    tx: &impl ConnectionTrait,
+    by: UserId,
+    id: UserId,
+    change: Change,
+) -> ApiResult<(Changed, Vec<membership::Model>)> {
+    let changed = register::change(tx, by, id, change).await?;
+    if changed.before.display_name == changed.after.display_name {
+        return Ok((changed, Vec::new()));
+    }
+    let seats = roster::rename_person(tx, id, &changed.after.display_name).await?;
+    Ok((changed, seats.ok_or_else(users::name_in_use)?))
+}
+
 /// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.
-async fn tell(
-    app: &App,
-    Changed {
+fn tell(app: &App, changed: &Changed, seats: &[membership::Model]) {
+    let Changed {
         before,
         after,
         ended,
-    }: &Changed,
-) -> ApiResult<()> {
+    } = changed;
     for session in ended {
         session::tell_ended(app, after.id, *session);
     }
@@ -137,10 +158,9 @@ async fn tell(
     if (before.role, after.role) == (Role::Admin, Role::User) {
         app.hub.publish(Envelope::order(after.id, Order::RoleLost));
     }
-    if before.display_name != after.display_name {
-        users::rename_seats(app, after).await?;
+    for seat in seats {
+        app.hub.publish(events::membership_updated(seat));
     }
-    Ok(())
 }
 
 async fn view(app: &App, user: user::Model) -> ApiResult<View> {
@@ -160,7 +180,6 @@ async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
         } = visits.get(&user.id).copied().unwrap_or_default();
         View {
             user: user.view(),
-            is_guest: user.password_hash.is_none(),
             n_sessions,
             n_spaces: n_spaces.get(&user.id).copied().unwrap_or_default(),
             last_seen_at,

@@ -3,12 +3,12 @@ import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import { railButton } from "./hollow.js"
-import { appearanceCard, passwordCard, profileCard } from "./settings_profile.js"
+import { appearanceCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keysCard } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
 
 const PARTS = {
-  profile: (parts) => [profileCard(parts), passwordCard(parts), appearanceCard(parts)],
+  profile: (parts) => [profileCard(parts), passwordCard(parts), appearanceCard(parts), languageCard(parts)],
   keys: (parts) => [keysCard(parts)],
   models: (parts) => [modelsCard(parts)],
 }
@@ -34,7 +34,7 @@ export default class SettingsView {
     const inner = el("div", { class: "settings__inner" }, this.#nav())
     stage.append(head, el("div", { class: "settings" }, inner))
     for (const card of PARTS[this.#part](this.#parts)) inner.append(card)
-    document.title = `${t(`settings.${this.#part}`)} · ${t("app.name")}`
+    this.#parts.title.set(t(`settings.${this.#part}`))
   }
 
   unmount() {}
