@@ -10,6 +10,7 @@ use crate::http::door;
 use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::http::host;
+use crate::http::meter;
 use crate::server::client_files;
 use crate::server::doors;
 use actix_web::HttpServer;
@@ -51,6 +52,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
             }))
             .wrap(from_fn(host::answer_to_our_names))
             .wrap(from_fn(frame::dress))
+            .wrap(from_fn(meter::count))
             .configure(|it| door::mount(&doors.open, "", it))
             .service(
                 web::scope("/api")
