@@ -7,6 +7,7 @@ pub mod error;
 pub mod frame;
 pub mod host;
 pub mod json;
+pub mod meter;
 pub mod origin;
 pub mod page;
 pub mod peer;

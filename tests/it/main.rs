@@ -7,6 +7,7 @@ mod architecture;
 mod boundary;
 mod commands;
 mod config;
+mod corpora;
 mod crash;
 mod evening;
 mod generation;
