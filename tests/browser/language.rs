@@ -114,11 +114,8 @@ async fn c82_a_language_chosen_inside_takes_effect_at_once_and_loses_nothing() {
         &format!(r"/^\d{{4}}年\d+月\d+日星期/.test({title})"),
     )
     .await;
-    page.truth(
-        "the title is Chinese",
-        "document.title.includes('主线 · ')",
-    )
-    .await;
+    page.truth("the title is Chinese", "document.title.includes('主线 · ')")
+        .await;
     assert_eq!(locale_of(&room.ann).await, json!("zh-CN"));
     page.reload().await;
     page.see_text(".divider", "今天").await;
