@@ -188,7 +188,9 @@ async fn c82_a_language_chosen_at_the_door_keeps_what_was_typed_and_goes_in() {
     page.reload().await;
     page.see_text("h1", "欢迎回来").await;
     page.click(ENGLISH).await;
+    page.see_text("h1", "Welcome back").await;
     page.click(CHINESE).await;
+    page.see_text("h1", "欢迎回来").await;
     page.write("[name=username]", "ann").await;
     page.write("[name=password]", "not my password").await;
     page.write("[name=password]", Key::Enter).await;
