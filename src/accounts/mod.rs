@@ -5,6 +5,8 @@ pub mod likeness;
 pub mod limits;
 pub mod names;
 pub mod password;
+pub mod register;
 pub mod session;
+pub mod sockets;
 pub mod token;
 pub mod user;

@@ -188,9 +188,15 @@ mod tests {
         assert!(picture.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""));
         assert!(picture.ends_with("</svg>"));
         assert!(!picture.contains('#'), "{picture}");
-        // Four modules on each side stay white: the first dark one begins behind them.
-        let first = picture.split("d=\"M").nth(1).unwrap();
-        let x: u32 = first.split(' ').next().unwrap().parse().unwrap();
-        assert!(x > 0 && x % 4 == 0, "{x}");
+        // The first dark corner does not begin at the edge.
+        let (x, rest) = picture
+            .split("d=\"M")
+            .nth(1)
+            .unwrap()
+            .split_once(' ')
+            .unwrap();
+        let y = rest.split_once('h').unwrap().0;
+        let (x, y): (u32, u32) = (x.parse().unwrap(), y.parse().unwrap());
+        assert!(x > 0 && x == y, "{x} {y}");
     }
 }

@@ -1,5 +1,8 @@
 //! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
 
+use crate::api::admin::runs as admin_runs;
+use crate::api::admin::stats as admin_stats;
+use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::buttons;
 use crate::api::characters;
@@ -9,6 +12,7 @@ use crate::api::invites;
 use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
+use crate::api::metrics;
 use crate::api::providers;
 use crate::api::runs;
 use crate::api::seat_changes;
@@ -105,5 +109,15 @@ fn play() -> Vec<Door> {
 }
 
 fn house() -> Vec<Door> {
-    doors![runs::reap, health::alive, health::ready]
+    doors![
+        admin_users::list,
+        admin_users::show,
+        admin_users::change,
+        admin_runs::list,
+        admin_stats::show,
+        runs::reap,
+        health::alive,
+        health::ready,
+        metrics::tell,
+    ]
 }

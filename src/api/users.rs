@@ -17,6 +17,7 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
+use crate::http::peer;
 use crate::ids::SessionId;
 use crate::spaces::events;
 use crate::spaces::joining::JoinError;
@@ -85,7 +86,11 @@ impl Registration {
     }
 }
 
-async fn hash(app: &App, password: Password) -> ApiResult<String> {
+/// Hashes a password.
+///
+/// # Errors
+/// When that cannot be done.
+pub async fn hash(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
         .await
@@ -96,6 +101,8 @@ fn username_of(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
+/// A display name, judged.
+///
 /// # Errors
 /// 422 for a name that cannot be shown.
 pub fn display_name_of(text: &str) -> ApiResult<String> {
@@ -103,7 +110,11 @@ pub fn display_name_of(text: &str) -> ApiResult<String> {
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
-fn password_of(text: &str) -> ApiResult<Password> {
+/// A password, judged.
+///
+/// # Errors
+/// 422.
+pub fn password_of(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
 
@@ -166,7 +177,7 @@ pub async fn counted<T>(
     request: &HttpRequest,
     work: impl Future<Output = ApiResult<T>>,
 ) -> ApiResult<T> {
-    let address = session::address_of(request);
+    let address = peer::address_of(request);
     if let Some(address) = address {
         app.limits
             .registrations
@@ -250,13 +261,11 @@ async fn must_know_password(
         )
         .about("current_password"));
     };
-    let address = session::address_of(request);
-    session::may_try(app, address, &caller.user.username)?;
-    let checked = app.passwords.check(current, Some(hash)).await;
-    if checked.map_err(ApiError::internal)? {
+    let address = peer::address_of(request);
+    let name = &caller.user.username;
+    if session::is_right(app, address, name, (current, Some(hash))).await? {
         return Ok(());
     }
-    app.limits.sign_ins.failed(address, &caller.user.username);
     Err(ApiError::invalid_value(
         "current_password",
         "This is not your current password.",

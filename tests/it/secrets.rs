@@ -4,7 +4,6 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::backends::Backend;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::facts::Facts;
