@@ -9,6 +9,8 @@ use crate::http::carry;
 use crate::http::door;
 use crate::http::error::ApiError;
 use crate::http::frame;
+use crate::http::host;
+use crate::http::meter;
 use crate::server::client_files;
 use crate::server::doors;
 use actix_web::HttpServer;
@@ -48,7 +50,9 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                 let message = "The query holds a name or a value that this address does not take.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
+            .wrap(from_fn(host::answer_to_our_names))
             .wrap(from_fn(frame::dress))
+            .wrap(from_fn(meter::count))
             .configure(|it| door::mount(&doors.open, "", it))
             .service(
                 web::scope("/api")

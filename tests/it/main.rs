@@ -4,6 +4,7 @@
 
 mod api;
 mod architecture;
+mod boundary;
 mod commands;
 mod config;
 mod corpora;
@@ -13,12 +14,14 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod outbound;
 mod prompt;
 mod queue_contract;
 mod races;
 mod realtime;
 mod refusals;
 mod runs;
+mod secrets;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
