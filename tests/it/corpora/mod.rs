@@ -5,6 +5,7 @@
 mod bodies;
 mod crowd;
 mod encodings;
+mod fields;
 mod frames;
 mod headers;
 mod house;
