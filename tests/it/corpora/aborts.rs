@@ -127,8 +127,15 @@ async fn no_head_makes_the_server_panic() {
 async fn say_everything(apart: &Apart) -> usize {
     let mut line = Line::to(&apart.server.url());
     let texts = strings::all().into_iter().filter(|it| it.len() < 2_000);
+    // What could break out of a line, and some of the others.
+    let texts = texts.enumerate().filter(|(place, text)| {
+        place % 10 == 0
+            || text
+                .chars()
+                .any(|it| it.is_control() || it.is_whitespace() && it > '~')
+    });
     let mut n = 0;
-    for (place, text) in texts.enumerate() {
+    for (place, text) in texts {
         let address = percent_encoded(&text);
         let target = format!("/{address}?{address}={address}");
         let agent: String = text.chars().filter(|it| !it.is_control()).collect();
@@ -157,7 +164,7 @@ async fn say_everything(apart: &Apart) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_stranger_writes_a_line_into_the_log() {
-    for (format, level) in [("pretty", "info"), ("json", "info"), ("pretty", "debug")] {
+    for (format, level) in [("pretty", "debug"), ("json", "info")] {
         let env = [("LOG_FORMAT", format), ("RUST_LOG", level)];
         let mut apart = Apart::start(Backend::Sqlite, &env).await;
 

@@ -18,6 +18,7 @@ mod line;
 mod lossless;
 mod manners;
 mod peer;
+mod prompts;
 mod queries;
 mod sign_in;
 mod sockets;
