@@ -17,6 +17,7 @@ mod queue_contract;
 mod races;
 mod realtime;
 mod refusals;
+mod rights;
 mod runs;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
