@@ -27,6 +27,7 @@ pub struct NewKey {
 }
 
 /// `GET /api/api_keys`
+#[utoipa::path(get, path = "/api/api_keys", tag = "api_keys")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -43,6 +44,7 @@ pub async fn list(
 }
 
 /// `POST /api/api_keys`: the one answer that holds the key.
+#[utoipa::path(post, path = "/api/api_keys", tag = "api_keys")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -58,6 +60,7 @@ pub async fn create(
 }
 
 /// `DELETE /api/api_keys/{id}`
+#[utoipa::path(delete, path = "/api/api_keys/{api_key_id}", tag = "api_keys")]
 pub async fn revoke(
     app: Data<App>,
     caller: CurrentUser,

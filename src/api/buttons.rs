@@ -41,6 +41,11 @@ pub struct Stop {
 pub struct Nothing {}
 
 /// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/generate",
+    tag = "conversations"
+)]
 pub async fn generate(
     app: Data<App>,
     caller: CurrentUser,
@@ -63,6 +68,11 @@ pub async fn generate(
 }
 
 /// `POST /api/conversations/{id}/stop`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/stop",
+    tag = "conversations"
+)]
 pub async fn stop(
     app: Data<App>,
     caller: CurrentUser,
@@ -80,6 +90,11 @@ pub async fn stop(
 }
 
 /// `POST /api/conversations/{id}/pause`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/pause",
+    tag = "conversations"
+)]
 pub async fn pause(
     app: Data<App>,
     caller: CurrentUser,
@@ -92,6 +107,11 @@ pub async fn pause(
 }
 
 /// `POST /api/conversations/{id}/resume`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/resume",
+    tag = "conversations"
+)]
 pub async fn resume(
     app: Data<App>,
     caller: CurrentUser,
@@ -105,6 +125,11 @@ pub async fn resume(
 }
 
 /// `POST /api/conversations/{id}/skip`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/skip",
+    tag = "conversations"
+)]
 pub async fn skip(
     app: Data<App>,
     caller: CurrentUser,
@@ -117,6 +142,11 @@ pub async fn skip(
 }
 
 /// `POST /api/conversations/{id}/retry`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/retry",
+    tag = "conversations"
+)]
 pub async fn retry(
     app: Data<App>,
     caller: CurrentUser,

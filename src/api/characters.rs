@@ -54,6 +54,7 @@ const FLAT_FIELDS: [&str; 22] = [
 ];
 
 /// `GET /api/characters`: one's own.
+#[utoipa::path(get, path = "/api/characters", tag = "characters")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -65,6 +66,7 @@ pub async fn list(
 }
 
 /// `POST /api/characters`: `{card}`, or the flat fields of a V2 `data`.
+#[utoipa::path(post, path = "/api/characters", tag = "characters")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -101,6 +103,7 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
 }
 
 /// `GET /api/characters/{id}`
+#[utoipa::path(get, path = r"/api/characters/{character_id:\d+}", tag = "characters")]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -111,6 +114,11 @@ pub async fn show(
 }
 
 /// `PATCH /api/characters/{id}`: another `{card}`, or some of its fields; the others stay.
+#[utoipa::path(
+    patch,
+    path = r"/api/characters/{character_id:\d+}",
+    tag = "characters"
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -140,6 +148,11 @@ pub async fn change(
 }
 
 /// `DELETE /api/characters/{id}`
+#[utoipa::path(
+    delete,
+    path = r"/api/characters/{character_id:\d+}",
+    tag = "characters"
+)]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,
@@ -151,6 +164,11 @@ pub async fn delete(
 }
 
 /// `GET /api/characters/{id}/export?format=json`
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/export",
+    tag = "characters"
+)]
 pub async fn export(
     app: Data<App>,
     caller: CurrentUser,
@@ -183,6 +201,11 @@ pub async fn export(
 }
 
 /// `GET /api/characters/{id}/avatar`: pictures come with the import of PNG cards.
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/avatar",
+    tag = "characters"
+)]
 pub async fn avatar(
     app: Data<App>,
     caller: CurrentUser,

@@ -64,6 +64,11 @@ pub struct Read {
 }
 
 /// `GET /api/spaces/{id}/conversations`
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/conversations",
+    tag = "conversations"
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -88,6 +93,11 @@ pub async fn list(
 }
 
 /// `POST /api/spaces/{id}/conversations`
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/conversations",
+    tag = "conversations"
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -142,6 +152,11 @@ async fn parent(
 }
 
 /// `GET /api/conversations/{id}`
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -154,6 +169,11 @@ pub async fn show(
 }
 
 /// `PATCH /api/conversations/{id}`
+#[utoipa::path(
+    patch,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -174,6 +194,11 @@ pub async fn change(
 }
 
 /// `DELETE /api/conversations/{id}`
+#[utoipa::path(
+    delete,
+    path = "/api/conversations/{conversation_id}",
+    tag = "conversations"
+)]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,
@@ -207,6 +232,11 @@ pub async fn delete(
 }
 
 /// `POST /api/conversations/{id}/read`
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/read",
+    tag = "conversations"
+)]
 pub async fn read(
     app: Data<App>,
     caller: CurrentUser,
@@ -233,6 +263,11 @@ pub struct Preview {
 }
 
 /// `GET /api/conversations/{id}/prompt`: what would be sent. Nothing is stored.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/prompt",
+    tag = "conversations"
+)]
 pub async fn prompt(
     app: Data<App>,
     caller: CurrentUser,

@@ -9,12 +9,14 @@ use sea_orm::ConnectionTrait;
 use serde_json::json;
 
 /// `GET /healthz`: the process lives.
+#[utoipa::path(get, path = "/healthz", tag = "server")]
 pub async fn alive() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "alive"}))
 }
 
 /// `GET /readyz`: the database answers, and nobody has asked us to end. The migrations are done
 /// before the first connection is taken.
+#[utoipa::path(get, path = "/readyz", tag = "server")]
 pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
     if app.shutdown.draining.is_cancelled() {
         return Err(not_ready("The server is closing."));

@@ -45,6 +45,7 @@ pub struct NewSeat {
 
 /// `GET /api/spaces/{id}/memberships`: in the order of the roster, left seats too, as history
 /// needs their names. A cursor is the id of a seat.
+#[utoipa::path(get, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -77,6 +78,7 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
 }
 
 /// `POST /api/spaces/{id}/memberships`
+#[utoipa::path(post, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -149,6 +151,7 @@ async fn newcomer(app: &App, at: &InSpace, id: UserId, role: Option<Role>) -> Ap
 }
 
 /// `DELETE /api/memberships/{id}`: one leaves, or is removed.
+#[utoipa::path(delete, path = "/api/memberships/{membership_id}", tag = "memberships")]
 pub async fn leave(
     app: Data<App>,
     caller: CurrentUser,

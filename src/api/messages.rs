@@ -50,6 +50,11 @@ pub struct Change {
 }
 
 /// `GET /api/conversations/{id}/messages`
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/messages",
+    tag = "messages"
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -74,6 +79,11 @@ pub async fn list(
 }
 
 /// `POST /api/conversations/{id}/messages`: adds a message, and lets the engine decide who answers.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/messages",
+    tag = "messages"
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -108,6 +118,7 @@ pub async fn create(
 }
 
 /// `PATCH /api/messages/{id}`
+#[utoipa::path(patch, path = "/api/messages/{message_id}", tag = "messages")]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -135,6 +146,7 @@ pub async fn change(
 }
 
 /// `DELETE /api/messages/{id}`: hides it for everyone.
+#[utoipa::path(delete, path = "/api/messages/{message_id}", tag = "messages")]
 pub async fn hide(
     app: Data<App>,
     caller: CurrentUser,
@@ -147,6 +159,7 @@ pub async fn hide(
 }
 
 /// `GET /api/messages/{id}/swipes`: every text of a message, from 0.
+#[utoipa::path(get, path = "/api/messages/{message_id}/swipes", tag = "messages")]
 pub async fn swipes(
     app: Data<App>,
     caller: CurrentUser,

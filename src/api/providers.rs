@@ -111,6 +111,7 @@ fn api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
 }
 
 /// `GET /api/providers`
+#[utoipa::path(get, path = "/api/providers", tag = "providers")]
 pub async fn list(app: Data<App>, caller: CurrentUser, page: Page) -> ApiResult<HttpResponse> {
     let select = provider::Entity::find();
     let found = page
@@ -123,6 +124,7 @@ pub async fn list(app: Data<App>, caller: CurrentUser, page: Page) -> ApiResult<
 }
 
 /// `POST /api/providers`
+#[utoipa::path(post, path = "/api/providers", tag = "providers")]
 pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.judged(&app)?;
     let missing = |field: &'static str| {
@@ -149,6 +151,7 @@ pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<H
 }
 
 /// `PATCH /api/providers/{id}`: `api_key_cleared` tells that the key was for the old address.
+#[utoipa::path(patch, path = "/api/providers/{provider_id}", tag = "providers")]
 pub async fn change(
     app: Data<App>,
     _: Admin,
@@ -172,6 +175,7 @@ pub async fn change(
 }
 
 /// `DELETE /api/providers/{id}`
+#[utoipa::path(delete, path = "/api/providers/{provider_id}", tag = "providers")]
 pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     match provider::delete(&app.db, id.into_inner()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
@@ -180,6 +184,7 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
 }
 
 /// `POST /api/providers/{id}/test`: asks for one word. `ok` tells whether it came.
+#[utoipa::path(post, path = "/api/providers/{provider_id}/test", tag = "providers")]
 pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     let row = find(&app, id.into_inner()).await?;
     let answer = match app.models.provider(&row) {
@@ -205,6 +210,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<H
 }
 
 /// `GET /api/providers/{id}/models`
+#[utoipa::path(get, path = "/api/providers/{provider_id}/models", tag = "providers")]
 pub async fn models(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     let row = find(&app, id.into_inner()).await?;
     let names = match row.kind {

@@ -1,4 +1,4 @@
-//! The whole surface on one screen.
+//! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
 
 use crate::api::api_keys;
 use crate::api::buttons;
@@ -14,143 +14,89 @@ use crate::api::session;
 use crate::api::setup;
 use crate::api::spaces;
 use crate::api::users;
-use actix_web::web::ServiceConfig;
-use actix_web::web::delete;
-use actix_web::web::get;
-use actix_web::web::patch;
-use actix_web::web::post;
-use actix_web::web::resource;
+use crate::http::door::Door;
+use crate::http::door::doors;
 
-/// Doors that ask nobody who they are.
-pub fn open(doors: &mut ServiceConfig) {
-    doors
-        .service(resource("/healthz").route(get().to(health::alive)))
-        .service(resource("/readyz").route(get().to(health::ready)));
+/// Every door of this floor, in the order in which the document tells of them.
+pub fn all() -> Vec<Door> {
+    [people(), rooms(), shelf(), play(), house()].concat()
 }
 
-/// Everything under `/api`.
-pub fn api(doors: &mut ServiceConfig) {
-    doors
-        .configure(people)
-        .configure(rooms)
-        .configure(shelf)
-        .configure(play);
+fn people() -> Vec<Door> {
+    doors![
+        setup::needed,
+        setup::set_up,
+        session::sign_in,
+        session::current,
+        session::sign_out,
+        session::list,
+        session::end,
+        users::register,
+        users::change_me,
+        api_keys::list,
+        api_keys::create,
+        api_keys::revoke,
+    ]
 }
 
-fn people(doors: &mut ServiceConfig) {
-    doors
-        .service(
-            resource("/setup")
-                .route(get().to(setup::needed))
-                .route(post().to(setup::set_up)),
-        )
-        .service(
-            resource("/session")
-                .route(post().to(session::sign_in))
-                .route(get().to(session::current))
-                .route(delete().to(session::sign_out)),
-        )
-        .service(resource("/sessions").route(get().to(session::list)))
-        .service(resource("/sessions/{session_id}").route(delete().to(session::end)))
-        .service(resource("/users").route(post().to(users::register)))
-        .service(resource("/users/me").route(patch().to(users::change_me)))
-        .service(
-            resource("/api_keys")
-                .route(get().to(api_keys::list))
-                .route(post().to(api_keys::create)),
-        )
-        .service(resource("/api_keys/{api_key_id}").route(delete().to(api_keys::revoke)));
+fn rooms() -> Vec<Door> {
+    doors![
+        spaces::list,
+        spaces::create,
+        spaces::show,
+        spaces::change,
+        spaces::delete,
+        memberships::list,
+        memberships::create,
+        seat_changes::change,
+        memberships::leave,
+    ]
 }
 
-fn rooms(doors: &mut ServiceConfig) {
-    doors
-        .service(
-            resource("/spaces")
-                .route(get().to(spaces::list))
-                .route(post().to(spaces::create)),
-        )
-        .service(
-            resource("/spaces/{space_id}")
-                .route(get().to(spaces::show))
-                .route(patch().to(spaces::change))
-                .route(delete().to(spaces::delete)),
-        )
-        .service(
-            resource("/spaces/{space_id}/memberships")
-                .route(get().to(memberships::list))
-                .route(post().to(memberships::create)),
-        )
-        .service(
-            resource("/memberships/{membership_id}")
-                .route(patch().to(seat_changes::change))
-                .route(delete().to(memberships::leave)),
-        );
+fn shelf() -> Vec<Door> {
+    doors![
+        characters::list,
+        characters::create,
+        characters::show,
+        characters::change,
+        characters::delete,
+        characters::export,
+        characters::avatar,
+        providers::list,
+        providers::create,
+        providers::change,
+        providers::delete,
+        providers::test,
+        providers::models,
+    ]
 }
 
-fn shelf(doors: &mut ServiceConfig) {
-    doors
-        .service(
-            resource("/characters")
-                .route(get().to(characters::list))
-                .route(post().to(characters::create)),
-        )
-        .service(
-            resource(r"/characters/{character_id:\d+}")
-                .route(get().to(characters::show))
-                .route(patch().to(characters::change))
-                .route(delete().to(characters::delete)),
-        )
-        .service(resource("/characters/{character_id}/export").route(get().to(characters::export)))
-        .service(resource("/characters/{character_id}/avatar").route(get().to(characters::avatar)))
-        .service(
-            resource("/providers")
-                .route(get().to(providers::list))
-                .route(post().to(providers::create)),
-        )
-        .service(
-            resource("/providers/{provider_id}")
-                .route(patch().to(providers::change))
-                .route(delete().to(providers::delete)),
-        )
-        .service(resource("/providers/{provider_id}/test").route(post().to(providers::test)))
-        .service(resource("/providers/{provider_id}/models").route(get().to(providers::models)));
+fn play() -> Vec<Door> {
+    doors![
+        conversations::list,
+        conversations::create,
+        conversations::show,
+        conversations::change,
+        conversations::delete,
+        conversations::read,
+        conversations::prompt,
+        messages::list,
+        messages::create,
+        messages::change,
+        messages::hide,
+        messages::swipes,
+        buttons::generate,
+        buttons::stop,
+        buttons::pause,
+        buttons::resume,
+        buttons::skip,
+        buttons::retry,
+        runs::list,
+        runs::show,
+        runs::cancel,
+    ]
 }
 
-fn play(doors: &mut ServiceConfig) {
-    let button = |path: &str| resource(format!("/conversations/{{conversation_id}}/{path}"));
-    doors
-        .service(
-            resource("/spaces/{space_id}/conversations")
-                .route(get().to(conversations::list))
-                .route(post().to(conversations::create)),
-        )
-        .service(
-            resource("/conversations/{conversation_id}")
-                .route(get().to(conversations::show))
-                .route(patch().to(conversations::change))
-                .route(delete().to(conversations::delete)),
-        )
-        .service(
-            button("messages")
-                .route(get().to(messages::list))
-                .route(post().to(messages::create)),
-        )
-        .service(button("read").route(post().to(conversations::read)))
-        .service(button("generate").route(post().to(buttons::generate)))
-        .service(button("stop").route(post().to(buttons::stop)))
-        .service(button("pause").route(post().to(buttons::pause)))
-        .service(button("resume").route(post().to(buttons::resume)))
-        .service(button("skip").route(post().to(buttons::skip)))
-        .service(button("retry").route(post().to(buttons::retry)))
-        .service(button("prompt").route(get().to(conversations::prompt)))
-        .service(button("runs").route(get().to(runs::list)))
-        .service(
-            resource("/messages/{message_id}")
-                .route(patch().to(messages::change))
-                .route(delete().to(messages::hide)),
-        )
-        .service(resource("/messages/{message_id}/swipes").route(get().to(messages::swipes)))
-        .service(resource("/runs/{run_id}").route(get().to(runs::show)))
-        .service(resource("/runs/{run_id}/cancel").route(post().to(runs::cancel)))
-        .service(resource("/admin/reap").route(post().to(runs::reap)));
+fn house() -> Vec<Door> {
+    doors![runs::reap, health::alive, health::ready]
 }

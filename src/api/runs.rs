@@ -30,6 +30,7 @@ pub struct Filter {
 }
 
 /// `GET /api/conversations/{id}/runs`: the newest first.
+#[utoipa::path(get, path = "/api/conversations/{conversation_id}/runs", tag = "runs")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -53,6 +54,7 @@ pub async fn list(
 }
 
 /// `GET /api/runs/{id}`
+#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs")]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -63,6 +65,7 @@ pub async fn show(
 }
 
 /// `POST /api/runs/{id}/cancel`
+#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", tag = "runs")]
 pub async fn cancel(
     app: Data<App>,
     caller: CurrentUser,
@@ -81,6 +84,7 @@ pub async fn cancel(
 }
 
 /// `POST /api/admin/reap`: heals now what a dead node left behind.
+#[utoipa::path(post, path = "/api/admin/reap", tag = "admin")]
 pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<HttpResponse> {
     let report = app.engine.reap().await.map_err(answer)?;
     Ok(HttpResponse::Ok().json(report))

@@ -72,6 +72,7 @@ pub struct Wanted {
 }
 
 /// `PATCH /api/memberships/{id}`
+#[utoipa::path(patch, path = "/api/memberships/{membership_id}", tag = "memberships")]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,

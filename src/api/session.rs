@@ -51,6 +51,7 @@ pub struct View {
 }
 
 /// `POST /api/session`
+#[utoipa::path(post, path = "/api/session", tag = "session")]
 pub async fn sign_in(
     app: Data<App>,
     request: HttpRequest,
@@ -143,11 +144,13 @@ pub fn address_of(request: &HttpRequest) -> Option<Address> {
 }
 
 /// `GET /api/session`
+#[utoipa::path(get, path = "/api/session", tag = "session")]
 pub async fn current(caller: CurrentUser) -> HttpResponse {
     HttpResponse::Ok().json(json!({"user": caller.user.view()}))
 }
 
 /// `DELETE /api/session`
+#[utoipa::path(delete, path = "/api/session", tag = "session")]
 pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResponse> {
     if let Some(id) = caller.session() {
         session::end(&app.db, caller.id(), id).await?;
@@ -159,6 +162,7 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
 }
 
 /// `GET /api/sessions`
+#[utoipa::path(get, path = "/api/sessions", tag = "session")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -182,6 +186,7 @@ pub async fn list(
 }
 
 /// `DELETE /api/sessions/{id}`
+#[utoipa::path(delete, path = "/api/sessions/{session_id}", tag = "session")]
 pub async fn end(
     app: Data<App>,
     caller: CurrentUser,

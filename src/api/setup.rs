@@ -25,12 +25,14 @@ pub struct SetUp {
 }
 
 /// `GET /api/setup`
+#[utoipa::path(get, path = "/api/setup", tag = "setup")]
 pub async fn needed(app: Data<App>) -> ApiResult<HttpResponse> {
     let needed = user::nobody_yet(app.db.reader()).await?;
     Ok(HttpResponse::Ok().json(json!({"needed": needed})))
 }
 
 /// `POST /api/setup`
+#[utoipa::path(post, path = "/api/setup", tag = "setup")]
 pub async fn set_up(
     app: Data<App>,
     request: HttpRequest,

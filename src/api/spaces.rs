@@ -171,6 +171,7 @@ fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Op
 }
 
 /// `GET /api/spaces`: one's own; for an admin with `?all=true` every one.
+#[utoipa::path(get, path = "/api/spaces", tag = "spaces")]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -210,6 +211,7 @@ async fn seats_of(
 }
 
 /// `POST /api/spaces`: also makes the root conversation.
+#[utoipa::path(post, path = "/api/spaces", tag = "spaces")]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -256,6 +258,7 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
 }
 
 /// `GET /api/spaces/{id}`
+#[utoipa::path(get, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -275,6 +278,7 @@ async fn view(
 }
 
 /// `PATCH /api/spaces/{id}`
+#[utoipa::path(patch, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -337,6 +341,7 @@ pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
 }
 
 /// `DELETE /api/spaces/{id}`
+#[utoipa::path(delete, path = "/api/spaces/{space_id}", tag = "spaces")]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,

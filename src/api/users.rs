@@ -114,6 +114,7 @@ fn locale_of(text: &str) -> ApiResult<String> {
 }
 
 /// `POST /api/users`
+#[utoipa::path(post, path = "/api/users", tag = "users")]
 pub async fn register(
     app: Data<App>,
     request: HttpRequest,
@@ -158,6 +159,7 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
 }
 
 /// `PATCH /api/users/me`
+#[utoipa::path(patch, path = "/api/users/me", tag = "users")]
 pub async fn change_me(
     app: Data<App>,
     request: HttpRequest,

@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod carry;
+pub mod door;
 pub mod error;
 pub mod frame;
 pub mod json;

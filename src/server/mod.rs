@@ -3,4 +3,5 @@
 pub mod check;
 pub mod client_files;
 pub mod commands;
+pub mod doors;
 pub mod serve;

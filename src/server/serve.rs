@@ -3,14 +3,14 @@
 //! **Invariant:** closing goes outside in. Nothing new is begun; runs end or are handed back;
 //! sockets close; the server stops; the background tasks have ended before the database closes.
 
-use crate::api::routes;
 use crate::app::App;
 use crate::http::auth;
 use crate::http::carry;
+use crate::http::door;
 use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::server::client_files;
-use crate::socket::routes as socket;
+use crate::server::doors;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -38,6 +38,7 @@ pub struct Listening {
 pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
+    let doors = doors::all();
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
@@ -51,13 +52,12 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                 .into()
             }))
             .wrap(from_fn(frame::dress))
-            .configure(routes::open)
-            .configure(socket::socket)
+            .configure(|it| door::mount(&doors.open, "", it))
             .service(
                 web::scope("/api")
                     .wrap(from_fn(carry::through))
                     .wrap(from_fn(auth::identify))
-                    .configure(routes::api),
+                    .configure(|it| door::mount(&doors.api, "/api", it)),
             )
             .default_service(web::to(client_files::serve))
     });

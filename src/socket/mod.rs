@@ -13,7 +13,7 @@ pub mod gauge;
 pub mod guard;
 pub mod opening;
 pub mod pulse;
-pub mod routes;
 pub mod session;
 pub mod subscription;
+pub mod upgrade;
 pub mod wire;

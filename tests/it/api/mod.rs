@@ -4,6 +4,7 @@ pub mod api_keys;
 pub mod characters;
 pub mod client_files;
 pub mod conversations;
+pub mod doors;
 pub mod errors;
 pub mod memberships;
 pub mod messages;

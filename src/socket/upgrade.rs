@@ -12,16 +12,10 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Payload;
-use actix_web::web::ServiceConfig;
-use actix_web::web::get;
-use actix_web::web::resource;
 
-/// The socket.
-pub fn socket(doors: &mut ServiceConfig) {
-    doors.service(resource("/ws").route(get().to(connect)));
-}
-
-async fn connect(
+/// Opens a socket.
+#[utoipa::path(get, path = "/ws", tag = "socket")]
+pub async fn connect(
     app: Data<App>,
     request: HttpRequest,
     payload: Payload,

@@ -1,0 +1,122 @@
+//! Doors: a handler that carries its own method and path, mounted by what it carries.
+//!
+//! A new door, in four steps: write the handler in `src/api/<room>.rs`; above it
+//! `#[utoipa::path(get, path = "/api/…/{space_id}", tag = "<room>", …)]` with what it takes and
+//! answers; one line in `src/api/routes.rs`; a test in `tests/it/api/<room>.rs`. There is no other
+//! way to mount a handler, so there is no door that the document does not tell of. Doors of one
+//! path share one resource: a wrong method gets 405 with `Allow`. A path may hold a pattern,
+//! `{character_id:\d+}`, when another door of the same method and shape stands beside it.
+
+use actix_web::Resource;
+use actix_web::Route;
+use actix_web::http::Method;
+use actix_web::web;
+use actix_web::web::ServiceConfig;
+use utoipa::Path;
+use utoipa::openapi::HttpMethod;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::path::Operation;
+
+/// A schema with its name.
+pub type Named = (String, RefOr<Schema>);
+
+/// One handler, and what was written above it.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// As the router takes it, with patterns.
+    path: String,
+    method: Method,
+    route: fn() -> Route,
+    operation: fn() -> Operation,
+    tags: fn() -> Vec<&'static str>,
+    schemas: fn(&mut Vec<Named>),
+}
+
+impl Door {
+    /// The door that `D` describes and `route` leads to; [`doors`] puts the two together.
+    ///
+    /// # Panics
+    /// When there is not exactly one method of those that doors have.
+    pub fn of<D>(route: fn() -> Route) -> Self
+    where
+        D: Path + utoipa::__dev::Tags<'static> + utoipa::__dev::SchemaReferences,
+    {
+        let method = match D::methods().as_slice() {
+            [HttpMethod::Get] => Method::GET,
+            [HttpMethod::Post] => Method::POST,
+            [HttpMethod::Put] => Method::PUT,
+            [HttpMethod::Patch] => Method::PATCH,
+            [HttpMethod::Delete] => Method::DELETE,
+            _ => panic!("{} takes one method", D::path()),
+        };
+        Self {
+            path: D::path(),
+            method,
+            route,
+            operation: D::operation,
+            tags: D::tags,
+            schemas: D::schemas,
+        }
+    }
+
+    /// As the router takes it, with patterns.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The one it answers.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// What is written above the handler.
+    pub fn operation(&self) -> Operation {
+        (self.operation)()
+    }
+
+    /// The room it belongs to.
+    pub fn tags(&self) -> Vec<&'static str> {
+        (self.tags)()
+    }
+
+    /// The schemas that its operation names.
+    pub fn schemas(&self) -> Vec<Named> {
+        let mut named = Vec::new();
+        (self.schemas)(&mut named);
+        named
+    }
+}
+
+/// The doors of these handlers, each named with its file: `doors![spaces::list, spaces::create]`.
+macro_rules! doors {
+    ($($room:ident :: $handler:ident),* $(,)?) => {
+        pastey::paste! {
+            vec![$(
+                $crate::http::door::Door::of::<$room::[<__path_ $handler>]>(
+                    || actix_web::web::to($room::$handler),
+                )
+            ),*]
+        }
+    };
+}
+
+pub(crate) use doors;
+
+/// Mounts doors below `prefix`: one resource for each path, with all its methods.
+pub fn mount(doors: &[Door], prefix: &str, into: &mut ServiceConfig) {
+    let mut resources: Vec<(&str, Resource)> = Vec::new();
+    for door in doors {
+        let route = (door.route)().method(door.method.clone());
+        let path = door.path.strip_prefix(prefix).unwrap_or(&door.path);
+        let at = resources.iter().position(|(known, _)| *known == path);
+        let (_, resource) = match at {
+            Some(at) => resources.remove(at),
+            None => (path, web::resource(path)),
+        };
+        resources.insert(at.unwrap_or(resources.len()), (path, resource.route(route)));
+    }
+    for (_, resource) in resources {
+        into.service(resource);
+    }
+}

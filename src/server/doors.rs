@@ -1,0 +1,27 @@
+//! Every door of the house.
+
+use crate::api::routes;
+use crate::http::door::Door;
+use crate::http::door::doors;
+use crate::socket::upgrade;
+
+/// All doors, by what stands around them.
+#[derive(Clone)]
+pub struct Doors {
+    /// Below `/api`: who calls is found out before the handler is asked.
+    pub api: Vec<Door>,
+    /// The others, which ask nobody or look for themselves.
+    pub open: Vec<Door>,
+}
+
+/// All doors.
+pub fn all() -> Doors {
+    let mut all = routes::all();
+    all.extend(doors![upgrade::connect]);
+    let (api, open) = all.into_iter().partition(is_api);
+    Doors { api, open }
+}
+
+fn is_api(door: &Door) -> bool {
+    door.path().starts_with("/api/")
+}

@@ -1,0 +1,92 @@
+//! The surface: which doors there are, and that each of them is mounted.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use troupe::http::door::Door;
+use troupe::server::doors;
+
+use crate::support::answer::Answer;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::person::http_client;
+
+/// Every method that a door may have.
+const METHODS: [Method; 5] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+];
+
+fn all() -> Vec<Door> {
+    let doors = doors::all();
+    [doors.api, doors.open].concat()
+}
+
+/// The address of a door, with 1 for whatever stands in braces.
+fn address(door: &Door) -> String {
+    let parts = door
+        .path()
+        .split('/')
+        .map(|part| match part.chars().next() {
+            Some('{') => "1",
+            _ => part,
+        });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The methods of each address.
+fn surface() -> BTreeMap<String, BTreeSet<String>> {
+    let mut surface: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for door in all() {
+        let methods = surface.entry(address(&door)).or_default();
+        assert!(
+            methods.insert(door.method().to_string()),
+            "{} {} twice",
+            door.method(),
+            door.path()
+        );
+    }
+    surface
+}
+
+#[test]
+fn the_surface_is_this_and_a_new_door_is_seen() {
+    let mut doors: Vec<_> = all()
+        .iter()
+        .map(|door| (door.path().to_owned(), door.method().to_string()))
+        .collect();
+    doors.sort();
+    let lines: Vec<_> = doors
+        .iter()
+        .map(|(path, method)| format!("{method} {path}"))
+        .collect();
+
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_address_takes_the_methods_of_its_doors_and_names_them_to_others() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let client = http_client();
+
+    for (address, methods) in surface() {
+        for method in METHODS {
+            let url = format!("{}{address}", app.base);
+            let answer = Answer::to(client.request(method.clone(), url)).await;
+            if methods.contains(method.as_str()) {
+                // A stranger: signed out is the answer of most, but none says that it is not there.
+                assert!(![404, 405].contains(&answer.status), "{method} {address}");
+                continue;
+            }
+            let refusal = (405, "method_not_allowed".to_owned());
+            assert_eq!(answer.refusal(), refusal, "{method} {address}");
+            let allowed = answer.header("allow").split(", ").map(str::to_owned);
+            assert_eq!(allowed.collect::<BTreeSet<_>>(), methods, "{address}");
+        }
+    }
+    app.close().await;
+}
