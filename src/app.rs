@@ -8,7 +8,9 @@ use crate::db::connect::Db;
 use crate::db::connect::Options;
 use crate::db::lock;
 use crate::db::lock::FileLock;
-use crate::llm::egress;
+use crate::llm::egress::Egress;
+use crate::llm::egress::Names;
+use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
 use crate::providers::models::Models;
@@ -53,11 +55,25 @@ impl App {
     /// # Errors
     /// What keeps the server from starting, as a sentence for its operator.
     pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
+        Self::build_with(config, clock, Arc::new(SystemNames)).await
+    }
+
+    /// The same, with somebody else who knows the addresses behind names.
+    ///
+    /// # Errors
+    /// What keeps the server from starting, as a sentence for its operator.
+    pub async fn build_with(
+        config: Config,
+        clock: Clock,
+        names: Arc<dyn Names>,
+    ) -> anyhow::Result<Self> {
         anyhow::ensure!(
             config.redis_url.is_none(),
             "REDIS_URL is set, but running several nodes over Redis is not in this version yet: \
              unset it to run one node"
         );
+        let egress = Egress::new(names, config.allow_private_providers)?;
+        check_environment(&config, &egress)?;
         let ours = own_database(&config)?;
         let sealer = sealer(&config)?;
         let db = Db::connect(&database_options(&config))
@@ -68,11 +84,7 @@ impl App {
             .context("the database cannot be brought up to date")?;
         stock_shelf(&config, &db, &sealer, &clock).await?;
 
-        let registry = Registry::new(
-            egress::client()?,
-            config.allow_private_providers,
-            HUMAN_PACE,
-        );
+        let registry = Registry::new(egress, HUMAN_PACE);
         let models = Models { registry, sealer };
         let hub = Hub::new();
         let shutdown = Shutdown::new();
@@ -136,6 +148,24 @@ pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
     Sealer::from_data_dir(dir)
 }
 
+/// Looks at the provider that the environment describes, if it does.
+///
+/// # Errors
+/// When calls must not go to its address.
+pub fn check_environment(config: &Config, egress: &Egress) -> anyhow::Result<()> {
+    let Some(from) = &config.llm else {
+        return Ok(());
+    };
+    let Err(error) = egress.base_url(&from.base_url) else {
+        return Ok(());
+    };
+    // What stands before an @ is a password.
+    match from.base_url.contains('@') {
+        true => anyhow::bail!("TROUPE_LLM_BASE_URL cannot be used: {error}"),
+        false => anyhow::bail!("TROUPE_LLM_BASE_URL is {:?}: {error}", from.base_url),
+    }
+}
+
 async fn stock_shelf(
     config: &Config,
     db: &Db,
@@ -145,14 +175,6 @@ async fn stock_shelf(
     stock::check_seals(db.reader(), sealer).await?;
     stock::stock_demo(db, sealer, clock.now()).await?;
     if let Some(from) = &config.llm {
-        egress::check_base_url(&from.base_url, config.allow_private_providers).with_context(
-            || {
-                format!(
-                    "TROUPE_LLM_BASE_URL is {:?}, which cannot be",
-                    from.base_url
-                )
-            },
-        )?;
         stock::stock_environment(db, sealer, from, clock.now()).await?;
     }
     Ok(())

@@ -276,6 +276,21 @@ impl Reader<'_> {
         let base_url = self.text("TROUPE_LLM_BASE_URL");
         let api_key = self.text("TROUPE_LLM_API_KEY").map(Hidden);
         let model = self.text("TROUPE_LLM_MODEL");
+        // It travels in a header: anything else than visible ASCII could not be sent.
+        if let Some(Hidden(key)) = &api_key
+            && !key.chars().all(|it| it.is_ascii_graphic())
+        {
+            let got = format!("{} characters", key.chars().count());
+            return Err(wrong(
+                "TROUPE_LLM_API_KEY",
+                got,
+                "visible ASCII characters, no blanks inside",
+            ));
+        }
+        if let Some(model) = model.as_ref().filter(|it| it.contains(char::is_control)) {
+            let takes = "a name without line breaks or other control characters";
+            return Err(wrong("TROUPE_LLM_MODEL", model.clone(), takes));
+        }
         match (base_url, model) {
             (Some(base_url), Some(model)) => Ok(Some(LlmFromEnvironment {
                 base_url,

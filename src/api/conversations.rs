@@ -251,7 +251,11 @@ pub async fn read(
             "There is no message with this number yet.",
         ));
     }
-    read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
+    let id = at.conversation.id;
+    if read_mark::set(&app.db, caller.id(), id, seq).await? {
+        let told = read_mark::read_updated(caller.id(), id, seq);
+        app.hub.publish(told);
+    }
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -13,7 +13,6 @@ use crate::http::json::Body;
 use crate::http::page::Page;
 use crate::ids::ProviderId;
 use crate::llm::catalog;
-use crate::llm::egress;
 use crate::llm::error::LlmError;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
@@ -89,7 +88,10 @@ fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
         .map(|it| it.trim().to_owned())
         .filter(|it| !it.is_empty());
     if let Some(url) = &url {
-        egress::check_base_url(url, app.config.allow_private_providers)
+        app.models
+            .registry
+            .egress
+            .base_url(url)
             .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
     }
     Ok(url)

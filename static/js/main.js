@@ -8,6 +8,7 @@ import Api from "./api.js"
 import { backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
+import Language from "./language.js"
 import Drafts from "./models/drafts.js"
 import Router from "./router.js"
 import Socket from "./socket.js"
@@ -17,16 +18,20 @@ import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
 import Toasts from "./views/toast.js"
 
+const AWAY_AFTER_MS = 5000
+
 const root = document.getElementById("app")
 const api = new Api()
 const socket = new Socket({ url: `${location.origin.replace(/^http/, "ws")}/ws` })
 const store = new Store({ socket, storage: storage("sessionStorage") })
 const local = storage("localStorage")
 const tools = { api, store, socket }
+const session = new SessionActions(tools)
 const parts = {
   store,
   local,
-  session: new SessionActions(tools),
+  session,
+  language: new Language({ local, session }),
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
@@ -39,6 +44,7 @@ start()
 
 async function start() {
   showSplash(root)
+  await parts.language.start()
   await findOut()
   parts.drafts = new Drafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
@@ -56,8 +62,10 @@ async function start() {
 // Ends when somebody is signed in.
 async function findOut() {
   const found = await withPatience(() => parts.session.discover())
-  if (found === "setup") await showSetUp(root, parts.session)
-  if (found === "signed_out") store.setUser(await showSignIn(root, parts.session))
+  if (found === "setup") await showSetUp(root, parts)
+  if (found === "signed_out") store.setUser(await showSignIn(root, parts))
+  if (found === "setup") await parts.language.teach(store.user)
+  else await parts.language.follow(store.user)
 }
 
 // The page may be open before the server is: it tries until there is an answer.
@@ -81,7 +89,7 @@ function watchSession() {
     isAsking = true
     socket.stop()
     const user = await askToSignIn(parts)
-    if (user.id !== store.user.id) location.reload()
+    if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     isAsking = false
     socket.start()
@@ -95,25 +103,42 @@ function watchSession() {
 }
 
 function watchLine() {
-  let wasOpen = false
-  socket.on("state", (state) => {
-    if (state !== "open") return
-    // What has no `rev` is read again after a break.
-    if (wasOpen) refresh()
-    wasOpen = true
-  })
+  socket.on("ready", refresh)
   window.addEventListener("offline", () => socket.interrupt())
   window.addEventListener("online", () => socket.retryNow())
+  watchLooking()
+}
+
+// Whoever looks elsewhere for a while is away; who comes back sees what happened in between.
+function watchLooking() {
   let timer = null
+  let isAway = false
+  const leave = () => {
+    isAway = true
+    socket.away(true)
+  }
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => socket.away(true), 5000)
-    else socket.away(false)
+    if (document.hidden) timer = setTimeout(leave, AWAY_AFTER_MS)
+    else if (isAway) {
+      isAway = false
+      socket.away(false)
+      refresh()
+    }
   })
 }
 
-function refresh() {
-  parts.spaces.load().catch(() => {})
-  const spaceId = store.openConversation?.space_id
-  if (spaceId) parts.spaces.loadCast(spaceId).catch(() => {})
+// What has no `rev` is read again: after a break, and when somebody comes back to the page.
+async function refresh() {
+  try {
+    const { user } = await api.session()
+    // Another person has signed in, in another window: nothing of the one before stays on the screen.
+    if (user.id !== store.user.id) return location.reload()
+    store.setUser(user)
+    await parts.spaces.load()
+    const spaceId = store.openConversation?.space_id
+    if (spaceId) await parts.spaces.loadCast(spaceId)
+  } catch {
+    // The line tells when it is worth another try; an ended session asks for a sign-in by itself.
+  }
 }

@@ -12,6 +12,7 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod outbound;
 mod prompt;
 mod queue_contract;
 mod races;

@@ -48,6 +48,10 @@ export default class SessionActions {
     this.#takeUser(await this.#api.changeMe({ current_password: currentPassword, password }))
   }
 
+  async changeLocale(locale) {
+    this.#takeUser(await this.#api.changeMe({ locale }))
+  }
+
   async apiKeys() {
     return (await this.#api.apiKeys()).data
   }

@@ -3,22 +3,31 @@ import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { submitButton } from "./buttons.js"
 import { field, form, input } from "./form.js"
+import { languageSwitch } from "./language_switch.js"
 
 // The first account. Resolves when it exists.
-export function showSetUp(root, session) {
+export function showSetUp(root, parts) {
   return new Promise((resolve) => {
-    const fields = setUpFields()
-    const { display_name: name, username, password } = fields
-    suggestUsername(name.control, username.control)
-    const submit = async () => {
-      const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
-      await session.setUp({ ...account, password: password.control.value })
-      resolve()
-    }
-    const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
-    show(root, t("setup.title"), t("setup.lead"), form({ fields, submit, children }))
-    name.control.focus()
+    show(root, parts, () => ({
+      title: t("setup.title"),
+      lead: t("setup.lead"),
+      body: setUpForm(parts.session, resolve),
+    }))
+    root.querySelector("input").focus()
   })
+}
+
+function setUpForm(session, onDone) {
+  const fields = setUpFields()
+  const { display_name: name, username, password } = fields
+  suggestUsername(name.control, username.control)
+  const submit = async () => {
+    const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
+    await session.setUp({ ...account, password: password.control.value })
+    onDone()
+  }
+  const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
+  return form({ fields, submit, children })
 }
 
 function setUpFields() {
@@ -51,9 +60,13 @@ function usernameInput(props = {}) {
 }
 
 // Resolves with the user.
-export function showSignIn(root, session) {
+export function showSignIn(root, parts) {
   return new Promise((resolve) => {
-    show(root, t("sign_in.title"), t("sign_in.lead"), signInForm(session, resolve))
+    show(root, parts, () => ({
+      title: t("sign_in.title"),
+      lead: t("sign_in.lead"),
+      body: signInForm(parts.session, resolve),
+    }))
     root.querySelector("input").focus()
   })
 }
@@ -113,21 +126,29 @@ export function showSplash(root) {
   )
 }
 
-function show(root, title, lead, formNode) {
-  replace(
-    root,
-    el(
-      "main",
-      { class: "entrance" },
-      el(
-        "div",
-        { class: "entrance__box" },
-        head(title, lead),
-        el("div", { class: "entrance__card" }, formNode),
-      ),
-    ),
-  )
-  document.title = t("app.name")
+// `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
+function show(root, { language, toasts }, page) {
+  const choose = (tag) => language.chooseSignedOut(tag, () => redraw(root, draw))
+  const draw = () => {
+    const { title, lead, body } = page()
+    const card = el("div", { class: "entrance__card" }, body)
+    const box = el("div", { class: "entrance__box" }, head(title, lead), card)
+    replace(root, el("main", { class: "entrance" }, box, languageSwitch({ choose, toasts })))
+    document.title = t("app.name")
+  }
+  draw()
+}
+
+// What was typed stays, and so does the focus on the switch.
+function redraw(root, draw) {
+  const typed = [...root.querySelectorAll("input")].map(({ name, value }) => [name, value])
+  draw()
+  for (const [name, value] of typed) {
+    const control = root.querySelector(`input[name="${name}"]`)
+    control.value = value
+    control.dispatchEvent(new Event("input"))
+  }
+  root.querySelector("[data-language][aria-pressed=true]").focus()
 }
 
 function head(title, lead) {

@@ -156,7 +156,7 @@ export default class Rail {
       (place.id === space.root_conversation_id ? t("conversation.main") : t("conversation.untitled"))
     const badge = node.querySelector(".badge")
     badge.hidden = unread === 0
-    badge.textContent = unread > 99 ? "99+" : unread
+    badge.textContent = unread > 99 ? t("rail.many") : unread
     badge.setAttribute("aria-label", t("rail.unread", { n: unread }))
     const menu = node.querySelector(".icon-button")
     menu.hidden = this.#placeItems(place.id).length === 0
@@ -207,9 +207,8 @@ export default class Rail {
   }
 
   #openSettings(space) {
-    const { store, router, shell } = this.#parts
-    if (store.openSpace?.id !== space.id)
-      router.go(paths.conversation(space.root_conversation_id ?? store.conversations(space.id)[0].id))
+    const { store, router, shell, spaces } = this.#parts
+    if (store.openSpace?.id !== space.id) router.go(paths.conversation(spaces.firstOf(space.id)))
     shell.openPanel("settings")
   }
 

@@ -3,12 +3,12 @@ import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import { railButton } from "./hollow.js"
-import { appearanceCard, passwordCard, profileCard } from "./settings_profile.js"
+import { appearanceCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keysCard } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
 
 const PARTS = {
-  profile: (parts) => [profileCard(parts), passwordCard(parts), appearanceCard(parts)],
+  profile: (parts) => [profileCard(parts), passwordCard(parts), appearanceCard(parts), languageCard(parts)],
   keys: (parts) => [keysCard(parts)],
   models: (parts) => [modelsCard(parts)],
 }

@@ -1,8 +1,9 @@
-// Settings, profile: name, password, light or dark.
+// Settings, profile: name, password, light or dark, the language.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { submitButton } from "./buttons.js"
 import { field, form, input } from "./form.js"
+import { languageSwitch } from "./language_switch.js"
 
 const THEME = "troupe.theme"
 const THEMES = ["system", "light", "dark"]
@@ -94,6 +95,10 @@ export function appearanceCard({ local }) {
     )
   }
   return card(t("appearance.title"), choices)
+}
+
+export function languageCard({ language, toasts }) {
+  return card(t("language.title"), languageSwitch({ choose: (tag) => language.choose(tag), toasts }))
 }
 
 function setTheme(local, theme) {

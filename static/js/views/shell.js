@@ -5,6 +5,7 @@ import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import Banner from "./banner.js"
 import ConversationView from "./conversation.js"
+import { closeDialogs } from "./dialog.js"
 import { hollow } from "./hollow.js"
 import Panel from "./panel.js"
 import Rail from "./rail.js"
@@ -48,7 +49,7 @@ export default class Shell {
     new Panel(this.#panel, this.#parts).mount()
     document.addEventListener("keydown", this.#onKey)
     for (const media of [NARROW, MEDIUM]) media.addEventListener("change", () => this.closeDrawer())
-    this.#parts.store.on("removed", () => this.#leaveRemoved())
+    this.#parts.store.on("removed", (lost) => this.#leaveRemoved(lost))
   }
 
   // Actions
@@ -156,18 +157,39 @@ export default class Shell {
     this.#parts.store.closeRoom()
   }
 
-  // The room that was open is gone, or one may not be in it any more.
-  #leaveRemoved() {
+  // The room that was open is gone, or one may not be in it any more. When nobody said which, the
+  // list of spaces tells.
+  async #leaveRemoved({ reason, name, spaceId }) {
+    const { spaces, store, local } = this.#parts
+    const turn = this.#route
     this.#leaveRoom()
-    this.#parts.local.removeItem(LAST)
-    this.#parts.spaces.load().catch(() => {})
-    this.#put(
-      this.#hollow({
-        title: t("removed.title"),
-        text: t("removed.text"),
-        action: { href: "/", label: t("unknown.home") },
-      }),
+    local.removeItem(LAST)
+    closeDialogs()
+    this.closeDrawer()
+    this.#showRemoved(reason ?? "unknown", name, spaceId)
+    if (reason) return
+    const isKnown = await spaces.load().then(
+      () => true,
+      () => false,
     )
+    if (!isKnown || turn !== this.#route) return
+    this.#showRemoved(store.space(spaceId) ? "conversation_deleted" : "removed", name, spaceId)
+  }
+
+  #showRemoved(reason, name, spaceId) {
+    const back = reason === "conversation_deleted" && this.#parts.spaces.firstOf(spaceId)
+    const title = t(`removed.${reason}_title`, { name })
+    const page = this.#hollow({
+      title,
+      text: t(`removed.${reason}_text`),
+      action: back
+        ? { href: paths.conversation(back), label: t("removed.back") }
+        : { href: "/", label: t("unknown.home") },
+    })
+    page.dataset.removed = reason
+    this.#put(page)
+    document.title = `${title} · ${t("app.name")}`
+    page.querySelector("h1").focus()
   }
 
   #hollow(words) {

@@ -50,6 +50,7 @@ export default class TimelineView {
       store.on("room", (what) => this.#onChange(what)),
       store.on("fresh", (messages) => this.#onFresh(messages)),
       store.on("cast", () => this.#render()),
+      store.on("rights", () => this.#render()),
       store.on("providers", () => this.beginning.update()),
       this.tools.unmount,
     ]
