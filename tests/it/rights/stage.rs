@@ -48,6 +48,10 @@ pub async fn set(cast: &Cast, owner: Who) -> Ids {
     seats(cast, owner, &mut ids).await;
     characters(host, &space, &mut ids).await;
     talk(cast, owner, &mut ids).await;
+    let path = format!("/api/spaces/{}/invites", space["id"]);
+    let invite = expect(201, host.post(&path, json!({"role": "guest"})).await);
+    ids.put("invite_id", &invite["id"]);
+    ids.put("token", &invite["token"]);
     let provider = json!({"name": "P", "kind": "demo", "model": "demo"});
     let provider = cast.person(Who::Admin).post("/api/providers", provider);
     ids.put("provider_id", &expect(201, provider.await)["id"]);

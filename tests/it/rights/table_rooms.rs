@@ -5,6 +5,7 @@ use crate::rights::table::Before;
 use crate::rights::table::Row;
 use crate::rights::table::inside;
 use crate::rights::table::managers;
+use crate::rights::table::open;
 use crate::rights::table::owners;
 use crate::rights::table::players;
 use crate::rights::table::seated;
@@ -91,6 +92,30 @@ pub fn seats() -> Vec<Row> {
         Row::of(GO, managers(204))
             .case("removing a character")
             .with("membership_id", "membership_id:character"),
+    ]
+}
+
+pub fn invites() -> Vec<Row> {
+    const NEW: &str = "POST /api/spaces/{space_id}/invites";
+    vec![
+        Row::of("GET /api/spaces/{space_id}/invites", managers(200)),
+        Row::of(NEW, managers(201))
+            .case("for guests")
+            .body(|_, _| json!({"role": "guest"})),
+        Row::of(NEW, managers(201))
+            .case("for moderators")
+            .body(|_, _| json!({"role": "moderator"})),
+        Row::of("DELETE /api/invites/{invite_id}", managers(204)),
+        // Whoever holds the link may look through it and go in.
+        Row::of("GET /api/join/{token}", open(200)),
+        Row::of(
+            "POST /api/join/{token}",
+            [201, 201, 200, 200, 200, 200, 201, 201, 201],
+        )
+        .body(|_, who| match who {
+            Who::Nobody => json!({"display_name": "Wanda"}),
+            _ => json!({}),
+        }),
     ]
 }
 
