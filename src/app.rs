@@ -3,6 +3,7 @@
 use crate::accounts::limits::Limits;
 use crate::accounts::password::Passwords;
 use crate::clock::Clock;
+use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::db::connect::Options;
@@ -32,6 +33,8 @@ use std::sync::Arc;
 pub struct App {
     pub config: Arc<Config>,
     pub clock: Clock,
+    /// When this process was built.
+    pub started_at: Timestamp,
     pub shutdown: Shutdown,
     pub db: Db,
     pub hub: Hub,
@@ -103,6 +106,7 @@ impl App {
             limits: Arc::new(Limits::new(&config.limits, &clock)),
             passwords: Passwords::new(),
             config: Arc::new(config),
+            started_at: clock.now(),
             clock,
             shutdown,
             db,

@@ -24,8 +24,10 @@ const SWEEP_FROM: usize = 1024;
 /// Every limit of the house.
 pub struct Limits {
     pub sign_ins: SignIns,
-    /// New accounts per address.
+    /// New accounts per address, guests among them.
     pub registrations: Window<Address>,
+    /// Tokens of invites that nobody made, per address.
+    pub guesses: Window<Address>,
     /// Messages per person.
     pub posts: Window<UserId>,
     pub sockets: Sockets,
@@ -41,6 +43,7 @@ impl Limits {
                 by_name: Window::new(failures, 3 * MINUTE_MS, clock),
             },
             registrations: Window::new(settings.registrations_per_hour, 60 * MINUTE_MS, clock),
+            guesses: Window::new(failures, 3 * MINUTE_MS, clock),
             posts: Window::new(settings.posts_per_minute, MINUTE_MS, clock),
             sockets: Sockets::new(settings.sockets_per_user),
         }
@@ -228,6 +231,11 @@ impl Sockets {
             open: self.open.clone(),
         })
     }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().values().sum()
+    }
 }
 
 impl Drop for SocketPlace {
@@ -341,8 +349,11 @@ mod tests {
         assert!(sockets.take(UserId(1)).is_none());
         assert!(sockets.take(UserId(2)).is_some());
 
+        assert_eq!(sockets.count(), 2);
+
         drop(one);
 
+        assert_eq!(sockets.count(), 1);
         assert!(sockets.take(UserId(1)).is_some());
         assert_eq!(sockets.open.lock().get(&UserId(2)), None);
     }

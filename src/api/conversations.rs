@@ -224,6 +224,8 @@ pub async fn delete(
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
     conversation::delete(&app.db, id).await?;
+    app.hub
+        .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
     let seats = membership::in_space(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);

@@ -1,10 +1,15 @@
 //! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
 
+use crate::api::admin::runs as admin_runs;
+use crate::api::admin::stats as admin_stats;
+use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::buttons;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
+use crate::api::invites;
+use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
 use crate::api::providers;
@@ -50,6 +55,11 @@ fn rooms() -> Vec<Door> {
         memberships::create,
         seat_changes::change,
         memberships::leave,
+        invites::list,
+        invites::create,
+        invites::revoke,
+        join::look,
+        join::join,
     ]
 }
 
@@ -98,5 +108,14 @@ fn play() -> Vec<Door> {
 }
 
 fn house() -> Vec<Door> {
-    doors![runs::reap, health::alive, health::ready]
+    doors![
+        admin_users::list,
+        admin_users::show,
+        admin_users::change,
+        admin_runs::list,
+        admin_stats::show,
+        runs::reap,
+        health::alive,
+        health::ready,
+    ]
 }

@@ -4,6 +4,7 @@ use crate::accounts::limits::Address;
 use crate::accounts::limits::Wait;
 use crate::accounts::session;
 use crate::accounts::user;
+use crate::api::memberships;
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::http::auth;
@@ -17,10 +18,12 @@ use crate::ids::SessionId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
+use crate::spaces::roster;
 use actix_web::HttpMessage;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::HttpResponseBuilder;
+use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
 use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
@@ -101,11 +104,28 @@ pub fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult
 /// Whoever signs in again in one browser is signed in once.
 async fn leave_old_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let caller = request.extensions().get::<CurrentUser>().cloned();
-    if let Some((user, id)) = caller.and_then(|it| Some((it.id(), it.session()?))) {
-        session::end(&app.db, user, id).await?;
-        tell_ended(app, user, id);
+    if let Some((caller, id)) = caller.and_then(|it| Some((it.clone(), it.session()?))) {
+        end_one(app, &caller, id).await?;
     }
     Ok(())
+}
+
+/// Ends a session of the caller; `false`: there is none with this id.
+///
+/// A guest who goes cannot come back to the account, so its seats are left: nobody waits for
+/// somebody who is gone, and their name is free for them when they come in again.
+async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
+    if !session::end(&app.db, caller.id(), id).await? {
+        return Ok(false);
+    }
+    tell_ended(app, caller.id(), id);
+    if caller.user.is_guest() {
+        for seat in roster::taken_by(app.db.reader(), caller.id()).await? {
+            let left = roster::leave(&app.db, seat.id).await?;
+            memberships::tell_left(app, &left).await?;
+        }
+    }
+    Ok(true)
 }
 
 /// Answers `{user}` with the cookie of a new session.
@@ -131,11 +151,16 @@ pub async fn new_cookie(
     app: &App,
     request: &HttpRequest,
     user: UserId,
-) -> ApiResult<actix_web::cookie::Cookie<'static>> {
-    let agent = request.headers().get(USER_AGENT);
-    let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
+) -> ApiResult<Cookie<'static>> {
+    let agent = agent_of(request);
     let opened = session::open(&app.db, user, agent, app.clock.now()).await?;
     Ok(auth::cookie(app, opened.token))
+}
+
+/// What the browser calls itself.
+pub fn agent_of(request: &HttpRequest) -> &str {
+    let agent = request.headers().get(USER_AGENT);
+    agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
 }
 
 /// Where a caller is; headers that anybody can write are not asked.
@@ -153,8 +178,7 @@ pub async fn current(caller: CurrentUser) -> HttpResponse {
 #[utoipa::path(delete, path = "/api/session", tag = "session")]
 pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResponse> {
     if let Some(id) = caller.session() {
-        session::end(&app.db, caller.id(), id).await?;
-        tell_ended(&app, caller.id(), id);
+        end_one(&app, &caller, id).await?;
     }
     Ok(HttpResponse::NoContent()
         .cookie(auth::no_cookie(&app))
@@ -192,12 +216,10 @@ pub async fn end(
     caller: CurrentUser,
     id: Path<SessionId>,
 ) -> ApiResult<HttpResponse> {
-    let id = id.into_inner();
-    if !session::end(&app.db, caller.id(), id).await? {
-        return Err(ApiError::not_found());
+    match end_one(&app, &caller, id.into_inner()).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::not_found()),
     }
-    tell_ended(&app, caller.id(), id);
-    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Closes the sockets of a session that has ended.

@@ -217,6 +217,7 @@ pub async fn create(
     caller: CurrentUser,
     body: Body<Wanted>,
 ) -> ApiResult<HttpResponse> {
+    caller.must_be_no_guest()?;
     let body = body.read().await?;
     for (is_there, field) in [
         (body.status.is_some(), "status"),
@@ -364,6 +365,7 @@ pub async fn delete(
     if !tenancy::delete(&app.db, id).await? {
         return Err(ApiError::not_found());
     }
+    app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())

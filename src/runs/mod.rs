@@ -28,6 +28,7 @@ pub mod error;
 pub mod events;
 pub mod executor;
 pub mod lease;
+pub mod ledger;
 pub mod live;
 pub mod plan;
 pub mod planner;

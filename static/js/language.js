@@ -41,7 +41,7 @@ export default class Language {
       throw new ApiError({ code: "network", message })
     })
     this.#wasChosenHere = true
-    this.#local.setItem(CHOSEN, tag)
+    this.#remember(tag)
     mark()
     redraw()
   }
@@ -50,7 +50,7 @@ export default class Language {
   // and the address are kept over a reload anyway.
   async choose(tag) {
     await this.#session.changeLocale(tag)
-    this.#local.setItem(CHOSEN, tag)
+    this.#remember(tag)
     location.reload()
   }
 
@@ -58,6 +58,14 @@ export default class Language {
 
   #wish() {
     return match([this.#local.getItem(CHOSEN), ...navigator.languages]) ?? "en"
+  }
+
+  #remember(tag) {
+    try {
+      this.#local.setItem(CHOSEN, tag)
+    } catch {
+      // A full storage forgets the choice with the page; the account still has it.
+    }
   }
 
   // Without its table the page goes on in the language it has.

@@ -16,6 +16,7 @@ import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
 import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
+import Title from "./views/title.js"
 import Toasts from "./views/toast.js"
 
 const AWAY_AFTER_MS = 5000
@@ -37,6 +38,7 @@ const parts = {
   cast: new CastActions(tools),
   models: new ModelActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
+  title: new Title(store),
   announcer: document.getElementById("announcer"),
 }
 
@@ -56,6 +58,7 @@ async function start() {
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route))
   shell.mount()
+  parts.title.mount()
   parts.router.start()
 }
 

@@ -79,9 +79,11 @@ export default class Store extends Emitter {
     return null
   }
 
-  // What waits to be read in a space.
-  unread(spaceId) {
-    return this.conversations(spaceId).reduce((sum, conversation) => sum + unreadIn(conversation), 0)
+  // What waits to be read in a space, but for one of its conversations.
+  unread(spaceId, exceptId = null) {
+    return this.conversations(spaceId)
+      .filter(({ id }) => id !== exceptId)
+      .reduce((sum, conversation) => sum + unreadIn(conversation), 0)
   }
 
   setSpaces(spaces) {
@@ -150,6 +152,10 @@ export default class Store extends Emitter {
     this.#rosters.set(spaceId, new Roster(memberships))
     const seat = this.roster(spaceId).seatOf(this.user?.id)
     if (seat) this.#takeMySeat(seat)
+    this.emit("cast", spaceId)
+  }
+
+  castChanged(spaceId) {
     this.emit("cast", spaceId)
   }
 
@@ -275,7 +281,7 @@ export default class Store extends Emitter {
   }
 
   #takeRoomEvent(event) {
-    if (this.room?.conversationId !== event.conversation_id) return
+    if (!this.room || this.room.conversationId !== event.conversation_id) return
     if (event.type === "message_created") this.#confirm(event.message)
     const what = this.room.apply(event)
     if (what === "gap") return this.#socket.resubscribe(event.conversation_id)

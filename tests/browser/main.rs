@@ -4,6 +4,8 @@
 //! the line of the client's checklist that it covers. Waits are for facts in the page.
 
 mod actions;
+mod cast;
+mod company;
 mod device;
 mod entry;
 mod house;
@@ -11,6 +13,7 @@ mod language;
 mod page;
 mod people;
 mod picture;
+mod presence;
 mod runs;
 mod scheduling;
 mod sending;

@@ -1,83 +1,10 @@
-//! Several people in one room: what one does is seen by the others, and everybody sees what is theirs
-//! to do.
+//! Several people in one room: each sees what is theirs to do, and who loses a seat is told.
 
-use serde_json::Value;
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::Room;
+use crate::company::Company;
 use crate::house::manual;
-use crate::page::Page;
-use crate::page::Screen;
-use crate::support::person::Person;
 use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::upstream::server::Upstream;
-
-/// Ann's room with Mina and Rook in it, and Bob, who has a seat there too.
-struct Company {
-    house: House,
-    room: Room,
-    bob: Person,
-    space: i64,
-    /// Bob's membership.
-    seat: i64,
-}
-
-impl Company {
-    /// Bob sits there in this role.
-    async fn with(role: &str) -> Company {
-        let upstream = Upstream::start().await;
-        let url = upstream.base_url();
-        let env = [
-            ("TROUPE_LLM_BASE_URL", url.as_str()),
-            ("TROUPE_LLM_MODEL", "scripted"),
-            ("TROUPE_OPEN_REGISTRATION", "true"),
-        ];
-        let house = House::with(upstream, &env).await;
-        let room = house.room(manual(), &["Mina", "Rook"]).await;
-        let bob = Person::register(&house.server.url(), "bob").await;
-        let space = room.cast[0]["space_id"].as_i64().expect("a number");
-        let user = expect(200, bob.get("/api/session").await)["user"]["id"].clone();
-        let path = format!("/api/spaces/{space}/memberships");
-        let body = json!({"user_id": user, "role": role});
-        let seat = id(&expect(201, room.ann.post(&path, body).await));
-        Company {
-            house,
-            room,
-            bob,
-            space,
-            seat,
-        }
-    }
-
-    /// Bob's browser, in the conversation.
-    async fn bobs_page(&self) -> Page {
-        page_of(&self.bob, &self.room.path()).await
-    }
-
-    /// Ann changes Bob's seat.
-    async fn change_bob(&self, change: Value) {
-        let path = format!("/api/memberships/{}", self.seat);
-        expect(200, self.room.ann.patch(&path, change).await);
-    }
-
-    /// One more conversation of the space.
-    async fn conversation(&self, title: &str) -> i64 {
-        let path = format!("/api/spaces/{}/conversations", self.space);
-        let body = json!({"title": title});
-        id(&expect(201, self.room.ann.post(&path, body).await))
-    }
-}
-
-/// A person's browser at an address.
-async fn page_of(person: &Person, path: &str) -> Page {
-    let page = Page::open(person.base(), Screen::Desktop).await;
-    page.carry(person.cookie()).await;
-    page.go(path).await;
-    page.see("#rail").await;
-    page
-}
 
 #[tokio::test]
 async fn c44_who_becomes_a_guest_loses_the_buttons_at_once() {
@@ -169,4 +96,22 @@ async fn c75_a_removed_member_without_another_space_begins_anew() {
 
     page.click_text(".hollow button", "New space").await;
     page.see("dialog").await;
+}
+
+#[tokio::test]
+async fn c32_a_picture_from_elsewhere_is_a_link_that_loads_nothing() {
+    let company = Company::with("guest").await;
+    let page = company.room.page().await;
+    let text = "Look ![a cat](https://pictures.example/cat.png)";
+
+    let said = company
+        .bob
+        .post_message(company.room.conversation, text, None)
+        .await;
+    expect(201, said);
+
+    page.see_text(".message a.external-image", "a cat").await;
+    assert_eq!(page.n(".message img").await, 0);
+    let strangers = "performance.getEntriesByType('resource').filter((it) => !it.name.startsWith(location.origin)).length";
+    assert_eq!(page.value(strangers).await, json!(0));
 }

@@ -20,6 +20,7 @@ mod realtime;
 mod refusals;
 mod rights;
 mod runs;
+mod secrets;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;

@@ -16,7 +16,7 @@ function files(folder, ending) {
 
 // Fetched by those who read it.
 function isOtherLanguage(name) {
-  return name.startsWith("/js/strings/") && name !== "/js/strings/en.js"
+  return name.startsWith("/js/strings/") && !/^\/js\/strings\/en[./]/.test(name)
 }
 
 function named(pattern) {

@@ -60,6 +60,7 @@ const FOR_PROGRAMS = [
   "invalid_json",
   "invalid_type",
   "method_not_allowed",
+  "misdirected_request",
   "missing_field",
   "unknown_field",
   "unsupported_media_type",
@@ -87,8 +88,26 @@ test("every code of a failed run has a sentence", () => {
   )
 })
 
-test("both languages have the same keys, in the same order", () => {
+// Each part of a language with its keys.
+async function parts(tag) {
+  const names = readdirSync(join(ROOT, "strings", tag)).sort()
+  const tables = names.map((name) => import(join(ROOT, "strings", tag, name)))
+  return (await Promise.all(tables)).map((it, at) => [names[at], Object.keys(it.default)])
+}
+
+test("both languages have the same keys, in the same parts and the same order", async () => {
+  assert.deepEqual(await parts("zh-CN"), await parts("en"))
   assert.deepEqual(Object.keys(zh), Object.keys(en))
+})
+
+test("no key is in two parts", async () => {
+  const keys = (await parts("en")).flatMap(([, found]) => found)
+
+  assert.deepEqual(
+    keys.filter((key, at) => keys.indexOf(key) !== at),
+    [],
+  )
+  assert.ok(keys.length > 0 && keys.every((key) => key in en))
 })
 
 test("both languages fill in the same values", () => {

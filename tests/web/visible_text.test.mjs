@@ -34,7 +34,7 @@ const NOT_SHOWN = new Set(["t", "has", "querySelector", "querySelectorAll", "clo
 // Each with the reason why it needs no key.
 const EXCEPTIONS = [
   // Keys of a keyboard, as the browser calls them.
-  /^(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
+  /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.
   /^(Ollama|LM Studio|KoboldCpp|English|简体中文|https:\/\/…\/v1)$/,
   // Events, states and methods of the browser.

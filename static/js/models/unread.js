@@ -3,8 +3,3 @@
 export function unreadIn({ last_seq: last, last_read_seq: read }) {
   return Math.max(0, (last ?? 0) - (read ?? 0))
 }
-
-// As it fits on a badge.
-export function badge(n) {
-  return n > 99 ? "99+" : String(n)
-}

@@ -2,8 +2,10 @@
 import { el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { unreadIn } from "../models/unread.js"
 import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
+import { showBadge } from "./badge.js"
 import { iconButton } from "./buttons.js"
 import { menuButton, openMenu } from "./menu.js"
 import { connectModel } from "./provider_dialog.js"
@@ -79,7 +81,8 @@ export default class Rail {
       "button",
       { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#fold(id) } },
       icon("chevron"),
-      el("bdi", { class: "truncate" }),
+      el("bdi", { class: "truncate grow" }),
+      el("span", { class: "badge badge--soft", hidden: true }),
     )
     const menu = menuButton({
       label: t("space.menu"),
@@ -99,9 +102,11 @@ export default class Rail {
     const isOpen = !this.#folded.has(space.id)
     name.setAttribute("aria-expanded", String(isOpen))
     name.querySelector("bdi").textContent = space.name
+    const { store } = this.#parts
+    showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
     const list = node.querySelector(".space__list")
     list.hidden = !isOpen
-    const places = this.#parts.store.conversations(space.id)
+    const places = store.conversations(space.id)
     const rows = may(space.my_role, "new_conversation")
       ? [...places, { id: "add", space_id: space.id }]
       : places
@@ -145,7 +150,7 @@ export default class Rail {
 
   #updatePlace(node, place, space) {
     const isOpen = this.#parts.store.room?.conversationId === place.id
-    const unread = isOpen ? 0 : Math.max(0, (place.last_seq ?? 0) - (place.last_read_seq ?? 0))
+    const unread = isOpen ? 0 : unreadIn(place)
     node.classList.toggle("place--open", isOpen)
     node.classList.toggle("place--unread", unread > 0)
     const link = node.querySelector("a")
@@ -154,10 +159,7 @@ export default class Rail {
     node.querySelector("bdi").textContent =
       place.title ||
       (place.id === space.root_conversation_id ? t("conversation.main") : t("conversation.untitled"))
-    const badge = node.querySelector(".badge")
-    badge.hidden = unread === 0
-    badge.textContent = unread > 99 ? t("rail.many") : unread
-    badge.setAttribute("aria-label", t("rail.unread", { n: unread }))
+    showBadge(node.querySelector(".badge"), unread)
     const menu = node.querySelector(".icon-button")
     menu.hidden = this.#placeItems(place.id).length === 0
   }

@@ -34,7 +34,7 @@ export default class SettingsView {
     const inner = el("div", { class: "settings__inner" }, this.#nav())
     stage.append(head, el("div", { class: "settings" }, inner))
     for (const card of PARTS[this.#part](this.#parts)) inner.append(card)
-    document.title = `${t(`settings.${this.#part}`)} · ${t("app.name")}`
+    this.#parts.title.set(t(`settings.${this.#part}`))
   }
 
   unmount() {}

@@ -48,6 +48,8 @@ export default class Shell {
     new Rail(this.#rail, this.#parts).mount()
     new Panel(this.#panel, this.#parts).mount()
     document.addEventListener("keydown", this.#onKey)
+    for (const name of ["spaces", "open"]) this.#parts.store.on(name, () => this.#markUnread())
+    this.#markUnread()
     for (const media of [NARROW, MEDIUM]) media.addEventListener("change", () => this.closeDrawer())
     this.#parts.store.on("removed", (lost) => this.#leaveRemoved(lost))
   }
@@ -188,7 +190,7 @@ export default class Shell {
     })
     page.dataset.removed = reason
     this.#put(page)
-    document.title = `${title} · ${t("app.name")}`
+    this.#parts.title.set(title)
     page.querySelector("h1").focus()
   }
 
@@ -205,6 +207,14 @@ export default class Shell {
     if (view.mount) view.mount(this.#stage)
     else this.#stage.append(view)
     this.#node.dataset.room = this.#parts.store.room ? "open" : "none"
+  }
+
+  // Where the rail is a drawer, its button says that something waits in there.
+  #markUnread() {
+    const { store } = this.#parts
+    const open = store.room?.conversationId
+    const waits = store.spaces.some((space) => store.unread(space.id, open) > 0)
+    this.#node.dataset.unread = waits ? "some" : "none"
   }
 
   #setPanel(state) {

@@ -3,7 +3,7 @@ import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { list } from "../base/time.js"
 
-const LOOK_EVERY_MS = 1000
+const LOOK_EVERY_MS = 500
 
 export default class Whisper {
   #root

@@ -1,0 +1,20 @@
+// 进门：初始设置、登录、密码。
+export default {
+  "setup.title": "欢迎来到 Troupe",
+  "setup.lead": "先创建你的账号。你就是这台服务器的管理员，已经有两个角色在等你了。",
+  "setup.name": "你的名字",
+  "setup.username": "用户名",
+  "setup.username_hint": "用于登录。可用字母、数字、点和短横线。",
+  "setup.submit": "开门迎客",
+  "sign_in.title": "欢迎回来",
+  "sign_in.lead": "登录后继续你的对话。",
+  "sign_in.submit": "登录",
+  "session_ended.title": "请重新登录",
+  "session_ended.lead": "登录已失效。你正在写的内容还在这里。",
+  password: "密码",
+  "password.hint": "至少 8 个字符。",
+  "password.current": "当前密码",
+  "password.new": "新密码",
+  "password.change": "修改密码",
+  "password.changed": "密码已修改。",
+}
