@@ -68,9 +68,7 @@ on_both! {
 }
 
 async fn connect_of_nobody(cast: &Cast) -> bool {
-    let visitor = cast
-        .person(Who::Nobody)
-        .clone()
-        .with_cookie("troupe_session=none");
+    let nobody = cast.person(Who::Nobody);
+    let visitor = nobody.with_cookie("troupe_session=none".to_owned());
     connect(&visitor).await.is_err()
 }

@@ -108,12 +108,6 @@ impl Person {
         self.cookie.as_deref().expect("signed in")
     }
 
-    /// The same with this cookie.
-    pub fn with_cookie(mut self, cookie: &str) -> Person {
-        self.cookie = Some(cookie.to_owned());
-        self
-    }
-
     /// Asks; a broken connection is an answer too.
     pub async fn attempt(
         &self,
