@@ -14,6 +14,7 @@ use crate::llm::egress::Names;
 use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
+use crate::providers::meter::Meter;
 use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
@@ -25,7 +26,10 @@ use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
 use crate::shutdown::Shutdown;
+use crate::telemetry::metrics::Looked;
+use crate::telemetry::metrics::Metrics;
 use anyhow::Context as _;
+use prometheus_client::collector::Collector;
 use std::sync::Arc;
 
 /// Everything that a door may need. Cloning gives other handles on the same parts.
@@ -47,6 +51,8 @@ pub struct App {
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
     pub models: Models,
+    /// What all of them counted.
+    pub metrics: Arc<Metrics>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
     _ours: Option<Arc<FileLock>>,
 }
@@ -87,8 +93,11 @@ impl App {
             .context("the database cannot be brought up to date")?;
         stock_shelf(&config, &db, &sealer, &clock).await?;
 
-        let registry = Registry::new(egress, HUMAN_PACE);
-        let models = Models { registry, sealer };
+        let models = Models {
+            registry: Registry::new(egress, HUMAN_PACE),
+            sealer,
+            meter: Meter::default(),
+        };
         let hub = Hub::new();
         let shutdown = Shutdown::new();
         let engine = Engine::new(Context::new(
@@ -99,14 +108,25 @@ impl App {
             models.clone(),
             Settings::new(&config),
         ));
+        let limits = Arc::new(Limits::new(&config.limits, &clock));
+        let started_at = clock.now();
+        let metrics = Metrics::gather(started_at.0, |registry| {
+            hub.meter().register(registry);
+            db.register(registry);
+            models.meter.register(registry);
+            engine.context().meter.register(registry);
+            registry.register_collector(sockets(&limits));
+            registry.register_collector(held(&engine));
+        });
         Ok(Self {
+            metrics: Arc::new(metrics),
+            limits,
             pace: Pace::default(),
             presence: Presence::start(hub.clone(), &shutdown),
             typing: Typing::start(hub.clone(), clock.clone(), &shutdown),
-            limits: Arc::new(Limits::new(&config.limits, &clock)),
             passwords: Passwords::new(),
             config: Arc::new(config),
-            started_at: clock.now(),
+            started_at,
             clock,
             shutdown,
             db,
@@ -116,6 +136,18 @@ impl App {
             _ours: ours,
         })
     }
+}
+
+fn sockets(limits: &Arc<Limits>) -> Box<dyn Collector> {
+    let limits = limits.clone();
+    let look = move || limits.sockets.count();
+    Looked::up("sockets_open", "Open sockets of this node", look)
+}
+
+fn held(engine: &Engine) -> Box<dyn Collector> {
+    let leases = engine.context().leases.clone();
+    let look = move || leases.count();
+    Looked::up("runs_held", "Runs that this node executes", look)
 }
 
 /// Takes the SQLite file for this process; PostgreSQL may be shared.
@@ -133,7 +165,7 @@ pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
 /// How the database of these settings is opened.
 pub fn database_options(config: &Config) -> Options {
     Options {
-        url: config.database_url.clone(),
+        url: config.database_url.to_string(),
         synchronous_full: config.sqlite_synchronous_full,
     }
 }

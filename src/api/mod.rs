@@ -11,6 +11,7 @@ pub mod invites;
 pub mod join;
 pub mod memberships;
 pub mod messages;
+pub mod metrics;
 pub mod providers;
 pub mod routes;
 pub mod runs;

@@ -12,6 +12,7 @@ use crate::api::invites;
 use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
+use crate::api::metrics;
 use crate::api::providers;
 use crate::api::runs;
 use crate::api::seat_changes;
@@ -117,5 +118,6 @@ fn house() -> Vec<Door> {
         runs::reap,
         health::alive,
         health::ready,
+        metrics::tell,
     ]
 }

@@ -30,6 +30,7 @@ pub mod executor;
 pub mod lease;
 pub mod ledger;
 pub mod live;
+pub mod meter;
 pub mod plan;
 pub mod planner;
 pub mod preparation;

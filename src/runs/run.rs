@@ -209,6 +209,14 @@ impl Model {
         }
     }
 
+    /// How long it waited from being due to its claim, or to its end if nobody claimed it. One that
+    /// ended before it was due did not wait.
+    pub fn waited_ms(&self) -> i64 {
+        let until = self.started_at.or(self.finished_at);
+        let due = self.run_after.unwrap_or(self.created_at);
+        until.map_or(0, |it| it.ms_since(due).max(0))
+    }
+
     /// The document for the log of a timeline: `None` when there is no run.
     pub fn view_of(run: &Option<Model>) -> Option<View> {
         run.as_ref().map(Model::view)

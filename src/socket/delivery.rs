@@ -148,6 +148,7 @@ impl Session {
 
     async fn resync(&mut self, conversation_id: ConversationId) -> Result<(), End> {
         self.ears.lose(conversation_id);
+        self.app.hub.meter().resyncs.inc();
         self.tell(&Resync { conversation_id }).await
     }
 

@@ -174,7 +174,7 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
         (Method::GET, "/api/characters/abc"),
         (Method::POST, "/api/characters/import"),
         (Method::GET, "/api/spaces/424242/invites"),
-        (Method::GET, "/metrics"),
+        (Method::GET, "/metrics/all"),
     ];
 
     for (method, path) in not_found {

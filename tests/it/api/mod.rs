@@ -13,6 +13,7 @@ pub mod invites;
 pub mod join;
 pub mod memberships;
 pub mod messages;
+pub mod metrics;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;
