@@ -7,6 +7,7 @@ mod account;
 mod actions;
 mod cast;
 mod company;
+mod content;
 mod device;
 mod entry;
 mod house;
