@@ -10,6 +10,7 @@ mod company;
 mod content;
 mod device;
 mod entry;
+mod evening;
 mod house;
 mod joining;
 mod language;
