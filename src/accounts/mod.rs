@@ -2,6 +2,7 @@
 
 pub mod api_key;
 pub mod limits;
+pub mod name_schemas;
 pub mod names;
 pub mod password;
 pub mod session;

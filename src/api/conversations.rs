@@ -1,5 +1,7 @@
 //! Conversations: their list, their documents, how far one has read, and what a model would be told.
 
+use crate::accounts::name_schemas::LongName;
+use crate::accounts::names;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
 use crate::api::settings;
@@ -12,11 +14,14 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
+use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
+use crate::llm::request::Message;
+use crate::prompt::sections::Block;
 use crate::runs::beginnings::NewConversation;
 use crate::runs::preparation;
 use crate::runs::views::ConversationView;
@@ -33,48 +38,80 @@ use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use serde_json::json;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
 
-/// The body of a new conversation.
-#[derive(Debug, Deserialize)]
+/// A conversation to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewConversation)]
 pub struct New {
+    #[schema(value_type = Option<LongName>)]
     title: Option<String>,
-    kind: Option<conversation::Kind>,
+    /// `root` unless said.
+    kind: Option<NewKind>,
+    /// A thread hangs on a conversation of the same space; a root on none.
     parent_conversation_id: Option<ConversationId>,
 }
 
-/// The body of a change.
-#[derive(Debug, Deserialize)]
+/// What can be made here. A branch is made from a message.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = NewConversationKind)]
+pub enum NewKind {
+    Root,
+    Thread,
+}
+
+/// What one changes of a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ConversationChange)]
 pub struct Change {
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = LongName)]
     title: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = settings::Known)]
     settings: Option<Map<String, Value>>,
 }
 
 /// How far one has read.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReadMark)]
 pub struct Read {
+    /// The number of a message; 0 for none of them.
+    #[schema(minimum = 0)]
     seq: i64,
 }
 
-/// `GET /api/spaces/{id}/conversations`
+/// A conversation in a list, with how far the caller has read.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListedConversation)]
+pub struct Listed {
+    #[serde(flatten)]
+    view: ConversationView,
+    last_read_seq: i64,
+}
+
+/// The conversations of a space.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/conversations",
-    tag = "conversations"
+    tag = "conversations",
+    params(Page),
+    responses((status = 200, body = Listing<Listed>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: Page,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Listing<Listed>>> {
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     let db = app.db.reader();
     let of_space =
@@ -83,20 +120,23 @@ pub async fn list(
     let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
     let marks = read_mark::of_user(db, caller.id(), &ids).await?;
     let views = app.engine.conversations(&found.data, &at.space).await?;
-    let data = views.into_iter().map(|view| {
-        let mut document = json!(view);
-        document["last_read_seq"] = json!(marks.get(&view.id).copied().unwrap_or_default());
-        document
+    let data = views.into_iter().map(|view| Listed {
+        last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
+        view,
     });
-    let data: Vec<Value> = data.collect();
-    Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": found.has_more })))
+    Ok(Json(Listing {
+        data: data.collect(),
+        has_more: found.has_more,
+    }))
 }
 
-/// `POST /api/spaces/{id}/conversations`
+/// Begins a conversation. Its characters greet.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/conversations",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = New,
+    responses((status = 201, body = ConversationView))
 )]
 pub async fn create(
     app: Data<App>,
@@ -107,10 +147,13 @@ pub async fn create(
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     at.may_write(Act::Direct)?;
     let body = body.read().await?;
-    let kind = body.kind.unwrap_or(conversation::Kind::Root);
+    let kind = body.kind.unwrap_or(NewKind::Root);
     let new = NewConversation {
         title: body.title.as_deref().map(title).transpose()?,
-        kind,
+        kind: match kind {
+            NewKind::Root => conversation::Kind::Root,
+            NewKind::Thread => conversation::Kind::Thread,
+        },
         parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
     };
     let row = app
@@ -127,19 +170,15 @@ pub async fn create(
 async fn parent(
     app: &App,
     at: &seat::InSpace,
-    kind: conversation::Kind,
+    kind: NewKind,
     parent: Option<ConversationId>,
 ) -> ApiResult<Option<ConversationId>> {
     let wrong = |message: &str| Err(ApiError::invalid_value("parent_conversation_id", message));
     match (kind, parent) {
-        (conversation::Kind::Branch, _) => Err(ApiError::invalid_value(
-            "kind",
-            "A branch is made from a message, not here.",
-        )),
-        (conversation::Kind::Root, None) => Ok(None),
-        (conversation::Kind::Root, Some(_)) => wrong("Only a thread has a parent."),
-        (conversation::Kind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
-        (conversation::Kind::Thread, Some(id)) => {
+        (NewKind::Root, None) => Ok(None),
+        (NewKind::Root, Some(_)) => wrong("Only a thread has a parent."),
+        (NewKind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
+        (NewKind::Thread, Some(id)) => {
             let found = conversation::Entity::find_by_id(id)
                 .one(app.db.reader())
                 .await?;
@@ -151,11 +190,12 @@ async fn parent(
     }
 }
 
-/// `GET /api/conversations/{id}`
+/// A conversation: its state, its round, and the runs that are queued and running.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    responses((status = 200, body = ConversationView))
 )]
 pub async fn show(
     app: Data<App>,
@@ -168,11 +208,13 @@ pub async fn show(
     ))
 }
 
-/// `PATCH /api/conversations/{id}`
+/// Changes title or settings.
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Change,
+    responses((status = 200, body = ConversationView))
 )]
 pub async fn change(
     app: Data<App>,
@@ -193,11 +235,15 @@ pub async fn change(
     Ok(Json(view))
 }
 
-/// `DELETE /api/conversations/{id}`
+/// Deletes a conversation that nothing hangs on.
 #[utoipa::path(
     delete,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    responses(
+        (status = 204),
+        (status = 409, description = "`root_conversation`; `has_children`; `already_finished`.")
+    )
 )]
 pub async fn delete(
     app: Data<App>,
@@ -231,11 +277,13 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// `POST /api/conversations/{id}/read`
+/// Tells how far one has read.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/read",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Read,
+    responses((status = 204))
 )]
 pub async fn read(
     app: Data<App>,
@@ -256,24 +304,50 @@ pub async fn read(
 }
 
 /// Whose prompt is to be shown.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Preview {
+    /// Whoever is likely to speak next, unless said.
+    #[param(inline)]
     speaker_id: Option<MembershipId>,
 }
 
-/// `GET /api/conversations/{id}/prompt`: what would be sent. Nothing is stored.
+/// What a model would be told.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PromptPreview)]
+pub struct Prompt {
+    model: String,
+    /// What is sent, oldest first.
+    messages: Vec<Message>,
+    /// Every piece, dropped ones too, in order.
+    blocks: Vec<Block>,
+    /// Which entries of lorebooks went in, and why.
+    lore: Vec<Value>,
+    total_tokens: i64,
+    limit_tokens: i64,
+    /// How many messages of the history did not fit.
+    dropped_messages: usize,
+}
+
+/// What a model would be told now. Nothing is stored.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/prompt",
-    tag = "conversations"
+    tag = "conversations",
+    params(Preview),
+    responses(
+        (status = 200, body = Prompt),
+        (status = 403),
+        (status = 422, description = "`no_speaker`; `context_overflow`.")
+    )
 )]
 pub async fn prompt(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
     query: Query<Preview>,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Prompt>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may(Act::Direct)?;
     let id = at.conversation.id;
@@ -288,15 +362,15 @@ pub async fn prompt(
     let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
-    Ok(HttpResponse::Ok().json(json!({
-        "model": provider.model,
-        "messages": built.messages,
-        "blocks": built.blocks,
-        "lore": [],
-        "total_tokens": built.total_tokens,
-        "limit_tokens": built.limit_tokens,
-        "dropped_messages": built.dropped_messages,
-    })))
+    Ok(Json(Prompt {
+        model: provider.model,
+        messages: built.messages,
+        blocks: built.blocks,
+        lore: Vec::new(),
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: built.dropped_messages,
+    }))
 }
 
 fn no_speaker() -> ApiError {
@@ -309,6 +383,5 @@ fn announce(app: &App, view: &ConversationView) {
 }
 
 fn title(text: &str) -> ApiResult<String> {
-    crate::accounts::names::shown(text, 200)
-        .map_err(|error| ApiError::invalid_value("title", error.to_string()))
+    names::shown(text, 200).map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

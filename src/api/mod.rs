@@ -2,12 +2,15 @@
 
 pub mod api_keys;
 pub mod buttons;
+pub mod card_bodies;
 pub mod characters;
 pub mod conversations;
 pub mod engine_error;
 pub mod health;
 pub mod memberships;
 pub mod messages;
+pub mod new_seat;
+pub mod provider_bodies;
 pub mod providers;
 pub mod routes;
 pub mod runs;
@@ -16,5 +19,6 @@ pub mod seat_changes;
 pub mod session;
 pub mod settings;
 pub mod setup;
+pub mod space_rules;
 pub mod spaces;
 pub mod users;

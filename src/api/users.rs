@@ -1,6 +1,7 @@
 //! Accounts: making one, and changing one's own.
 
 use crate::accounts::limits::Wait;
+use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
@@ -10,6 +11,7 @@ use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
 use crate::api::session;
+use crate::api::session::SignedIn;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -25,29 +27,40 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
-/// The body of a registration.
-#[derive(Deserialize)]
+/// An account to be.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
+    #[schema(value_type = Username)]
     username: String,
+    #[schema(value_type = Password)]
     password: String,
+    #[schema(value_type = ShownName)]
     display_name: String,
     invite_token: Option<String>,
 }
 
-/// The body of a change of one's own account.
-#[derive(Deserialize)]
+/// What one changes of one's own account.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeMe {
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = ShownName)]
     display_name: Option<String>,
+    /// A language such as `en` or `pt-BR`.
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
     locale: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Username)]
     username: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Password)]
     password: Option<String>,
+    /// Needed beside a new password by everyone who has one.
+    #[schema(format = Password)]
     current_password: Option<String>,
 }
 
@@ -113,8 +126,23 @@ fn locale_of(text: &str) -> ApiResult<String> {
     }
 }
 
-/// `POST /api/users`
-#[utoipa::path(post, path = "/api/users", tag = "users")]
+/// Makes an account and signs in.
+///
+/// Only where registration is open.
+#[utoipa::path(
+    post,
+    path = "/api/users",
+    tag = "users",
+    security(),
+    request_body = Register,
+    responses(
+        (status = 201, body = SignedIn, headers(("set-cookie" = String))),
+        (status = 403, description = "`registration_closed`; `cross_origin`."),
+        (status = 404, description = "`not_found`: there is no such invitation."),
+        (status = 409, description = "`username_taken`."),
+        (status = 429, description = "`rate_limited`: too many accounts were made from this address.")
+    )
+)]
 pub async fn register(
     app: Data<App>,
     request: HttpRequest,
@@ -158,8 +186,20 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
     Ok(made)
 }
 
-/// `PATCH /api/users/me`
-#[utoipa::path(patch, path = "/api/users/me", tag = "users")]
+/// Changes one's own account.
+///
+/// A new password ends every session; whoever changed it goes on in a new one.
+#[utoipa::path(
+    patch,
+    path = "/api/users/me",
+    tag = "users",
+    request_body = ChangeMe,
+    responses(
+        (status = 200, body = user::View),
+        (status = 409, description = "`username_taken`."),
+        (status = 429, description = "`rate_limited`: the current password was wrong too often.")
+    )
+)]
 pub async fn change_me(
     app: Data<App>,
     request: HttpRequest,

@@ -2,11 +2,14 @@
 
 pub mod auth;
 pub mod carry;
+pub mod document;
 pub mod door;
 pub mod error;
 pub mod frame;
 pub mod json;
 pub mod origin;
+pub mod outcomes;
 pub mod page;
+pub mod schemas;
 pub mod seat;
 pub mod typed;

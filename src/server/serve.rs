@@ -11,6 +11,7 @@ use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::server::client_files;
 use crate::server::doors;
+use crate::server::openapi::Published;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -39,9 +40,11 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
     let doors = doors::all();
+    let published = web::Data::new(Published::new());
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
+            .app_data(published.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|error, _| {
                 ApiError::new(

@@ -9,29 +9,30 @@ use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The rules of a space changed. `my_role` is null here: listeners have different ones.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceUpdated {
     pub space: space::View,
 }
 
 /// A seat was taken, changed or left.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct MembershipUpdated {
     pub space_id: SpaceId,
     pub membership: membership::View,
 }
 
 /// A conversation of the space is new or changed; the document comes from whoever can make it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ConversationUpdated<D> {
     pub space_id: SpaceId,
     pub conversation: D,
 }
 
 /// One's copilot was turned on or off, or spent a step.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotUpdated {
     pub membership_id: MembershipId,
     pub copilot_mode: CopilotMode,

@@ -12,6 +12,7 @@ use crate::ids::UserId;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_memberships")]
@@ -79,10 +80,13 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// A person's seat, or a character's.
+    #[schema(as = MembershipKind)]
     Kind { Human, Character }
     /// What the seat may do; see `permissions.rs`.
+    #[schema(as = MembershipRole)]
     Role { Owner, Moderator, Member, Guest }
     /// A removed seat cannot enter; history keeps its name.
+    #[schema(as = MembershipStatus)]
     Status { Active, Removed }
     /// Muted: never chosen by itself, but may be made to speak. Observer: never speaks.
     Participation { Active, Muted, Observer }
@@ -149,7 +153,8 @@ pub async fn of_user(
 }
 
 /// The document `membership` of the API.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Membership)]
 pub struct View {
     pub id: MembershipId,
     pub space_id: SpaceId,
@@ -165,6 +170,7 @@ pub struct View {
     pub avatar_url: Option<String>,
     pub persona: Option<String>,
     pub talkativeness: Option<f64>,
+    #[schema(value_type = Object)]
     pub settings: Json,
     pub settings_version: i64,
     pub copilot_mode: CopilotMode,

@@ -8,6 +8,7 @@ pub mod doors;
 pub mod errors;
 pub mod memberships;
 pub mod messages;
+pub mod openapi;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;

@@ -5,6 +5,7 @@ pub mod app;
 pub mod backends;
 pub mod blueprint;
 pub mod cast;
+pub mod contract;
 pub mod ear;
 pub mod eavesdropper;
 pub mod engine_room;
