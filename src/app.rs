@@ -3,14 +3,18 @@
 use crate::accounts::limits::Limits;
 use crate::accounts::password::Passwords;
 use crate::clock::Clock;
+use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::db::connect::Options;
 use crate::db::lock;
 use crate::db::lock::FileLock;
-use crate::llm::egress;
+use crate::llm::egress::Egress;
+use crate::llm::egress::Names;
+use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
+use crate::providers::meter::Meter;
 use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
@@ -22,7 +26,10 @@ use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
 use crate::shutdown::Shutdown;
+use crate::telemetry::metrics::Looked;
+use crate::telemetry::metrics::Metrics;
 use anyhow::Context as _;
+use prometheus_client::collector::Collector;
 use std::sync::Arc;
 
 /// Everything that a door may need. Cloning gives other handles on the same parts.
@@ -30,6 +37,8 @@ use std::sync::Arc;
 pub struct App {
     pub config: Arc<Config>,
     pub clock: Clock,
+    /// When this process was built.
+    pub started_at: Timestamp,
     pub shutdown: Shutdown,
     pub db: Db,
     pub hub: Hub,
@@ -42,6 +51,8 @@ pub struct App {
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
     pub models: Models,
+    /// What all of them counted.
+    pub metrics: Arc<Metrics>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
     _ours: Option<Arc<FileLock>>,
 }
@@ -53,11 +64,25 @@ impl App {
     /// # Errors
     /// What keeps the server from starting, as a sentence for its operator.
     pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
+        Self::build_with(config, clock, Arc::new(SystemNames)).await
+    }
+
+    /// The same, with somebody else who knows the addresses behind names.
+    ///
+    /// # Errors
+    /// What keeps the server from starting, as a sentence for its operator.
+    pub async fn build_with(
+        config: Config,
+        clock: Clock,
+        names: Arc<dyn Names>,
+    ) -> anyhow::Result<Self> {
         anyhow::ensure!(
             config.redis_url.is_none(),
             "REDIS_URL is set, but running several nodes over Redis is not in this version yet: \
              unset it to run one node"
         );
+        let egress = Egress::new(names, config.allow_private_providers)?;
+        check_environment(&config, &egress)?;
         let ours = own_database(&config)?;
         let sealer = sealer(&config)?;
         let db = Db::connect(&database_options(&config))
@@ -68,12 +93,11 @@ impl App {
             .context("the database cannot be brought up to date")?;
         stock_shelf(&config, &db, &sealer, &clock).await?;
 
-        let registry = Registry::new(
-            egress::client()?,
-            config.allow_private_providers,
-            HUMAN_PACE,
-        );
-        let models = Models { registry, sealer };
+        let models = Models {
+            registry: Registry::new(egress, HUMAN_PACE),
+            sealer,
+            meter: Meter::default(),
+        };
         let hub = Hub::new();
         let shutdown = Shutdown::new();
         let engine = Engine::new(Context::new(
@@ -84,13 +108,25 @@ impl App {
             models.clone(),
             Settings::new(&config),
         ));
+        let limits = Arc::new(Limits::new(&config.limits, &clock));
+        let started_at = clock.now();
+        let metrics = Metrics::gather(started_at.0, |registry| {
+            hub.meter().register(registry);
+            db.register(registry);
+            models.meter.register(registry);
+            engine.context().meter.register(registry);
+            registry.register_collector(sockets(&limits));
+            registry.register_collector(held(&engine));
+        });
         Ok(Self {
+            metrics: Arc::new(metrics),
+            limits,
             pace: Pace::default(),
             presence: Presence::start(hub.clone(), &shutdown),
             typing: Typing::start(hub.clone(), clock.clone(), &shutdown),
-            limits: Arc::new(Limits::new(&config.limits, &clock)),
             passwords: Passwords::new(),
             config: Arc::new(config),
+            started_at,
             clock,
             shutdown,
             db,
@@ -100,6 +136,18 @@ impl App {
             _ours: ours,
         })
     }
+}
+
+fn sockets(limits: &Arc<Limits>) -> Box<dyn Collector> {
+    let limits = limits.clone();
+    let look = move || limits.sockets.count();
+    Looked::up("sockets_open", "Open sockets of this node", look)
+}
+
+fn held(engine: &Engine) -> Box<dyn Collector> {
+    let leases = engine.context().leases.clone();
+    let look = move || leases.count();
+    Looked::up("runs_held", "Runs that this node executes", look)
 }
 
 /// Takes the SQLite file for this process; PostgreSQL may be shared.
@@ -117,7 +165,7 @@ pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
 /// How the database of these settings is opened.
 pub fn database_options(config: &Config) -> Options {
     Options {
-        url: config.database_url.clone(),
+        url: config.database_url.to_string(),
         synchronous_full: config.sqlite_synchronous_full,
     }
 }
@@ -136,6 +184,24 @@ pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
     Sealer::from_data_dir(dir)
 }
 
+/// Looks at the provider that the environment describes, if it does.
+///
+/// # Errors
+/// When calls must not go to its address.
+pub fn check_environment(config: &Config, egress: &Egress) -> anyhow::Result<()> {
+    let Some(from) = &config.llm else {
+        return Ok(());
+    };
+    let Err(error) = egress.base_url(&from.base_url) else {
+        return Ok(());
+    };
+    // What stands before an @ is a password.
+    match from.base_url.contains('@') {
+        true => anyhow::bail!("TROUPE_LLM_BASE_URL cannot be used: {error}"),
+        false => anyhow::bail!("TROUPE_LLM_BASE_URL is {:?}: {error}", from.base_url),
+    }
+}
+
 async fn stock_shelf(
     config: &Config,
     db: &Db,
@@ -145,14 +211,6 @@ async fn stock_shelf(
     stock::check_seals(db.reader(), sealer).await?;
     stock::stock_demo(db, sealer, clock.now()).await?;
     if let Some(from) = &config.llm {
-        egress::check_base_url(&from.base_url, config.allow_private_providers).with_context(
-            || {
-                format!(
-                    "TROUPE_LLM_BASE_URL is {:?}, which cannot be",
-                    from.base_url
-                )
-            },
-        )?;
         stock::stock_environment(db, sealer, from, clock.now()).await?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use troupe::config::Config;
 use troupe::server::check;
 use troupe::server::commands;
-use troupe::telemetry;
+use troupe::telemetry::log;
 
 /// A conversation server in which people and AI characters share a room.
 #[derive(Parser)]
@@ -51,7 +51,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     let config = Config::from_environment()?;
     match command {
         Command::Serve => {
-            telemetry::start(config.log_format)?;
+            log::start(config.log_format)?;
             commands::serve(config).await
         }
         Command::Migrate => commands::migrate(&config).await,

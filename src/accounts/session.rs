@@ -60,9 +60,21 @@ pub struct Opened {
     pub token: String,
 }
 
-/// Signs a browser in, and clears away sessions that have run out.
+/// Signs a browser in.
 pub async fn open(
     db: &Db,
+    user: UserId,
+    user_agent: &str,
+    now: Timestamp,
+) -> Result<Opened, DbErr> {
+    let agent = user_agent.to_owned();
+    db.write(move |tx| Box::pin(async move { open_within(tx, user, &agent, now).await }))
+        .await
+}
+
+/// The same inside of a transaction. Also clears away sessions that have run out.
+pub async fn open_within(
+    tx: &impl ConnectionTrait,
     user: UserId,
     user_agent: &str,
     now: Timestamp,
@@ -77,17 +89,11 @@ pub async fn open(
         expires_at: Set(now.plus_ms(LIFETIME_SECS * 1000)),
         user_agent: Set(user_agent.chars().take(MAX_USER_AGENT_CHARS).collect()),
     };
-    let session = db
-        .write(move |tx| {
-            Box::pin(async move {
-                Entity::delete_many()
-                    .filter(Column::ExpiresAt.lte(now))
-                    .exec(tx)
-                    .await?;
-                row.insert(tx).await
-            })
-        })
+    Entity::delete_many()
+        .filter(Column::ExpiresAt.lte(now))
+        .exec(tx)
         .await?;
+    let session = row.insert(tx).await?;
     Ok(Opened { session, token })
 }
 

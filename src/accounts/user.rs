@@ -1,6 +1,7 @@
 //! Table `users`: people with an account.
 
 use crate::accounts::names::Username;
+use crate::accounts::token;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::connect::Dialect;
@@ -56,9 +57,17 @@ pub struct View {
     pub role: Role,
     pub status: Status,
     pub locale: String,
+    /// Whether this account lives by its session alone.
+    pub is_guest: bool,
 }
 
 impl Model {
+    /// Whether this is somebody who came by a link and has no password: when the session ends,
+    /// nobody comes back to this account.
+    pub fn is_guest(&self) -> bool {
+        self.password_hash.is_none()
+    }
+
     /// What others may read of this account.
     pub fn view(&self) -> View {
         View {
@@ -68,6 +77,7 @@ impl Model {
             role: self.role,
             status: self.status,
             locale: self.locale.clone(),
+            is_guest: self.is_guest(),
         }
     }
 }
@@ -82,7 +92,21 @@ pub fn fold(username: &str) -> String {
 pub struct NewUser {
     pub username: Username,
     pub display_name: String,
-    pub password_hash: String,
+    /// `None`: a guest.
+    pub password_hash: Option<String>,
+}
+
+impl NewUser {
+    /// A guest, with a username that nobody else has.
+    pub fn guest(display_name: String) -> Self {
+        let tail = token::hash(&token::random());
+        let username = Username::parse(&format!("guest-{}", &tail[..16]));
+        Self {
+            username: username.expect("letters, digits and a dash make a username"),
+            display_name,
+            password_hash: None,
+        }
+    }
 }
 
 /// What its owner changes of an account; `None` leaves it as it is.
@@ -167,7 +191,7 @@ fn row(new: NewUser, role: Role, now: Timestamp) -> ActiveModel {
         username_key: Set(fold(new.username.as_str())),
         username: Set(new.username.as_str().to_owned()),
         display_name: Set(new.display_name),
-        password_hash: Set(Some(new.password_hash)),
+        password_hash: Set(new.password_hash),
         role: Set(role),
         status: Set(Status::Active),
         locale: Set("en".to_owned()),

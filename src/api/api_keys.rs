@@ -76,6 +76,7 @@ pub async fn create(
     caller: CurrentUser,
     body: Body<NewKey>,
 ) -> ApiResult<HttpResponse> {
+    caller.must_be_no_guest()?;
     let body = body.read().await?;
     let name = names::shown(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;

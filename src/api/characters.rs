@@ -18,7 +18,6 @@ use crate::http::page::Page;
 use crate::ids::CharacterId;
 use crate::spaces::events;
 use crate::spaces::roster;
-use crate::spaces::roster::Renamed;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
@@ -143,8 +142,8 @@ pub async fn change(
     };
     let changed = character::replace_card(&app.db, present.id, card).await?;
     if changed.name != present.name {
-        let who = Renamed::Character(changed.id);
-        for seat in roster::rename(&app.db, who, changed.name.clone()).await? {
+        let name = changed.name.clone();
+        for seat in roster::rename_character(&app.db, changed.id, name).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }

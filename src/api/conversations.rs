@@ -270,6 +270,8 @@ pub async fn delete(
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
     conversation::delete(&app.db, id).await?;
+    app.hub
+        .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
     let seats = membership::in_space(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
@@ -299,7 +301,11 @@ pub async fn read(
             "There is no message with this number yet.",
         ));
     }
-    read_mark::set(&app.db, caller.id(), at.conversation.id, seq).await?;
+    let id = at.conversation.id;
+    if read_mark::set(&app.db, caller.id(), id, seq).await? {
+        let told = read_mark::read_updated(caller.id(), id, seq);
+        app.hub.publish(told);
+    }
     Ok(HttpResponse::NoContent().finish())
 }
 

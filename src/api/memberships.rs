@@ -24,8 +24,10 @@ use crate::spaces::membership;
 use crate::spaces::membership::Kind;
 use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
+use crate::spaces::permissions;
 use crate::spaces::permissions::Act;
 use crate::spaces::roster;
+use crate::spaces::roster::LeaveError;
 use crate::spaces::roster::Newcomer;
 use crate::spaces::roster::SeatError;
 use actix_web::HttpResponse;
@@ -145,18 +147,22 @@ async fn own_card(
 
 async fn newcomer(app: &App, at: &InSpace, id: UserId, role: Option<Role>) -> ApiResult<Newcomer> {
     let role = role.unwrap_or(Role::Member);
-    if role == Role::Owner {
-        let message = "A space has one owner, who hands it over to a seated member.";
-        return Err(ApiError::invalid_value("role", message));
-    }
-    if role == Role::Moderator {
-        at.may_write(Act::Configure)?;
-    }
+    may_let_in_as(at, role)?;
     let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
     match user.filter(|it| it.status == user::Status::Active) {
         Some(user) => Ok(Newcomer::User(user, role)),
         None => Err(ApiError::not_found()),
     }
+}
+
+/// Whether the caller may let somebody in with this role.
+///
+/// # Errors
+/// 422 for the owner's; 403.
+pub fn may_let_in_as(at: &InSpace, role: Role) -> ApiResult<()> {
+    let message = "A space has one owner, who hands it over to a seated member.";
+    let act = permissions::letting_in_as(role);
+    at.may_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
 
 /// Leaves a seat, or removes whoever sits there.
@@ -180,23 +186,22 @@ pub async fn leave(
         at.may(Act::Moderate)?;
     }
     at.may_write(Act::See)?;
-    if target.role == Role::Owner && (is_own || caller.is_admin()) {
-        return Err(ApiError::conflict(
-            "owner_cannot_leave",
-            "The owner cannot leave: hand the space over first.",
-        ));
-    }
-    if target.role == Role::Owner {
+    if target.role == Role::Owner && !is_own && !caller.is_admin() {
         return Err(ApiError::forbidden("Nobody removes the owner."));
     }
     let left = roster::leave(&app.db, target.id).await?;
-    let left = left.ok_or_else(ApiError::not_found)?;
-    announce(&app, &left);
-    app.engine
-        .member_changed(at.space.id, left.id)
-        .await
-        .map_err(answer)?;
+    tell_left(&app, &left).await?;
     Ok(HttpResponse::NoContent().finish())
+}
+
+/// Tells everyone in the space that a seat was left; whose turn it was may have to move on.
+///
+/// # Errors
+/// When the database fails.
+pub async fn tell_left(app: &App, left: &membership::Model) -> ApiResult<()> {
+    announce(app, left);
+    let told = app.engine.member_changed(left.space_id, left.id).await;
+    told.map_err(answer)
 }
 
 /// A seat, and how the caller stands in its space. A seat that was left is still there to be seen.
@@ -242,6 +247,16 @@ impl From<SeatError> for ApiError {
             SeatError::AlreadyMember => Self::conflict("already_member", error.to_string()),
             SeatError::Gone => Self::not_found(),
             SeatError::Db(error) => error.into(),
+        }
+    }
+}
+
+impl From<LeaveError> for ApiError {
+    fn from(error: LeaveError) -> Self {
+        match error {
+            LeaveError::Owner => Self::conflict("owner_cannot_leave", error.to_string()),
+            LeaveError::Gone => Self::not_found(),
+            LeaveError::Db(error) => error.into(),
         }
     }
 }

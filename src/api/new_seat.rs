@@ -9,6 +9,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
+use utoipa::openapi::Object;
 use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Schema;
@@ -54,11 +55,21 @@ impl ToSchema for NewSeat {
 }
 
 /// Every role but that of the owner, of whom a space has one already.
+const ROLES: [Role; 3] = [Role::Moderator, Role::Member, Role::Guest];
+
+/// What the API document says of the role of somebody who comes in.
+pub fn role_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(ROLES.map(|it| json!(it))))
+        .build()
+}
+
 fn role() -> ObjectBuilder {
-    let roles = [Role::Moderator, Role::Member, Role::Guest].map(|it| json!(it));
+    let roles = ROLES.into_iter().map(|it| json!(it));
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-        .enum_values(Some(roles.into_iter().chain([Value::Null])))
+        .enum_values(Some(roles.chain([Value::Null])))
         .description(Some("`member` unless said."))
 }
 

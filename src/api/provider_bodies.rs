@@ -8,7 +8,6 @@ use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json as body;
-use crate::llm::egress;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
@@ -193,7 +192,10 @@ fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
         .map(|it| it.trim().to_owned())
         .filter(|it| !it.is_empty());
     if let Some(url) = &url {
-        egress::check_base_url(url, app.config.allow_private_providers)
+        app.models
+            .registry
+            .egress
+            .base_url(url)
             .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
     }
     Ok(url)

@@ -1,12 +1,18 @@
 //! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
 
+use crate::api::admin::runs as admin_runs;
+use crate::api::admin::stats as admin_stats;
+use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::buttons;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
+use crate::api::invites;
+use crate::api::join;
 use crate::api::memberships;
 use crate::api::messages;
+use crate::api::metrics;
 use crate::api::providers;
 use crate::api::runs;
 use crate::api::seat_changes;
@@ -19,7 +25,7 @@ use crate::http::door::doors;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
-pub const ROOMS: [(&str, &str); 14] = [
+pub const ROOMS: [(&str, &str); 15] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
     ("users", "Accounts, and one's own."),
@@ -32,6 +38,7 @@ pub const ROOMS: [(&str, &str); 14] = [
         "memberships",
         "Seats in a space, of people and of characters.",
     ),
+    ("invites", "Links that let people in, and coming in by one."),
     (
         "conversations",
         "Timelines, and the buttons that move their schedule.",
@@ -87,6 +94,11 @@ fn rooms() -> Vec<Door> {
         memberships::create,
         seat_changes::change,
         memberships::leave,
+        invites::list,
+        invites::create,
+        invites::revoke,
+        join::look,
+        join::join,
     ]
 }
 
@@ -135,5 +147,15 @@ fn play() -> Vec<Door> {
 }
 
 fn house() -> Vec<Door> {
-    doors![runs::reap, health::alive, health::ready]
+    doors![
+        admin_users::list,
+        admin_users::show,
+        admin_users::change,
+        admin_runs::list,
+        admin_stats::show,
+        runs::reap,
+        health::alive,
+        health::ready,
+        metrics::tell,
+    ]
 }

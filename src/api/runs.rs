@@ -14,6 +14,7 @@ use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
+use crate::runs::ledger;
 use crate::runs::reaper::Report;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
@@ -51,20 +52,19 @@ pub async fn list(
     page: Page<RunId>,
 ) -> ApiResult<Json<Listing<run::View>>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    let db = app.db.reader();
-    let part = run::Part {
+    let wanted = ledger::Wanted {
+        conversation: Some(at.conversation.id),
         status: filter.status,
-        before: page.before,
-        after: page.after,
+        ..Default::default()
     };
-    let mut found = run::page(db, at.conversation.id, part, page.limit + 1).await?;
-    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    Ok(Json(Listing {
-        data: found.iter().map(run::Model::view).collect(),
-        has_more,
-    }))
+    let found = page
+        .newest_first(
+            wanted.runs(app.db.dialect()),
+            run::Column::Id,
+            app.db.reader(),
+        )
+        .await?;
+    Ok(Json(found.map(|it| it.view())))
 }
 
 /// A run: why it was planned, how long it took, what came of it.

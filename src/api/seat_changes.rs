@@ -2,6 +2,7 @@
 
 use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
+use crate::accounts::user;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
 use crate::api::settings;
@@ -112,6 +113,9 @@ pub async fn change(
     at.may_write(Act::See)?;
     let body = body.read().await?;
     may_change(&at, &target, &body)?;
+    if body.role == Some(Role::Owner) {
+        must_have_an_account(&app, &target).await?;
+    }
     let version = body.settings_version;
     let change = judged(&app, &at, &target, body).await?;
     let changes_who_speaks = change.participation.is_some()
@@ -186,6 +190,21 @@ fn may_give_role(at: &InSpace, target: &membership::Model, role: Role) -> ApiRes
             "The owner hands the space over to somebody else instead.",
         )),
         _ => Ok(()),
+    }
+}
+
+/// A space that a guest owns would be nobody's when their session ends.
+async fn must_have_an_account(app: &App, heir: &membership::Model) -> ApiResult<()> {
+    let Some(id) = heir.user_id else {
+        return Ok(());
+    };
+    let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
+    match user.is_some_and(|it| !it.is_guest()) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "role",
+            "A guest cannot own a space: they must take a username and a password first.",
+        )),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::accounts::limits::Address;
 use crate::accounts::limits::Wait;
 use crate::accounts::session;
 use crate::accounts::user;
+use crate::api::memberships;
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::http::auth;
@@ -13,14 +14,17 @@ use crate::http::error::ApiResult;
 use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
+use crate::http::peer;
 use crate::ids::SessionId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
+use crate::spaces::roster;
 use actix_web::HttpMessage;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::HttpResponseBuilder;
+use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
 use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
@@ -80,22 +84,14 @@ pub async fn sign_in(
     body: Body<SignIn>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
-    let address = address_of(&request);
-    may_try(&app, address, &body.username)?;
+    let address = peer::address_of(&request);
     let user = user::by_username(app.db.reader(), &body.username).await?;
     let hash = user
         .as_ref()
         .filter(|it| it.status == user::Status::Active)
         .and_then(|it| it.password_hash.clone());
-    let is_right = app
-        .passwords
-        .check(body.password, hash)
-        .await
-        .map_err(ApiError::internal)?;
-    // Others may have failed while this one waited: who guesses at once gains nothing by it.
-    may_try(&app, address, &body.username)?;
+    let is_right = is_right(&app, address, &body.username, (body.password, hash)).await?;
     let Some(user) = user.filter(|_| is_right) else {
-        app.limits.sign_ins.failed(address, &body.username);
         return Err(ApiError::new(
             401,
             "invalid_credentials",
@@ -106,11 +102,30 @@ pub async fn sign_in(
     open(&app, &request, StatusCode::OK, &user).await
 }
 
-/// Whether this address may try this name now.
+/// Whether an attempt is the password behind a hash; a wrong one counts against address and name.
 ///
 /// # Errors
-/// 429.
-pub fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
+/// 429: too many were wrong before.
+pub async fn is_right(
+    app: &App,
+    address: Option<Address>,
+    username: &str,
+    (attempt, hash): (String, Option<String>),
+) -> ApiResult<bool> {
+    // Who has to wait anyway takes no place. The place is held until a failure has been counted.
+    may_try(app, address, username)?;
+    let place = app.passwords.place().await.map_err(ApiError::internal)?;
+    // Others may have failed while this one waited: who guesses at once gains nothing by it.
+    may_try(app, address, username)?;
+    let checked = app.passwords.check(&place, attempt, hash).await;
+    let is_right = checked.map_err(ApiError::internal)?;
+    if !is_right {
+        app.limits.sign_ins.failed(address, username);
+    }
+    Ok(is_right)
+}
+
+fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
     let checked = app.limits.sign_ins.check(address, username);
     checked.map_err(|Wait(seconds)| {
         ApiError::rate_limited(
@@ -123,11 +138,28 @@ pub fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult
 /// Whoever signs in again in one browser is signed in once.
 async fn leave_old_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let caller = request.extensions().get::<CurrentUser>().cloned();
-    if let Some((user, id)) = caller.and_then(|it| Some((it.id(), it.session()?))) {
-        session::end(&app.db, user, id).await?;
-        tell_ended(app, user, id);
+    if let Some((caller, id)) = caller.and_then(|it| Some((it.clone(), it.session()?))) {
+        end_one(app, &caller, id).await?;
     }
     Ok(())
+}
+
+/// Ends a session of the caller; `false`: there is none with this id.
+///
+/// A guest who goes cannot come back to the account, so its seats are left: nobody waits for
+/// somebody who is gone, and their name is free for them when they come in again.
+async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
+    if !session::end(&app.db, caller.id(), id).await? {
+        return Ok(false);
+    }
+    tell_ended(app, caller.id(), id);
+    if caller.user.is_guest() {
+        for seat in roster::taken_by(app.db.reader(), caller.id()).await? {
+            let left = roster::leave(&app.db, seat.id).await?;
+            memberships::tell_left(app, &left).await?;
+        }
+    }
+    Ok(true)
 }
 
 /// Answers `{user}` with the cookie of a new session.
@@ -154,16 +186,16 @@ pub async fn new_cookie(
     app: &App,
     request: &HttpRequest,
     user: UserId,
-) -> ApiResult<actix_web::cookie::Cookie<'static>> {
-    let agent = request.headers().get(USER_AGENT);
-    let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
+) -> ApiResult<Cookie<'static>> {
+    let agent = agent_of(request);
     let opened = session::open(&app.db, user, agent, app.clock.now()).await?;
     Ok(auth::cookie(app, opened.token))
 }
 
-/// Where a caller is; headers that anybody can write are not asked.
-pub fn address_of(request: &HttpRequest) -> Option<Address> {
-    request.peer_addr().map(|it| it.ip().into())
+/// What the browser calls itself.
+pub fn agent_of(request: &HttpRequest) -> &str {
+    let agent = request.headers().get(USER_AGENT);
+    agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
 }
 
 /// Who is signed in.
@@ -187,8 +219,7 @@ pub async fn current(caller: CurrentUser) -> Json<SignedIn> {
 )]
 pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResponse> {
     if let Some(id) = caller.session() {
-        session::end(&app.db, caller.id(), id).await?;
-        tell_ended(&app, caller.id(), id);
+        end_one(&app, &caller, id).await?;
     }
     Ok(HttpResponse::NoContent()
         .cookie(auth::no_cookie(&app))
@@ -237,12 +268,10 @@ pub async fn end(
     caller: CurrentUser,
     id: Path<SessionId>,
 ) -> ApiResult<HttpResponse> {
-    let id = id.into_inner();
-    if !session::end(&app.db, caller.id(), id).await? {
-        return Err(ApiError::not_found());
+    match end_one(&app, &caller, id.into_inner()).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::not_found()),
     }
-    tell_ended(&app, caller.id(), id);
-    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Closes the sockets of a session that has ended.

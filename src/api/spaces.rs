@@ -100,6 +100,7 @@ pub async fn create(
     caller: CurrentUser,
     body: Body<Wanted>,
 ) -> ApiResult<HttpResponse> {
+    caller.must_be_no_guest()?;
     let body = body.read().await?;
     let said = [body.status.is_some(), body.settings_version.is_some()];
     for (is_said, field) in said.into_iter().zip(NOT_IN_A_NEW_ONE) {
@@ -267,6 +268,7 @@ pub async fn delete(
     if !tenancy::delete(&app.db, id).await? {
         return Err(ApiError::not_found());
     }
+    app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())

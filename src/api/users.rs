@@ -10,24 +10,36 @@ use crate::accounts::user;
 use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
+use crate::api::join;
+use crate::api::join::Joined;
 use crate::api::session;
 use crate::api::session::SignedIn;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
+use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
+use crate::http::peer;
+use crate::http::schemas;
 use crate::ids::SessionId;
 use crate::spaces::events;
+use crate::spaces::joining::JoinError;
+use crate::spaces::joining::Joiner;
+use crate::spaces::membership;
 use crate::spaces::roster;
-use crate::spaces::roster::Renamed;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use serde::Deserialize;
+use utoipa::PartialSchema;
 use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
 
 /// An account to be.
 #[derive(Deserialize, ToSchema)]
@@ -40,6 +52,28 @@ pub struct Register {
     #[schema(value_type = ShownName)]
     display_name: String,
     invite_token: Option<String>,
+}
+
+/// Who has an account now, and with an invitation where they sit.
+pub struct Registered;
+
+impl PartialSchema for Registered {
+    fn schema() -> RefOr<Schema> {
+        AnyOfBuilder::new()
+            .item(Ref::from_schema_name(Joined::name()))
+            .item(Ref::from_schema_name(SignedIn::name()))
+            .description(Some(
+                "Who is signed in; with an invitation, where they sit, too.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for Registered {
+    fn schemas(named: &mut Vec<Named>) {
+        named.extend(schemas::of::<Joined>());
+        named.extend(schemas::of::<SignedIn>());
+    }
 }
 
 /// What one changes of one's own account.
@@ -90,12 +124,16 @@ impl Registration {
         Ok(NewUser {
             username: self.username,
             display_name: self.display_name,
-            password_hash: hash(app, self.password).await?,
+            password_hash: Some(hash(app, self.password).await?),
         })
     }
 }
 
-async fn hash(app: &App, password: Password) -> ApiResult<String> {
+/// Hashes a password.
+///
+/// # Errors
+/// When that cannot be done.
+pub async fn hash(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
         .await
@@ -106,12 +144,20 @@ fn username_of(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
-fn display_name_of(text: &str) -> ApiResult<String> {
+/// A display name, judged.
+///
+/// # Errors
+/// 422 for a name that cannot be shown.
+pub fn display_name_of(text: &str) -> ApiResult<String> {
     names::shown(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
-fn password_of(text: &str) -> ApiResult<Password> {
+/// A password, judged.
+///
+/// # Errors
+/// 422.
+pub fn password_of(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
 
@@ -126,9 +172,9 @@ fn locale_of(text: &str) -> ApiResult<String> {
     }
 }
 
-/// Makes an account and signs in.
+/// Makes an account and signs in; with an invitation it takes a seat, too.
 ///
-/// Only where registration is open.
+/// Without one, only where registration is open. An invitation that opens nothing makes no account.
 #[utoipa::path(
     post,
     path = "/api/users",
@@ -136,11 +182,12 @@ fn locale_of(text: &str) -> ApiResult<String> {
     security(),
     request_body = Register,
     responses(
-        (status = 201, body = SignedIn, headers(("set-cookie" = String))),
-        (status = 403, description = "`registration_closed`; `cross_origin`."),
+        (status = 201, body = Registered, headers(("set-cookie" = String))),
+        (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
         (status = 404, description = "`not_found`: there is no such invitation."),
         (status = 409, description = "`username_taken`."),
-        (status = 429, description = "`rate_limited`: too many accounts were made from this address.")
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many accounts, or links that led nowhere, from this address.")
     )
 )]
 pub async fn register(
@@ -149,8 +196,8 @@ pub async fn register(
     body: Body<Register>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
-    if body.invite_token.is_some() {
-        return Err(ApiError::not_found());
+    if let Some(token) = body.invite_token.clone() {
+        return register_invited(&app, &request, body, token).await;
     }
     if !app.config.open_registration || user::nobody_yet(app.db.reader()).await? {
         return Err(ApiError::new(
@@ -160,7 +207,36 @@ pub async fn register(
         ));
     }
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
-    let address = session::address_of(&request);
+    let made = counted(&app, &request, create(&app, registration)).await?;
+    session::open(&app, &request, StatusCode::CREATED, &made).await
+}
+
+/// The account and the seat are one: a token that opens nothing makes no account.
+async fn register_invited(
+    app: &App,
+    request: &HttpRequest,
+    body: Register,
+    token: String,
+) -> ApiResult<HttpResponse> {
+    join::must_be_open(app, request, &token).await?;
+    let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
+    let enter = async {
+        let joiner = Joiner::New(registration.hashed(app).await?);
+        join::enter(app, request, token, joiner).await
+    };
+    counted(app, request, enter).await
+}
+
+/// Does what makes an account, if this address may make one more now; what fails does not count.
+///
+/// # Errors
+/// 429, and those of the work.
+pub async fn counted<T>(
+    app: &App,
+    request: &HttpRequest,
+    work: impl Future<Output = ApiResult<T>>,
+) -> ApiResult<T> {
+    let address = peer::address_of(request);
     if let Some(address) = address {
         app.limits
             .registrations
@@ -169,11 +245,11 @@ pub async fn register(
                 ApiError::rate_limited(seconds, "Too many accounts were made from here. Wait.")
             })?;
     }
-    let made = create(&app, registration).await;
+    let made = work.await;
     if let (Err(_), Some(address)) = (&made, address) {
         app.limits.registrations.give_back(&address);
     }
-    session::open(&app, &request, StatusCode::CREATED, &made?).await
+    made
 }
 
 async fn create(app: &App, registration: Registration) -> ApiResult<user::Model> {
@@ -222,12 +298,9 @@ pub async fn change_me(
         must_know_password(&app, &request, &caller, body.current_password).await?;
         change.password_hash = Some(hash(&app, password).await?);
     }
-    let (user, ended) = apply(&app, &caller, change).await?;
-    if user.display_name != caller.user.display_name {
-        let (who, name) = (Renamed::User(user.id), user.display_name.clone());
-        for seat in roster::rename(&app.db, who, name).await? {
-            app.hub.publish(events::membership_updated(&seat));
-        }
+    let Changed { user, seats, ended } = apply(&app, &caller, change).await?;
+    for seat in &seats {
+        app.hub.publish(events::membership_updated(seat));
     }
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
@@ -259,41 +332,54 @@ async fn must_know_password(
         )
         .about("current_password"));
     };
-    let address = session::address_of(request);
-    session::may_try(app, address, &caller.user.username)?;
-    let checked = app.passwords.check(current, Some(hash)).await;
-    if checked.map_err(ApiError::internal)? {
+    let address = peer::address_of(request);
+    let name = &caller.user.username;
+    if session::is_right(app, address, name, (current, Some(hash))).await? {
         return Ok(());
     }
-    app.limits.sign_ins.failed(address, &caller.user.username);
     Err(ApiError::invalid_value(
         "current_password",
         "This is not your current password.",
     ))
 }
 
-/// Changes the account and, with its password, ends every session.
-async fn apply(
-    app: &App,
-    caller: &CurrentUser,
-    change: Change,
-) -> ApiResult<(user::Model, Vec<SessionId>)> {
+/// An account after a change.
+struct Changed {
+    user: user::Model,
+    /// Its seats, when they have a new name.
+    seats: Vec<membership::Model>,
+    ended: Vec<SessionId>,
+}
+
+/// Changes the account; its seats with the name, and with the password every session ends.
+async fn apply(app: &App, caller: &CurrentUser, change: Change) -> ApiResult<Changed> {
     let id = caller.id();
-    let changed = app
-        .db
+    let renamed = change.display_name.clone();
+    let renamed = renamed.filter(|it| *it != caller.user.display_name);
+    app.db
         .write(move |tx| {
             Box::pin(async move {
                 let ends_sessions = change.password_hash.is_some();
-                let user = user::update(tx, id, change).await?;
-                let ended = match ends_sessions {
-                    true => sessions::end_all(tx, id).await?,
-                    false => Vec::new(),
+                let seats = match renamed {
+                    Some(name) => roster::rename_person(tx, id, &name).await?,
+                    None => Some(Vec::new()),
                 };
-                Ok::<_, UserError>((user, ended))
+                Ok(Changed {
+                    seats: seats.ok_or_else(name_in_use)?,
+                    user: user::update(tx, id, change).await?,
+                    ended: match ends_sessions {
+                        true => sessions::end_all(tx, id).await?,
+                        false => Vec::new(),
+                    },
+                })
             })
         })
-        .await?;
-    Ok(changed)
+        .await
+}
+
+/// 422: somebody sits there whom people would take for this one.
+pub fn name_in_use() -> ApiError {
+    ApiError::invalid_value("display_name", JoinError::NameInUse.to_string())
 }
 
 impl From<UserError> for ApiError {

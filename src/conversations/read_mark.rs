@@ -3,12 +3,17 @@
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::UserId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Event;
+use crate::realtime::topic::Topic;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::OnConflict;
+use serde::Serialize;
 use std::collections::HashMap;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "read_marks")]
@@ -24,6 +29,28 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// One has read on, in one of one's windows.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadUpdated {
+    pub conversation_id: ConversationId,
+    pub last_read_seq: i64,
+}
+
+impl Event for ReadUpdated {
+    fn name(&self) -> &'static str {
+        "read_updated"
+    }
+}
+
+/// For the other windows of the one who reads.
+pub fn read_updated(user: UserId, conversation_id: ConversationId, seq: i64) -> Envelope {
+    let event = ReadUpdated {
+        conversation_id,
+        last_read_seq: seq,
+    };
+    Envelope::plain(Topic::User(user), &event)
+}
 
 /// How far a person has read in each of these conversations.
 pub async fn of_user(
@@ -42,13 +69,14 @@ pub async fn of_user(
         .collect())
 }
 
-/// A person has read up to `seq`. A tab that lags behind takes nothing back.
+/// A person has read up to `seq`. A tab that lags behind takes nothing back. Returns whether that
+/// is further than before.
 pub async fn set(
     db: &Db,
     user: UserId,
     conversation: ConversationId,
     seq: i64,
-) -> Result<(), DbErr> {
+) -> Result<bool, DbErr> {
     let mark = ActiveModel {
         user_id: Set(user),
         conversation_id: Set(conversation),
@@ -63,7 +91,7 @@ pub async fn set(
                 .on_conflict(again)
                 .exec_without_returning(tx)
                 .await
-                .map(|_| ())
+                .map(|n_rows| n_rows > 0)
         })
     })
     .await

@@ -3,6 +3,7 @@
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
 //! opened read-only, so a write on them fails instead of waiting for a lock.
 
+use crate::db::meter::Meter;
 use crate::db::read::Reader;
 use anyhow::Context;
 use sea_orm::ConnectOptions;
@@ -42,6 +43,7 @@ pub struct Db {
     pulse: DatabaseConnection,
     dialect: Dialect,
     pub(super) main: Handle,
+    pub(super) meter: Meter,
 }
 
 impl Db {
@@ -112,6 +114,7 @@ impl Db {
             writer,
             dialect: Dialect::Sqlite,
             main: Handle::current(),
+            meter: Meter::default(),
         })
     }
 
@@ -131,6 +134,7 @@ impl Db {
             pulse,
             dialect: Dialect::Postgres,
             main,
+            meter: Meter::default(),
         })
     }
 }

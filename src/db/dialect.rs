@@ -6,6 +6,8 @@ use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
 use sea_orm::SqlErr;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::IntoColumnRef;
 use sea_orm::sea_query::SimpleExpr;
 
 /// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
@@ -15,6 +17,28 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
         Dialect::Sqlite => Expr::value(now.0),
         // clock_timestamp(), not now(): that stands still inside a transaction.
         Dialect::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+    }
+}
+
+/// The text under `key` of a JSON document; null where there is none.
+pub fn json_text(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
+    let column = Expr::col(column);
+    match dialect {
+        Dialect::Sqlite => {
+            let path = Expr::value(format!("$.{key}"));
+            Expr::cust_with_exprs("json_extract(?, ?)", [column, path])
+        }
+        Dialect::Postgres => Expr::cust_with_exprs("($1 ->> $2)", [column, Expr::value(key)]),
+    }
+}
+
+/// The whole number under `key` of a JSON document; null where there is none.
+pub fn json_number(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
+    let text = json_text(dialect, column, key);
+    match dialect {
+        // There it is a number already.
+        Dialect::Sqlite => text,
+        Dialect::Postgres => text.cast_as("bigint"),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod connect;
 pub mod dialect;
 pub mod lock;
+pub mod meter;
 pub mod migrate;
 pub mod read;
 pub mod words;

@@ -12,6 +12,7 @@ use sea_orm::RuntimeErr;
 use sea_orm::SqliteTransactionMode;
 use sea_orm::TransactionOptions;
 use sea_orm::TransactionTrait;
+use std::time::Instant;
 
 /// What a writing transaction may end with, beside its value.
 pub trait WriteError: From<DbErr> + Send + 'static {}
@@ -28,7 +29,7 @@ impl Db {
         E: WriteError,
         F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     {
-        let writer = self.writer.clone();
+        let (writer, meter) = (self.writer.clone(), self.meter.clone());
         let task = self.main.spawn(async move {
             // Immediate: a transaction that reads first and then writes fails at once on SQLite
             // when another writer was faster, whatever the busy timeout.
@@ -36,7 +37,9 @@ impl Db {
                 sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
                 ..Default::default()
             };
+            let asked = Instant::now();
             let tx = writer.begin_with_options(options).await?;
+            meter.waited(asked.elapsed());
             match work(&tx).await {
                 Ok(value) => {
                     tx.commit().await?;

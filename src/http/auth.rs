@@ -64,6 +64,20 @@ impl CurrentUser {
         self.user.role == user::Role::Admin
     }
 
+    /// Whether this person has an account to come back to; what is made here would be lost with a
+    /// guest's session.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn must_be_no_guest(&self) -> ApiResult<()> {
+        match self.user.is_guest() {
+            true => Err(ApiError::forbidden(
+                "Guests cannot do that. Take a username and a password first, and it is yours to do.",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The session, when a browser calls.
     pub fn session(&self) -> Option<SessionId> {
         match self.by {

@@ -1,4 +1,4 @@
-//! What all doors share: who calls, how a body is read, how an error looks, how lists are paged.
+//! What all doors share: who calls, from where and under which name, how a body is read, how an error looks, how lists are paged.
 
 pub mod auth;
 pub mod carry;
@@ -6,10 +6,13 @@ pub mod document;
 pub mod door;
 pub mod error;
 pub mod frame;
+pub mod host;
 pub mod json;
+pub mod meter;
 pub mod origin;
 pub mod outcomes;
 pub mod page;
+pub mod peer;
 pub mod schemas;
 pub mod seat;
 pub mod typed;

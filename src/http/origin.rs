@@ -55,6 +55,30 @@ fn must_be_ours(headers: &HeaderMap, public_url: Option<&str>) -> ApiResult<()> 
     }
 }
 
+/// The address at which people reach this server, without a trailing slash: what the settings say,
+/// else where the caller reached it. `None`: the caller does not say where that was.
+pub fn own_address(headers: &HeaderMap, public_url: Option<&str>) -> Option<String> {
+    if let Some(url) = public_url {
+        return Some(url.to_owned());
+    }
+    // A browser says of its own page whether that came over https; the host alone does not.
+    let origin = only(headers, &ORIGIN).filter(|_| must_be_ours(headers, None).is_ok());
+    let origin = origin.filter(|it| {
+        let host = it.strip_prefix("https://").or(it.strip_prefix("http://"));
+        host.is_some_and(is_host)
+    });
+    let host = only(headers, &HOST).filter(|it| is_host(it));
+    origin
+        .map(str::to_owned)
+        .or_else(|| host.map(|it| format!("http://{it}")))
+}
+
+/// A name or an address, with or without a port: nothing that would end it inside of a link.
+fn is_host(text: &str) -> bool {
+    let fits = |it: char| it.is_ascii_alphanumeric() || ".-_:[]".contains(it);
+    (1..=255).contains(&text.len()) && text.chars().all(fits)
+}
+
 /// The value of a header that came exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut all = headers.get_all(name);
@@ -87,6 +111,8 @@ fn cross_origin() -> ApiError {
 mod tests {
     use super::check_request;
     use super::check_upgrade;
+    use super::own_address;
+    use actix_web::http::header::HOST;
     use actix_web::http::header::HeaderMap;
     use actix_web::http::header::HeaderName;
     use actix_web::http::header::HeaderValue;
@@ -157,6 +183,42 @@ mod tests {
         }
         for foreign in ["cross-site", "same-site", "SAME-ORIGIN", ""] {
             assert!(check_request(&headers(&[("sec-fetch-site", foreign)]), None).is_err());
+        }
+    }
+
+    #[test]
+    fn our_own_address_is_what_the_settings_say_or_where_the_caller_is() {
+        let own = |pairs: &[_], public| own_address(&headers(pairs), public);
+        let foreign = ("origin", "https://evil.example");
+        let ours = ("sec-fetch-site", "same-origin");
+
+        assert_eq!(own(&[foreign], PUBLIC).as_deref(), PUBLIC);
+        let host = Some("http://room.example:8080");
+        assert_eq!(own(&[], None).as_deref(), host);
+        assert_eq!(own(&[foreign], None).as_deref(), host);
+        assert_eq!(own(&[ours, ("origin", "null")], None).as_deref(), host);
+        let behind_https = ("origin", "https://room.example");
+        assert_eq!(
+            own(&[ours, behind_https], None).as_deref(),
+            Some("https://room.example")
+        );
+    }
+
+    #[test]
+    fn an_address_that_could_end_inside_of_a_link_is_none() {
+        for host in [
+            "",
+            "a/b",
+            "a b",
+            "a#b",
+            "a?b",
+            "me@a",
+            "a\"b",
+            &"a".repeat(256),
+        ] {
+            let mut map = HeaderMap::new();
+            map.insert(HOST, HeaderValue::from_str(host).unwrap());
+            assert_eq!(own_address(&map, None), None, "{host}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! What the API document says of answers: the errors that many doors share are written here once.
 
 use crate::http::door::Door;
+use crate::http::host;
 use crate::http::origin;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
 /// Every error status, what the document calls it, and what it means where a door says no more.
-const ERRORS: [(u16, &str, &str); 16] = [
+const ERRORS: [(u16, &str, &str); 17] = [
     (
         400,
         "BadRequest",
@@ -44,6 +45,11 @@ const ERRORS: [(u16, &str, &str); 16] = [
         415,
         "UnsupportedMediaType",
         "`unsupported_media_type`: this takes JSON.",
+    ),
+    (
+        421,
+        "Misdirected",
+        "`misdirected_request`: the server does not go by the name in `Host`.",
     ),
     (
         422,
@@ -110,6 +116,9 @@ fn common(operation: &Value, door: &Door) -> Vec<u16> {
     let parameters = operation["parameters"].as_array();
     let has_query = parameters.is_some_and(|all| all.iter().any(|it| it["in"] == "query"));
     let mut statuses = Vec::new();
+    if !host::FOR_EVERYBODY.contains(&door.path()) {
+        statuses.push(421);
+    }
     if operation.get("requestBody").is_some() {
         statuses.extend([400, 413, 415, 422]);
     }

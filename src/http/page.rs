@@ -46,7 +46,7 @@ pub struct Page<K = i64> {
     pub before: Option<K>,
 }
 
-/// A part of a list, ascending.
+/// A part of a list, in its order.
 #[derive(Debug, Serialize)]
 pub struct Listing<T> {
     pub data: Vec<T>,
@@ -149,25 +149,53 @@ impl<K: Clone + Into<Value>> Page<K> {
         key: E::Column,
         db: &impl ConnectionTrait,
     ) -> Result<Listing<E::Model>, DbErr> {
-        let mut select = select.limit(self.limit + 1);
+        let backwards = self.before.is_some() && self.after.is_none();
+        let mut part = self.nearest(select, key, backwards, db).await?;
+        if backwards {
+            part.data.reverse();
+        }
+        Ok(part)
+    }
+
+    /// The same for a list that begins with the greatest `key`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn newest_first<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        db: &impl ConnectionTrait,
+    ) -> Result<Listing<E::Model>, DbErr> {
+        let forwards = self.after.is_some() && self.before.is_none();
+        let mut part = self.nearest(select, key, !forwards, db).await?;
+        if forwards {
+            part.data.reverse();
+        }
+        Ok(part)
+    }
+
+    /// What is nearest to the cursor, in the direction in which it was read.
+    async fn nearest<E: EntityTrait>(
+        &self,
+        mut select: Select<E>,
+        key: E::Column,
+        backwards: bool,
+        db: &impl ConnectionTrait,
+    ) -> Result<Listing<E::Model>, DbErr> {
         if let Some(after) = self.after.clone() {
             select = select.filter(key.gt(after));
         }
         if let Some(before) = self.before.clone() {
             select = select.filter(key.lt(before));
         }
-        // The nearest to the cursor: backwards from `before`, unless there is an `after`.
-        let backwards = self.before.is_some() && self.after.is_none();
         select = match backwards {
             true => select.order_by_desc(key),
             false => select.order_by_asc(key),
         };
-        let mut data = select.all(db).await?;
+        let mut data = select.limit(self.limit + 1).all(db).await?;
         let has_more = data.len() as u64 > self.limit;
         data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        if backwards {
-            data.reverse();
-        }
         Ok(Listing { data, has_more })
     }
 }
@@ -210,6 +238,21 @@ pub fn value_of<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option
     }
 }
 
+/// A text out of a query, trimmed; absent or blank is `None`.
+///
+/// # Errors
+/// 400 when it holds U+0000, which no database takes.
+pub fn text_of(query: &str, name: &'static str) -> ApiResult<Option<String>> {
+    let text: Option<String> = value_of(query, name)?;
+    let text = text.map(|it| it.trim().to_owned());
+    match text.filter(|it| !it.is_empty()) {
+        Some(text) if text.contains('\0') => {
+            Err(out_of_range(name, "A text holds the character U+0000."))
+        }
+        text => Ok(text),
+    }
+}
+
 fn pairs_of(query: &str) -> Vec<(String, String)> {
     // Every text is a list of pairs, so this cannot fail; an empty list would be the right answer.
     actix_web::web::Query::from_query(query)
@@ -224,6 +267,7 @@ fn out_of_range(name: &'static str, message: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::Page;
+    use super::text_of;
     use super::value_of;
 
     #[test]
@@ -271,5 +315,15 @@ mod tests {
         );
         assert_eq!(value_of::<bool>("all=true", "all").unwrap(), Some(true));
         assert_eq!(value_of::<bool>("all=", "all").unwrap(), None);
+    }
+
+    #[test]
+    fn a_text_is_trimmed_and_holds_no_nul() {
+        let text = |query| text_of(query, "q").map_err(|it| (it.status.as_u16(), it.code));
+
+        assert_eq!(text("q=%20an%20n%20"), Ok(Some("an n".to_owned())));
+        assert_eq!(text("q=%20"), Ok(None));
+        assert_eq!(text("x=1"), Ok(None));
+        assert_eq!(text("q=a%00"), Err((400, "invalid_value")));
     }
 }

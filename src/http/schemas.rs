@@ -27,6 +27,8 @@ pub fn furnish(document: &mut Value, named: Vec<Named>) {
     let mut schemas: BTreeMap<String, Value> =
         all.map(|(name, schema)| (name, json!(schema))).collect();
     merge_parts(&mut schemas);
+    let told = reached(vec![document], &schemas);
+    schemas.retain(|name, _| told.contains(name));
     let asked = reached(sent(document), &schemas);
     for (name, schema) in &mut schemas {
         match asked.contains(name) {

@@ -13,6 +13,7 @@ use reqwest::header::HeaderMap;
 use reqwest::header::RETRY_AFTER;
 use serde_json::Value;
 
+use crate::llm::address::Refused;
 use crate::llm::error::LlmError;
 use crate::llm::error::MAX_MESSAGE_CHARS;
 use crate::llm::secret::Secret;
@@ -69,6 +70,11 @@ pub fn from_transport(error: &reqwest::Error) -> LlmError {
     if error.is_builder() {
         return LlmError::Unusable {
             message: "The request could not be put together.".to_owned(),
+        };
+    }
+    if let Some(refused) = cause::<Refused>(error) {
+        return LlmError::Unusable {
+            message: refused.to_string(),
         };
     }
     let reason = if error.is_dns() {
@@ -166,6 +172,18 @@ fn is_bad_certificate(error: &(dyn Error + 'static)) -> bool {
 fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|it| it.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// What of this type lies behind an error.
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut behind = Some(error);
+    while let Some(error) = behind {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        behind = error.source();
+    }
+    None
 }
 
 /// Looks through all that lies behind an error. What an I/O error wraps is not among its sources,

@@ -1,85 +1,211 @@
-//! The way out to model providers: one client for all calls, and the check of where it may go.
+//! The way out: one client for all calls, and the guard of where it may go.
 //!
-//! The check looks at the address as it is written. The outbound guard, which resolves a name
-//! itself, looks at every address it stands for and connects to the one it looked at, belongs
-//! here too: as the client's resolver, built on [`is_internal`]. Until then a public name that
-//! points to an internal address is not noticed.
+//! **Invariant:** no call reaches an address that [`address::check`] refuses. An address that is
+//! written in the URL is judged before each call. A name is resolved by the client's own resolver,
+//! which judges every address it stands for and hands on only those that may be called; the
+//! connection goes to one of them, so a name that means something else a moment later (DNS
+//! rebinding) gains nothing.
 
+use std::io;
 use std::net::IpAddr;
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use reqwest::Client;
+use reqwest::RequestBuilder;
 use reqwest::Url;
+use reqwest::dns::Addrs;
+use reqwest::dns::Name;
+use reqwest::dns::Resolve;
+use reqwest::dns::Resolving;
 use reqwest::redirect::Policy;
 
+use crate::llm::address;
+use crate::llm::address::Refused;
 use crate::llm::error::LlmError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client for model calls; cloning it shares its connections.
-///
-/// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
-/// environment, unpacks nothing, and has no limit on the whole call: `generation/` has one.
-pub fn client() -> Result<Client, LlmError> {
-    let unusable = |message: String| LlmError::Unusable { message };
+/// Who knows the addresses behind names.
+#[async_trait]
+pub trait Names: Send + Sync {
+    /// Every address of a name.
+    ///
+    /// # Errors
+    /// When nobody knows it.
+    async fn addresses_of(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The resolver of the system, as its administrator has set it up.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemNames;
+
+#[async_trait]
+impl Names for SystemNames {
+    async fn addresses_of(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let found = tokio::net::lookup_host((name, 0)).await?;
+        Ok(found.map(|it| it.ip()).collect())
+    }
+}
+
+/// The only one who makes calls. Cloning shares its connections.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    client: Client,
+    allow_private: bool,
+}
+
+impl Egress {
+    /// With `allow_private`, calls may lead into private networks, as those to local models do.
+    ///
+    /// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
+    /// environment, unpacks nothing, and has no limit on a whole call: `generation/` has one.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(names: Arc<dyn Names>, allow_private: bool) -> Result<Self, LlmError> {
+        let guard = Guard {
+            names,
+            allow_private,
+        };
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls()?)
+            .dns_resolver(guard)
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .user_agent(concat!("troupe/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| unusable(format!("The HTTP client cannot be set up: {error}.")))?;
+        Ok(Self {
+            client,
+            allow_private,
+        })
+    }
+
+    /// Reads a provider's base URL.
+    ///
+    /// # Errors
+    /// When it is none, or its host is an address that may not be called. What a name stands for
+    /// is looked at when it is called.
+    pub fn base_url(&self, text: &str) -> Result<Url, LlmError> {
+        let refuse = |message: &str| Err(unusable(message.to_owned()));
+        let text = text.trim();
+        // The parser would drop line breaks and tabs: what is stored would not be what is called.
+        if text.chars().any(char::is_control) {
+            return refuse("The base URL must not hold line breaks or other control characters.");
+        }
+        let Ok(mut url) = Url::parse(text) else {
+            return refuse("The base URL is not a URL, such as https://api.example.com/v1.");
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return refuse("The base URL must begin with http:// or https://.");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("The base URL must not carry a user name or a password.");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("The base URL must end with its path, without ? or #.");
+        }
+        self.check(&url)?;
+        let path = url.path().trim_end_matches('/');
+        let path = path
+            .strip_suffix("/chat/completions")
+            .unwrap_or(path)
+            .to_owned();
+        url.set_path(&path);
+        Ok(url)
+    }
+
+    /// A GET to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn get(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check(&url)?;
+        Ok(self.client.get(url))
+    }
+
+    /// A POST to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn post(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check(&url)?;
+        Ok(self.client.post(url))
+    }
+
+    /// Judges the host as it is written: an address in a URL is never resolved.
+    fn check(&self, url: &Url) -> Result<(), LlmError> {
+        // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual.
+        let host = url.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let judged = match bare.parse::<IpAddr>() {
+            Ok(ip) => address::check(ip, self.allow_private),
+            Err(_) if is_this_machine(host) && !self.allow_private => Err(Refused::Private),
+            Err(_) => Ok(()),
+        };
+        judged.map_err(|refused| unusable(refused.to_string()))
+    }
+}
+
+/// Names that mean this machine whatever a resolver says.
+fn is_this_machine(host: &str) -> bool {
+    let name = host.trim_end_matches('.');
+    name.is_empty() || name == "localhost" || name.ends_with(".localhost")
+}
+
+/// The client's resolver.
+struct Guard {
+    names: Arc<dyn Names>,
+    allow_private: bool,
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (names, allow_private) = (Arc::clone(&self.names), self.allow_private);
+        Box::pin(async move {
+            let found = names.addresses_of(name.as_str()).await?;
+            Ok(allowed(found, allow_private)?)
+        })
+    }
+}
+
+/// Those of a name's addresses that may be called; a home's names often have a link-local one
+/// beside the right one.
+fn allowed(found: Vec<IpAddr>, allow_private: bool) -> Result<Addrs, Refused> {
+    let judged = found.into_iter().map(|ip| {
+        // Port 0 stands for the URL's own.
+        address::check(ip, allow_private).map(|()| SocketAddr::new(ip, 0))
+    });
+    let (allowed, refused): (Vec<_>, Vec<_>) = judged.partition(Result::is_ok);
+    match refused.into_iter().find_map(Result::err) {
+        Some(refused) if allowed.is_empty() => Err(refused),
+        _ => Ok(Box::new(allowed.into_iter().flatten())),
+    }
+}
+
+fn tls() -> Result<rustls::ClientConfig, LlmError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     // The crypto provider is named here, so that nothing depends on a process-wide choice.
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(ring)
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(format!("TLS cannot be set up: {error}.")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .no_gzip()
-        .no_brotli()
-        .no_zstd()
-        .no_deflate()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        .user_agent(concat!("troupe/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| unusable(format!("The HTTP client cannot be set up: {error}.")))
+        .map_err(|error| unusable(format!("TLS cannot be set up: {error}.")))?;
+    Ok(tls.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Reads a provider's base URL. Without `allow_private` it must not name this machine or an
-/// address that only exists inside a network.
-pub fn check_base_url(text: &str, allow_private: bool) -> Result<Url, LlmError> {
-    let refuse = |message: &str| {
-        Err(LlmError::Unusable {
-            message: message.to_owned(),
-        })
-    };
-    let Ok(mut url) = Url::parse(text.trim()) else {
-        return refuse("The base URL is not a URL, such as https://api.example.com/v1.");
-    };
-    if !matches!(url.scheme(), "http" | "https") {
-        return refuse("The base URL must begin with http:// or https://.");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse("The base URL must not carry a user name or a password.");
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return refuse("The base URL must end with its path, without ? or #.");
-    }
-    if !allow_private && is_internal_host(&url) {
-        return refuse("The base URL must not point into a private network.");
-    }
-    let path = url.path().trim_end_matches('/');
-    let path = path
-        .strip_suffix("/chat/completions")
-        .unwrap_or(path)
-        .to_owned();
-    url.set_path(&path);
-    Ok(url)
+fn unusable(message: String) -> LlmError {
+    LlmError::Unusable { message }
 }
 
 /// The address of an endpoint below a checked base URL.
@@ -89,80 +215,43 @@ pub fn endpoint(base_url: &Url, path: &str) -> Url {
     url
 }
 
-fn is_internal_host(url: &Url) -> bool {
-    // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual one.
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return is_internal(ip);
-    }
-    let name = host.trim_end_matches('.');
-    name.is_empty() || name == "localhost" || name.ends_with(".localhost")
-}
-
-/// Whether an address is not one of the public Internet, or hides one that is not.
-pub fn is_internal(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_internal_v4(ip),
-        IpAddr::V6(ip) => is_internal_v6(ip),
-    }
-}
-
-fn is_internal_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    ip.is_loopback()
-        || ip.is_private()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        || matches!(
-            (a, b, c),
-            (0, ..) | (192, 0, 0) | (192, 88, 99) | (224.., ..)
-        )
-        || matches!((a, b), (100, 64..=127) | (198, 18..=19))
-}
-
-fn is_internal_v6(ip: Ipv6Addr) -> bool {
-    if let Some(mapped) = ip.to_ipv4() {
-        return is_internal_v4(mapped);
-    }
-    match ip.segments() {
-        // NAT64 and 6to4 carry an IPv4 address.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_internal_v4(v4(high, low)),
-        [0x2002, high, low, ..] => is_internal_v4(v4(high, low)),
-        [0x64, 0xff9b, ..] => true,
-        // Teredo, documentation, and all that is not global unicast: ULA, link-local, multicast.
-        [0x2001, 0 | 0xdb8, ..] => true,
-        [first, ..] => first & 0xe000 != 0x2000,
-    }
-}
-
-fn v4(high: u16, low: u16) -> Ipv4Addr {
-    let [a, b] = high.to_be_bytes();
-    let [c, d] = low.to_be_bytes();
-    Ipv4Addr::new(a, b, c, d)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::check_base_url;
-    use super::client;
+    use std::io;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
+
+    use async_trait::async_trait;
+    use reqwest::Url;
+    use reqwest::dns::Resolve;
+
+    use super::Egress;
+    use super::Guard;
+    use super::Names;
+    use super::SystemNames;
     use super::endpoint;
+
+    fn egress(allow_private: bool) -> Egress {
+        Egress::new(Arc::new(SystemNames), allow_private).unwrap()
+    }
 
     #[test]
     fn a_public_base_url_is_taken_however_it_ends() {
         for text in [
             "https://api.example.com/v1",
             "https://api.example.com/v1/",
-            " https://api.example.com/v1/chat/completions ",
+            " https://api.example.com/v1/chat/completions \n",
         ] {
-            let url = check_base_url(text, false).unwrap();
+            let url = egress(false).base_url(text).unwrap();
 
             assert_eq!(
                 endpoint(&url, "/models").as_str(),
                 "https://api.example.com/v1/models"
             );
         }
-        let bare = check_base_url("http://8.8.8.8:8000", false).unwrap();
+        let bare = egress(false).base_url("http://8.8.8.8:8000").unwrap();
         assert_eq!(
             endpoint(&bare, "/models").as_str(),
             "http://8.8.8.8:8000/models"
@@ -182,59 +271,91 @@ mod tests {
             "https://example.com/?a=b",
             "https://example.com/#a",
             "javascript:alert(1)",
+            "https://exam\nple.com/v1",
+            "https://example.com/v1\r\nx-injected: 1",
+            "https://example.com/\0",
+            "https://example.com/v1\t/x",
         ] {
-            assert!(check_base_url(text, true).is_err(), "{text}");
+            assert!(egress(true).base_url(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn an_internal_address_is_refused_in_every_spelling() {
-        for host in [
-            "localhost",
-            "LOCALHOST",
-            "localhost.",
-            "a.localhost",
-            "127.0.0.1",
-            "127.1",
-            "2130706433",
-            "0x7f.1",
-            "0177.0.0.1",
-            "①②⑦.0.0.1",
-            "0.0.0.0",
-            "10.0.0.1",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.100.100.200",
-            "224.0.0.1",
-            "255.255.255.255",
-            "[::]",
-            "[::1]",
-            "[::ffff:127.0.0.1]",
-            "[::127.0.0.1]",
-            "[64:ff9b::7f00:1]",
-            "[64:ff9b:1::1]",
-            "[2002:7f00:1::]",
-            "[fc00::1]",
-            "[fd12::1]",
-            "[fe80::1]",
-            "[ff02::1]",
-            "[2001:db8::1]",
+    fn an_address_in_the_url_is_judged_before_every_call() {
+        let egress = egress(false);
+        for text in [
+            "http://127.0.0.1/v1",
+            "http://[::1]/v1",
+            "http://localhost/v1",
         ] {
-            let text = format!("http://{host}:8080/v1");
+            let url = Url::parse(text).unwrap();
 
-            assert!(check_base_url(&text, false).is_err(), "{host}");
-            assert!(check_base_url(&text, true).is_ok(), "{host}");
+            assert!(egress.base_url(text).is_err(), "{text}");
+            assert!(egress.get(url.clone()).is_err(), "{text}");
+            assert!(egress.post(url).is_err(), "{text}");
         }
     }
 
-    #[test]
-    fn a_public_ipv6_address_is_taken() {
-        assert!(check_base_url("https://[2606:4700::1111]/v1", false).is_ok());
+    /// Answers something else each time.
+    struct Fickle(Vec<Vec<&'static str>>, AtomicUsize);
+
+    #[async_trait]
+    impl Names for Fickle {
+        async fn addresses_of(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            let nth = self.1.fetch_add(1, Ordering::Relaxed);
+            let found = self.0[nth % self.0.len()].iter();
+            Ok(found.map(|it| it.parse().unwrap()).collect())
+        }
     }
 
-    #[test]
-    fn the_client_can_be_built_without_a_process_wide_crypto_provider() {
-        assert!(client().is_ok());
+    /// What one lookup after the other hands on.
+    async fn handed_on(answers: Vec<Vec<&'static str>>, allow_private: bool) -> Vec<String> {
+        let n = answers.len();
+        let guard = Guard {
+            names: Arc::new(Fickle(answers, AtomicUsize::new(0))),
+            allow_private,
+        };
+        let mut all = Vec::new();
+        for _ in 0..n {
+            all.push(match guard.resolve("a.example".parse().unwrap()).await {
+                Ok(found) => {
+                    let found: Vec<String> = found.map(|it| it.ip().to_string()).collect();
+                    found.join(" ")
+                }
+                Err(refused) => refused.to_string().split('.').next().unwrap().to_owned(),
+            });
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn of_a_name_only_what_may_be_called_is_handed_on() {
+        let private = "The base URL leads into a private network";
+        let answers = vec![
+            vec!["1.1.1.1"],
+            vec!["127.0.0.1"],
+            vec!["10.0.0.1", "1.1.1.1", "::1", "2606:4700::1111"],
+            vec!["fd00::1", "::ffff:10.0.0.1"],
+            vec![],
+        ];
+
+        assert_eq!(
+            handed_on(answers, false).await,
+            ["1.1.1.1", private, "1.1.1.1 2606:4700::1111", private, ""]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_local_name_leads_home_and_not_to_a_clouds_secrets() {
+        let answers = vec![
+            vec!["192.168.1.5", "fe80::1"],
+            vec!["169.254.169.254"],
+            vec!["fd00:ec2::254"],
+        ];
+
+        let handed_on = handed_on(answers, true).await;
+
+        assert_eq!(handed_on[0], "192.168.1.5");
+        assert!(handed_on[1..].iter().all(|it| it.contains("metadata")));
     }
 }

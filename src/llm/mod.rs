@@ -13,9 +13,10 @@
 //! | `scripted`, `scripted_voices` | the built-in demo model |
 //! | `registry` | from settings to a provider |
 //! | `catalog` | which models an endpoint has, and whether it answers |
-//! | `egress`, `secret` | the way out, and the keys that may go there |
+//! | `egress`, `address`, `secret` | the way out, where it may lead, and the keys that may go there |
 //! | `tokens` | how long a text is for a model |
 
+pub mod address;
 pub mod catalog;
 pub mod chat_body;
 pub mod chat_chunk;

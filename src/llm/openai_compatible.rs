@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
-use reqwest::Client;
 use reqwest::Response;
 use reqwest::Url;
 use reqwest::header::ACCEPT;
@@ -20,6 +19,7 @@ use crate::llm::chat_error;
 use crate::llm::chat_stream::Answer;
 use crate::llm::chat_stream::Form;
 use crate::llm::egress;
+use crate::llm::egress::Egress;
 use crate::llm::error::LlmError;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
@@ -35,7 +35,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// **Invariant:** the key goes to this base URL and nowhere else.
 #[derive(Debug, Clone)]
 pub struct OpenaiCompatible {
-    client: Client,
+    egress: Egress,
     base_url: Url,
     key: Option<Secret>,
     flavor: Flavor,
@@ -43,12 +43,12 @@ pub struct OpenaiCompatible {
 }
 
 impl OpenaiCompatible {
-    /// For an address that [`egress::check_base_url`] has let through.
-    pub fn new(client: Client, base_url: Url, key: Option<Secret>) -> Self {
+    /// For an address that [`Egress::base_url`] has let through.
+    pub fn new(egress: Egress, base_url: Url, key: Option<Secret>) -> Self {
         let key = key.filter(|key| !key.expose().is_empty());
         let flavor = Flavor::Compatible;
         Self {
-            client,
+            egress,
             base_url,
             key,
             flavor,
@@ -57,8 +57,8 @@ impl OpenaiCompatible {
     }
 
     /// The same, with the peculiarities of OpenAI's own endpoint.
-    pub fn openai(client: Client, base_url: Url, key: Option<Secret>) -> Self {
-        let compatible = Self::new(client, base_url, key);
+    pub fn openai(egress: Egress, base_url: Url, key: Option<Secret>) -> Self {
+        let compatible = Self::new(egress, base_url, key);
         Self {
             flavor: Flavor::Openai,
             kind: "openai",
@@ -69,7 +69,8 @@ impl OpenaiCompatible {
     /// Gets a document that lies below the base URL, such as `/models`.
     pub async fn get(&self, path: &str, max_bytes: usize) -> Result<Vec<u8>, LlmError> {
         let url = egress::endpoint(&self.base_url, path);
-        let response = self.client.get(url).headers(self.headers()?).send().await;
+        let request = self.egress.get(url)?.headers(self.headers()?);
+        let response = request.send().await;
         let response = self.checked(response).await?;
         let (bytes, is_whole) = read_at_most(response, max_bytes).await?;
         if !is_whole {
@@ -133,13 +134,8 @@ impl Provider for OpenaiCompatible {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
         let url = egress::endpoint(&self.base_url, "/chat/completions");
         let body = chat_body::body(request, self.flavor);
-        let sent = self
-            .client
-            .post(url)
-            .headers(self.headers()?)
-            .json(&body)
-            .send()
-            .await;
+        let request = self.egress.post(url)?.headers(self.headers()?);
+        let sent = request.json(&body).send().await;
         let response = self.checked(sent).await?;
         let form = form(response.headers())?;
         let bytes = response.bytes_stream().boxed();

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use sea_orm::DeriveActiveEnum;
 use sea_orm::EnumIter;
 use sea_orm::sea_query::StringLen;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::llm::egress;
+use crate::llm::egress::Egress;
 use crate::llm::error::LlmError;
 use crate::llm::openai_compatible::OpenaiCompatible;
 use crate::llm::provider::Provider;
@@ -84,23 +83,17 @@ pub enum RegistryError {
     Unusable(#[from] LlmError),
 }
 
-/// Makes providers that share one client.
+/// Makes providers that share one way out.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    client: Client,
-    /// Whether base URLs may lead into a private network, as those of local models do.
-    allow_private: bool,
+    pub egress: Egress,
     demo_pace: Duration,
 }
 
 impl Registry {
-    /// For a client of [`egress::client`].
-    pub fn new(client: Client, allow_private: bool, demo_pace: Duration) -> Self {
-        Self {
-            client,
-            allow_private,
-            demo_pace,
-        }
+    /// The demo model speaks at this pace.
+    pub fn new(egress: Egress, demo_pace: Duration) -> Self {
+        Self { egress, demo_pace }
     }
 
     /// The provider that the settings describe.
@@ -118,18 +111,17 @@ impl Registry {
             .as_deref()
             .map(str::trim)
             .filter(|it| !it.is_empty());
-        let client = self.client.clone();
+        let egress = self.egress.clone();
         let key = spec.api_key.clone();
         match spec.kind {
             ProviderKind::OpenaiCompatible => {
                 let base_url = given.ok_or(RegistryError::MissingBaseUrl)?;
-                let base_url = egress::check_base_url(base_url, self.allow_private)?;
-                Ok(OpenaiCompatible::new(client, base_url, key))
+                let base_url = egress.base_url(base_url)?;
+                Ok(OpenaiCompatible::new(egress, base_url, key))
             }
             ProviderKind::Openai => {
-                let base_url =
-                    egress::check_base_url(given.unwrap_or(OPENAI_BASE_URL), self.allow_private)?;
-                Ok(OpenaiCompatible::openai(client, base_url, key))
+                let base_url = egress.base_url(given.unwrap_or(OPENAI_BASE_URL))?;
+                Ok(OpenaiCompatible::openai(egress, base_url, key))
             }
             ProviderKind::Demo
             | ProviderKind::Anthropic
@@ -141,18 +133,23 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::ProviderKind;
     use super::ProviderSpec;
     use super::Registry;
     use super::RegistryError;
-    use crate::llm::egress;
+    use crate::llm::egress::Egress;
+    use crate::llm::egress::SystemNames;
     use sea_orm::ActiveEnum;
     use sea_orm::Iterable;
 
     fn found(kind: ProviderKind, base_url: Option<&str>) -> Result<&'static str, RegistryError> {
-        let registry = Registry::new(egress::client().unwrap(), false, Duration::ZERO);
+        let registry = Registry::new(
+            Egress::new(Arc::new(SystemNames), false).unwrap(),
+            Duration::ZERO,
+        );
         let base_url = base_url.map(str::to_owned);
         let spec = ProviderSpec {
             kind,

@@ -1,5 +1,6 @@
 //! Models that this server may ask, with their keys.
 
+pub mod meter;
 pub mod models;
 pub mod provider;
 pub mod seal;

@@ -3,6 +3,7 @@
 use crate::llm::provider::Provider;
 use crate::llm::registry::Registry;
 use crate::llm::registry::RegistryError;
+use crate::providers::meter::Meter;
 use crate::providers::provider;
 use crate::providers::seal::SealError;
 use crate::providers::seal::Sealer;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub struct Models {
     pub registry: Registry,
     pub sealer: Sealer,
+    /// Counts every call of whoever answers.
+    pub meter: Meter,
 }
 
 /// Why a row leads to nobody.
@@ -30,6 +33,7 @@ impl Models {
     /// # Errors
     /// When the kind is not there yet, the address is refused, or the key cannot be opened.
     pub fn provider(&self, row: &provider::Model) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(self.registry.provider(&row.spec(&self.sealer)?)?)
+        let provider = self.registry.provider(&row.spec(&self.sealer)?)?;
+        Ok(self.meter.counts(provider))
     }
 }

@@ -74,6 +74,8 @@ pub struct Delta {
 pub enum Order {
     /// The seat in this space is lost, or may do less: look again at what is subscribed.
     RightsChanged(SpaceId),
+    /// The role on the whole server was lost: look again at everything that is subscribed.
+    RoleLost,
     /// This session has ended: close.
     SessionEnded(SessionId),
     /// This key was revoked: close.

@@ -9,6 +9,7 @@
 //! here, and publishes here what other nodes passed on. Listeners do not notice.
 
 use crate::realtime::event::Envelope;
+use crate::realtime::meter::Meter;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use dashmap::DashMap;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub struct Hub {
     /// A topic is here exactly as long as somebody listens to it.
     channels: Arc<DashMap<Topic, Channel>>,
+    meter: Arc<Meter>,
 }
 
 /// The listeners of one topic; the lock is what gives its envelopes one order.
@@ -36,13 +38,23 @@ impl Hub {
     ///
     /// It was encoded when it was made; what a further listener costs is a pointer in a queue.
     pub fn publish(&self, envelope: Envelope) {
+        self.meter.published(&envelope.cargo);
         let Some(channel) = self.channels.get(&envelope.topic) else {
             return;
         };
         let envelope = Arc::new(envelope);
+        let mut n_dropped = 0;
         for listener in channel.lock().iter() {
-            listener.push(&envelope);
+            n_dropped += listener.push(&envelope);
         }
+        if n_dropped > 0 {
+            self.meter.dropped.inc_by(n_dropped);
+        }
+    }
+
+    /// What passed here so far.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// From now on `outbox` gets what is published to `topic`. Twice is the same as once.
@@ -85,6 +97,7 @@ mod tests {
     use crate::realtime::event::Cargo;
     use crate::realtime::event::Envelope;
     use crate::realtime::event::Event;
+    use crate::realtime::outbox::LIMIT;
     use crate::realtime::outbox::Next;
     use crate::realtime::outbox::Outbox;
     use crate::realtime::topic::Topic;
@@ -188,5 +201,24 @@ mod tests {
         let first = heard(&listeners[0]);
         assert_eq!(first.len(), 800);
         assert!(listeners[1..].iter().all(|it| heard(it) == first));
+    }
+
+    #[test]
+    fn what_a_slow_listener_loses_is_counted() {
+        let hub = Hub::new();
+        let (quick, slow) = (Outbox::new(), Outbox::new());
+        hub.listen(HERE, &quick);
+        hub.listen(HERE, &slow);
+        let n_sent = 2 * LIMIT / size_of::<Envelope>();
+
+        for n in 0..n_sent {
+            hub.publish(Envelope::plain(HERE, &Tick { n }));
+            quick.try_next();
+        }
+
+        // Only the word that something was lost is left, and all that was sent is gone.
+        assert_eq!(hub.meter().dropped.get(), n_sent as u64);
+        assert!(matches!(slow.try_next(), Some(Next::Lost(_))));
+        assert!(slow.try_next().is_none());
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod event;
 pub mod hub;
+pub mod meter;
 pub mod outbox;
 pub mod pace;
 pub mod presence;

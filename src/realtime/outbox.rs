@@ -92,9 +92,10 @@ impl Outbox {
         Arc::default()
     }
 
-    /// Takes the envelope in, or drops it and remembers that. Never waits.
-    pub fn push(&self, envelope: &Arc<Envelope>) {
-        self.change(|state| state.take_in(envelope));
+    /// Takes the envelope in, or drops it and remembers that. Never waits. Returns how many
+    /// envelopes were dropped, this one or those that waited.
+    pub fn push(&self, envelope: &Arc<Envelope>) -> u64 {
+        self.change(|state| state.take_in(envelope))
     }
 
     /// Marks this place: what has come for the conversation leaves before [`Next::Mark`] does.
@@ -133,15 +134,16 @@ impl Outbox {
         self.state.lock().bytes
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let was_empty = state.is_empty();
-        change(&mut state);
+        let changed = change(&mut state);
         let ring = was_empty && !state.is_empty();
         drop(state);
         if ring {
             self.bell.notify_one();
         }
+        changed
     }
 }
 
@@ -153,19 +155,22 @@ impl State {
             && self.lost.iter().all(|it| it.told)
     }
 
-    fn take_in(&mut self, envelope: &Arc<Envelope>) {
+    /// Returns how many envelopes were dropped.
+    fn take_in(&mut self, envelope: &Arc<Envelope>) -> u64 {
         if let Cargo::Order(order) = envelope.cargo {
-            return self.take_order(order);
+            self.take_order(order);
+            return 0;
         }
         if self.overflowed || self.has_lost(envelope.topic) {
-            return;
+            return 1;
         }
         if !self.merge(envelope) {
             self.bytes += envelope.size();
             self.queue.push_back(Waiting::One(envelope.clone()));
         }
-        if self.bytes > LIMIT && self.queue.len() > 1 {
-            self.shed();
+        match self.bytes > LIMIT && self.queue.len() > 1 {
+            true => self.shed(),
+            false => 0,
         }
     }
 
@@ -221,7 +226,9 @@ impl State {
     }
 
     /// Too much waits: conversations lose theirs, for they can ask again. What is left must fit.
-    fn shed(&mut self) {
+    /// Returns how many were dropped.
+    fn shed(&mut self) -> u64 {
+        let n_before = self.queue.len();
         for place in 0..self.queue.len() {
             let topic = self.queue[place].topic();
             if let Topic::Conversation(conversation) = topic
@@ -240,6 +247,7 @@ impl State {
             self.queue.clear();
             self.bytes = 0;
         }
+        (n_before - self.queue.len()) as u64
     }
 
     fn count(&mut self) {

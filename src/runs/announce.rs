@@ -125,6 +125,7 @@ impl Announcer<'_> {
             self.run_event(run, rev);
         }
         log_end(self.s, run);
+        self.context.meter.ended(run);
         if run.started_at.is_some() {
             let complete = StreamComplete {
                 conversation_id: run.conversation_id,
@@ -167,6 +168,7 @@ impl Announcer<'_> {
 
     fn typing_start(&self, run: &run::Model) {
         let speaker = run.speaker_space_membership_id;
+        self.context.meter.claimed(run);
         // Held before anybody hears of it: a cancel that follows must find it.
         self.context
             .leases
@@ -226,8 +228,7 @@ fn log_end(s: &Situation, run: &run::Model) {
         llm.model = run.debug.prompt.as_ref().map(|it| it.model.as_str()),
         llm.tokens_in = usage.prompt_tokens,
         llm.tokens_out = usage.completion_tokens,
-        // One that ends before it is due did not wait.
-        queue_wait_ms = began.ms_since(run.run_after.unwrap_or(run.created_at)).max(0),
+        queue_wait_ms = run.waited_ms(),
         duration_ms = run.finished_at.map(|it| it.ms_since(began)),
         error = run.error.as_ref().map(|it| it.code.as_str()),
         "run {} {}",

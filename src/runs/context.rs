@@ -10,6 +10,7 @@ use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
+use crate::runs::meter::Meter;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub struct Context {
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
+    pub meter: Meter,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
     pub settings: Settings,
@@ -91,6 +93,7 @@ impl Context {
             models,
             bell: Bell::default(),
             leases: Leases::default(),
+            meter: Meter::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),

@@ -72,8 +72,10 @@ async fn stream(
     trim: Trim,
 ) -> Outcome {
     let slice = context.settings.stream_slice;
-    let (mut slices, flusher) =
-        sink::slices(context.live.clone(), run.conversation_id, run.id, slice);
+    let live = context.live.clone();
+    let (mut slices, flusher) = sink::slices(live, run.conversation_id, run.id, slice, || {
+        context.meter.spoke(run, context.clock.now());
+    });
     let watches = &context.settings.watches;
     let generate = generator::generate(provider, request, trim, watches, &mut slices, &lease.token);
     let outcome = tokio::select! {

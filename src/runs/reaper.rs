@@ -103,6 +103,7 @@ async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, Db
             Err(_) => {}
         }
     }
+    context.meter.swept(&report);
     Ok(report)
 }
 

@@ -10,7 +10,6 @@ use crate::ids::RoundId;
 use crate::ids::RunId;
 use sea_orm::FromJsonQueryResult;
 use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use serde::Deserialize;
@@ -218,6 +217,14 @@ impl Model {
         }
     }
 
+    /// How long it waited from being due to its claim, or to its end if nobody claimed it. One that
+    /// ended before it was due did not wait.
+    pub fn waited_ms(&self) -> i64 {
+        let until = self.started_at.or(self.finished_at);
+        let due = self.run_after.unwrap_or(self.created_at);
+        until.map_or(0, |it| it.ms_since(due).max(0))
+    }
+
     /// The document for the log of a timeline: `None` when there is no run.
     pub fn view_of(run: &Option<Model>) -> Option<View> {
         run.as_ref().map(Model::view)
@@ -267,34 +274,4 @@ pub async fn newest_in(
         .order_by_desc(Column::Id)
         .one(db)
         .await
-}
-
-/// Which of a conversation's runs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Part {
-    pub status: Option<Status>,
-    /// Older than this one.
-    pub before: Option<RunId>,
-    /// Newer than this one.
-    pub after: Option<RunId>,
-}
-
-/// A part of a conversation's runs, newest first.
-pub async fn page(
-    db: &impl ConnectionTrait,
-    conversation: ConversationId,
-    part: Part,
-    limit: u64,
-) -> Result<Vec<Model>, DbErr> {
-    let mut query = Entity::find().filter(Column::ConversationId.eq(conversation));
-    if let Some(status) = part.status {
-        query = query.filter(Column::Status.eq(status));
-    }
-    if let Some(before) = part.before {
-        query = query.filter(Column::Id.lt(before));
-    }
-    if let Some(after) = part.after {
-        query = query.filter(Column::Id.gt(after));
-    }
-    query.order_by_desc(Column::Id).limit(limit).all(db).await
 }

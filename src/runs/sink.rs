@@ -12,7 +12,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The writing end, for the generator.
-pub struct Slices(Arc<Shared>);
+pub struct Slices<F> {
+    shared: Arc<Shared>,
+    /// Told of the first piece, and gone with it.
+    at_first: Option<F>,
+}
 
 /// The timing end, for the executor: flushes what waits when its slice is over.
 pub struct Flusher(Arc<Shared>);
@@ -32,13 +36,15 @@ struct Waiting {
     last_flush: Option<Instant>,
 }
 
-/// Both ends of a run's stream. A `slice` of zero sends each delta by itself.
-pub fn slices(
+/// Both ends of a run's stream. A `slice` of zero sends each delta by itself. `at_first` is called
+/// when the first piece comes.
+pub fn slices<F: FnOnce() + Send>(
     live: Live,
     conversation: ConversationId,
     run: RunId,
     slice: Duration,
-) -> (Slices, Flusher) {
+    at_first: F,
+) -> (Slices<F>, Flusher) {
     let shared = Arc::new(Shared {
         live,
         conversation,
@@ -47,20 +53,28 @@ pub fn slices(
         waiting: Mutex::default(),
         grew: Notify::new(),
     });
-    (Slices(shared.clone()), Flusher(shared))
+    let slices = Slices {
+        shared: shared.clone(),
+        at_first: Some(at_first),
+    };
+    (slices, Flusher(shared))
 }
 
-impl Sink for Slices {
+impl<F: FnOnce() + Send> Sink for Slices<F> {
     fn delta(&mut self, text: &str) {
-        let mut waiting = self.0.waiting.lock();
+        let mut waiting = self.shared.waiting.lock();
         waiting.text.push_str(text);
         let due = waiting
             .last_flush
-            .is_none_or(|at| at.elapsed() >= self.0.slice);
+            .is_none_or(|at| at.elapsed() >= self.shared.slice);
         if due {
-            self.0.flush(&mut waiting);
+            self.shared.flush(&mut waiting);
         } else {
-            self.0.grew.notify_one();
+            self.shared.grew.notify_one();
+        }
+        drop(waiting);
+        if let Some(at_first) = self.at_first.take() {
+            at_first();
         }
     }
 }

@@ -6,13 +6,16 @@ use crate::config::Config;
 use crate::db::connect::Db;
 use crate::db::lock;
 use crate::llm::catalog;
-use crate::llm::egress;
+use crate::llm::egress::Egress;
+use crate::llm::egress::Names;
+use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::providers::provider;
 use crate::providers::stock;
-use crate::server::commands::say;
 use anyhow::Context;
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tries one thing after the other and says how it went.
@@ -20,8 +23,22 @@ use std::time::Duration;
 /// # Errors
 /// When something does not work.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
+    report(config, Arc::new(SystemNames), &mut std::io::stdout()).await
+}
+
+/// The same, with whoever knows the addresses behind names, and whoever reads.
+///
+/// # Errors
+/// When something does not work.
+pub async fn report(
+    config: &Config,
+    names: Arc<dyn Names>,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let egress = Egress::new(names, config.allow_private_providers)?;
+    let mut tell = |what, outcome| tell(out, what, outcome);
     let mut all_well = true;
-    all_well &= tell("settings", settings(config))?;
+    all_well &= tell("settings", settings(config, &egress))?;
     if let Some(file) = missing_file(config) {
         // Looking must not make it: a folder stays as empty as it was.
         let line = format!(
@@ -42,7 +59,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
         let is_up_to_date = tell("migrations", migrations(&db).await)?;
         all_well &= is_up_to_date;
         if is_up_to_date {
-            all_well &= tell("provider", default_provider(config, &db).await)?;
+            all_well &= tell("provider", default_provider(config, egress, &db).await)?;
         }
         db.close().await;
     }
@@ -55,20 +72,22 @@ fn missing_file(config: &Config) -> Option<PathBuf> {
     lock::sqlite_file(&config.database_url).filter(|it| !it.exists())
 }
 
-fn tell(what: &str, outcome: anyhow::Result<String>) -> anyhow::Result<bool> {
+fn tell(out: &mut impl Write, what: &str, outcome: anyhow::Result<String>) -> anyhow::Result<bool> {
     let is_well = outcome.is_ok();
-    match outcome {
-        Ok(detail) => say(&format!("ok    {what}: {detail}"))?,
-        Err(error) => say(&format!("wrong {what}: {error:#}"))?,
-    }
+    let told = match outcome {
+        Ok(detail) => writeln!(out, "ok    {what}: {detail}"),
+        Err(error) => writeln!(out, "wrong {what}: {error:#}"),
+    };
+    told.context("the output is closed")?;
     Ok(is_well)
 }
 
-fn settings(config: &Config) -> anyhow::Result<String> {
+fn settings(config: &Config, egress: &Egress) -> anyhow::Result<String> {
     anyhow::ensure!(
         config.redis_url.is_none(),
         "REDIS_URL is set, but running several nodes over Redis is not in this version yet"
     );
+    app::check_environment(config, egress)?;
     Ok(format!("would listen on {}", config.bind))
 }
 
@@ -88,17 +107,13 @@ async fn migrations(db: &Db) -> anyhow::Result<String> {
     Ok("all applied".to_owned())
 }
 
-async fn default_provider(config: &Config, db: &Db) -> anyhow::Result<String> {
+async fn default_provider(config: &Config, egress: Egress, db: &Db) -> anyhow::Result<String> {
     let sealer = app::sealer(config)?;
     stock::check_seals(db.reader(), &sealer).await?;
     let Some(provider) = provider::default(db.reader()).await? else {
         return Ok("none yet; the first start puts the demo model there".to_owned());
     };
-    let registry = Registry::new(
-        egress::client()?,
-        config.allow_private_providers,
-        Duration::ZERO,
-    );
+    let registry = Registry::new(egress, Duration::ZERO);
     let model = registry.provider(&provider.spec(&sealer)?)?;
     let clock = Clock::System;
     let began = clock.now();

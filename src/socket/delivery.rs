@@ -1,6 +1,7 @@
 //! What waits in the outbox, handed out: orders obeyed, envelopes judged and sent.
 
 use crate::ids::ConversationId;
+use crate::ids::SpaceId;
 use crate::realtime::event::Cargo;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
@@ -41,9 +42,11 @@ impl Session {
     pub(super) async fn hand_out(&mut self, next: Next) -> Result<(), End> {
         match next {
             Next::Order(Order::RightsChanged(space)) => {
-                let is_free = self.is_free();
-                let who = (&self.app, self.caller, &self.ears);
-                self.guard.suspect(who, space, is_free);
+                self.suspect(Some(space));
+                Ok(())
+            }
+            Next::Order(Order::RoleLost) => {
+                self.suspect(None);
                 Ok(())
             }
             Next::Order(order) => match guard::ended_by(self.caller, order) {
@@ -60,6 +63,13 @@ impl Session {
                 Topic::Space(_) => Ok(()),
             },
         }
+    }
+
+    /// Has what is heard of a space, or of all of them, looked at again.
+    fn suspect(&mut self, space: Option<SpaceId>) {
+        let is_free = self.is_free();
+        let who = (&self.app, self.caller, &self.ears);
+        self.guard.suspect(who, space, is_free);
     }
 
     async fn lost(&mut self, id: ConversationId) -> Result<(), End> {
@@ -138,6 +148,7 @@ impl Session {
 
     async fn resync(&mut self, conversation_id: ConversationId) -> Result<(), End> {
         self.ears.lose(conversation_id);
+        self.app.hub.meter().resyncs.inc();
         self.tell(&Resync { conversation_id }).await
     }
 

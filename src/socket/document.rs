@@ -1,5 +1,6 @@
 //! What the API document says of frames, in both directions.
 
+use crate::conversations::read_mark::ReadUpdated;
 use crate::http::door::Named;
 use crate::http::schemas;
 use crate::realtime::presence::PresenceUpdated;
@@ -90,9 +91,14 @@ fn events(named: &mut Vec<Named>) -> Vec<String> {
     event(told::<spaces::ConversationUpdated<ConversationView>>(&[
         "conversation_updated",
     ]));
+    event(told::<spaces::ConversationDeleted>(&[
+        "conversation_deleted",
+    ]));
     event(told::<spaces::SpaceUpdated>(&["space_updated"]));
+    event(told::<spaces::SpaceDeleted>(&["space_deleted"]));
     event(told::<spaces::MembershipUpdated>(&["membership_updated"]));
     event(told::<spaces::CopilotUpdated>(&["copilot_updated"]));
+    event(told::<ReadUpdated>(&["read_updated"]));
     event(told::<HumanTyping>(&["human_typing"]));
     event(told::<PresenceUpdated>(&["presence_updated"]));
     event(told::<frames::Resync>(&["resync"]));

@@ -49,17 +49,17 @@ impl Guard {
         outcome(&mut self.review).await
     }
 
-    /// Looks again at what is heard of a space. A review or a command that is under way may go by
+    /// Looks again at what is heard of a space, or of all of them. A review or a command that is under way may go by
     /// the rights of a moment ago: then everything is looked at once more afterwards.
     pub fn suspect(
         &mut self,
         (app, caller, ears): (&Data<App>, Caller, &Ears),
-        space: SpaceId,
+        space: Option<SpaceId>,
         is_free: bool,
     ) {
         self.again |= !is_free || self.review.is_some();
         if self.review.is_none() {
-            self.look(app, caller, ears, Some(space));
+            self.look(app, caller, ears, space);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What listeners of a space hear: its document and the documents of its seats, as they are now.
 
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::realtime::event::Envelope;
@@ -31,6 +32,19 @@ pub struct ConversationUpdated<D> {
     pub conversation: D,
 }
 
+/// A conversation of the space is gone, with everything in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConversationDeleted {
+    pub space_id: SpaceId,
+    pub conversation_id: ConversationId,
+}
+
+/// The space is gone, with everything in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SpaceDeleted {
+    pub space_id: SpaceId,
+}
+
 /// One's copilot was turned on or off, or spent a step.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotUpdated {
@@ -54,6 +68,18 @@ impl Event for MembershipUpdated {
 impl<D: Serialize> Event for ConversationUpdated<D> {
     fn name(&self) -> &'static str {
         "conversation_updated"
+    }
+}
+
+impl Event for ConversationDeleted {
+    fn name(&self) -> &'static str {
+        "conversation_deleted"
+    }
+}
+
+impl Event for SpaceDeleted {
+    fn name(&self) -> &'static str {
+        "space_deleted"
     }
 }
 
@@ -84,6 +110,20 @@ pub fn conversation_updated(space: SpaceId, document: impl Serialize) -> Envelop
         conversation: document,
     };
     Envelope::plain(Topic::Space(space), &event)
+}
+
+/// For everyone who listens to the space.
+pub fn conversation_deleted(space_id: SpaceId, conversation_id: ConversationId) -> Envelope {
+    let event = ConversationDeleted {
+        space_id,
+        conversation_id,
+    };
+    Envelope::plain(Topic::Space(space_id), &event)
+}
+
+/// For everyone who listens to the space.
+pub fn space_deleted(space_id: SpaceId) -> Envelope {
+    Envelope::plain(Topic::Space(space_id), &SpaceDeleted { space_id })
 }
 
 /// For the sockets of the person who sits there; `None`: nobody does.

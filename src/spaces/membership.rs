@@ -10,8 +10,10 @@ use crate::ids::ProviderId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use std::collections::HashMap;
 use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -150,6 +152,24 @@ pub async fn of_user(
         .filter(Column::UserId.eq(user))
         .one(db)
         .await
+}
+
+/// In how many spaces these people sit; who is missing in the answer sits in none.
+pub async fn n_spaces_of(
+    db: &impl ConnectionTrait,
+    users: &[UserId],
+) -> Result<HashMap<UserId, i64>, DbErr> {
+    let counted: Vec<(UserId, i64)> = Entity::find()
+        .select_only()
+        .column(Column::UserId)
+        .column_as(Column::Id.count(), "n")
+        .filter(Column::UserId.is_in(users.iter().copied()))
+        .filter(Column::Status.eq(Status::Active))
+        .group_by(Column::UserId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(counted.into_iter().collect())
 }
 
 /// The document `membership` of the API.

@@ -1,6 +1,8 @@
 //! Spaces: who sits where, and by which rules they play.
 
 pub mod events;
+pub mod invite;
+pub mod joining;
 pub mod membership;
 pub mod permissions;
 pub mod roster;

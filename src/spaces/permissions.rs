@@ -34,6 +34,15 @@ pub enum Act {
     Own,
 }
 
+/// What it takes to let somebody in with this role. `None`: nobody comes in as that.
+pub fn letting_in_as(role: Role) -> Option<Act> {
+    match role {
+        Role::Guest | Role::Member => Some(Act::Moderate),
+        Role::Moderator => Some(Act::Configure),
+        Role::Owner => None,
+    }
+}
+
 /// How somebody stands in a space they may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {

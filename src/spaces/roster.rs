@@ -3,6 +3,7 @@
 //! **Invariant:** a person or a character sits in a space once. Who comes back sits on the same
 //! seat as before, so that history keeps one author.
 
+use crate::accounts::likeness::Likeness;
 use crate::accounts::user;
 use crate::characters::character;
 use crate::clock::Timestamp;
@@ -29,11 +30,15 @@ use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
+use sea_orm::ExprTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::SimpleExpr;
 
 /// Why a seat was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -101,13 +106,16 @@ async fn revive(
 ) -> Result<Model, DbErr> {
     let mut row = seat.into_active_model();
     row.status = Set(Status::Active);
-    row.participation = Set(Participation::Active);
     match newcomer {
+        // Who was made an observer stays one: to leave and come back is no way around it.
         Newcomer::User(user, role) => {
             row.role = Set(*role);
             row.cached_display_name = Set(user.display_name.clone());
         }
-        Newcomer::Character(card) => row.cached_display_name = Set(card.name.clone()),
+        Newcomer::Character(card) => {
+            row.participation = Set(Participation::Active);
+            row.cached_display_name = Set(card.name.clone());
+        }
     }
     row.update(tx).await
 }
@@ -166,51 +174,117 @@ fn blank(space: SpaceId, kind: Kind, name: String, position: i64, now: Timestamp
     }
 }
 
-/// Empties a seat; `None`: it is empty already, or gone.
-pub async fn leave(db: &Db, id: MembershipId) -> Result<Option<Model>, DbErr> {
+/// Why a seat was not left.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaveError {
+    #[error("The owner cannot leave: hand the space over first.")]
+    Owner,
+    #[error("it is left already, or gone")]
+    Gone,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Empties a seat.
+pub async fn leave(db: &Db, id: MembershipId) -> Result<Model, LeaveError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let seat = Entity::find_by_id(id)
-                .filter(Column::Status.eq(Status::Active))
-                .one(tx)
-                .await?;
-            let Some(seat) = seat else {
-                return Ok(None);
-            };
-            let mut row = seat.into_active_model();
-            row.status = Set(Status::Removed);
-            row.copilot_mode = Set(CopilotMode::None);
-            row.copilot_remaining_steps = Set(None);
-            row.update(tx).await.map(Some)
+            let seat = Entity::find_by_id(id).one(tx).await?;
+            let space = seat.ok_or(LeaveError::Gone)?.space_id;
+            // Looked at again under the lock: the space may have been handed to them just now.
+            tenancy::locked(tx, space).await?.ok_or(LeaveError::Gone)?;
+            let seat = Entity::find_by_id(id).one(tx).await?;
+            let seat = seat.filter(|it| it.status == Status::Active);
+            let seat = seat.ok_or(LeaveError::Gone)?;
+            match seat.role {
+                Role::Owner => Err(LeaveError::Owner),
+                _ => Ok(emptied(seat).update(tx).await?),
+            }
         })
     })
     .await
 }
 
-/// Whoever is called otherwise from now on.
-#[derive(Clone, Copy, Debug)]
-pub enum Renamed {
-    User(UserId),
-    Character(CharacterId),
+fn emptied(seat: Model) -> ActiveModel {
+    let mut row = seat.into_active_model();
+    row.status = Set(Status::Removed);
+    row.copilot_mode = Set(CopilotMode::None);
+    row.copilot_remaining_steps = Set(None);
+    row
 }
 
-/// Writes a new name on every seat of a person or a character, and tells which they are.
-pub async fn rename(db: &Db, who: Renamed, name: String) -> Result<Vec<Model>, DbErr> {
-    let theirs = match who {
-        Renamed::User(id) => Column::UserId.eq(id),
-        Renamed::Character(id) => Column::CharacterId.eq(id),
-    };
-    db.write(move |tx| {
-        Box::pin(async move {
-            Entity::update_many()
-                .col_expr(Column::CachedDisplayName, Expr::value(name))
-                .filter(theirs.clone())
-                .exec(tx)
-                .await?;
-            Entity::find().filter(theirs).all(tx).await
-        })
-    })
-    .await
+/// Every seat that a person has now.
+pub async fn taken_by(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::Status.eq(Status::Active))
+        .order_by_asc(Column::SpaceId)
+        .all(db)
+        .await
+}
+
+/// Whether somebody else who sits in one of these spaces could be taken for a person of this name.
+pub async fn is_mistaken_for_another(
+    tx: &impl ConnectionTrait,
+    spaces: &[SpaceId],
+    who: Option<UserId>,
+    name: &str,
+) -> Result<bool, DbErr> {
+    let seats = Entity::find()
+        .filter(Column::SpaceId.is_in(spaces.iter().copied()))
+        .filter(Column::Status.eq(Status::Active))
+        .all(tx)
+        .await?;
+    let likeness = Likeness::of(name);
+    let mut others = seats.iter().filter(|it| who.is_none() || it.user_id != who);
+    Ok(others.any(|it| Likeness::of(&it.cached_display_name).is_like(&likeness)))
+}
+
+/// Writes a person's new name on the seats they have now, and tells which they are. Seats that they
+/// left keep the name by which people there knew them. `None`: in one of the spaces they would be
+/// taken for somebody else.
+pub async fn rename_person(
+    tx: &impl ConnectionTrait,
+    user: UserId,
+    name: &str,
+) -> Result<Option<Vec<Model>>, DbErr> {
+    let seats = taken_by(tx, user).await?;
+    let spaces: Vec<SpaceId> = seats.iter().map(|it| it.space_id).collect();
+    tenancy::lock_all(tx, &spaces).await?;
+    if is_mistaken_for_another(tx, &spaces, Some(user), name).await? {
+        return Ok(None);
+    }
+    let theirs = Column::UserId.eq(user);
+    write_name(tx, theirs, name.to_owned()).await.map(Some)
+}
+
+/// Writes a character's new name on the seats it has now, and tells which they are.
+pub async fn rename_character(
+    db: &Db,
+    character: CharacterId,
+    name: String,
+) -> Result<Vec<Model>, DbErr> {
+    let its = Column::CharacterId.eq(character);
+    db.write(move |tx| Box::pin(async move { write_name(tx, its, name).await }))
+        .await
+}
+
+async fn write_name(
+    tx: &impl ConnectionTrait,
+    whose: SimpleExpr,
+    name: String,
+) -> Result<Vec<Model>, DbErr> {
+    let seats = whose.and(Column::Status.eq(Status::Active));
+    // In one order: two who lock many rows in different orders wait for each other.
+    let in_order = Entity::find().filter(seats.clone());
+    let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);
+    in_order.all(tx).await?;
+    Entity::update_many()
+        .col_expr(Column::CachedDisplayName, Expr::value(name))
+        .filter(seats.clone())
+        .exec(tx)
+        .await?;
+    Entity::find().filter(seats).all(tx).await
 }
 
 /// Whether a person and a character sit in one space.

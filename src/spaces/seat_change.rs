@@ -13,6 +13,7 @@ use crate::spaces::membership::Entity;
 use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
 use crate::spaces::space;
 use crate::spaces::tenancy;
 use crate::spaces::tenancy::ChangeError;
@@ -72,7 +73,7 @@ pub async fn change(
             let seats = membership::in_space(tx, space_id).await?;
             let present = seats
                 .iter()
-                .find(|it| it.id == id)
+                .find(|it| it.id == id && it.status == Status::Active)
                 .ok_or(ChangeError::Gone)?;
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present.clone())));

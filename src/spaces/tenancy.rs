@@ -21,6 +21,7 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::Select;
@@ -138,6 +139,18 @@ pub async fn update(
 /// Locks a space for this transaction.
 pub async fn locked(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}
+
+/// Locks several spaces for this transaction, always in one order: two that want some of the same
+/// never wait for each other in a circle.
+pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), DbErr> {
+    Entity::find()
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .order_by_asc(Column::Id)
+        .lock(LockType::Update)
+        .all(tx)
+        .await
+        .map(|_| ())
 }
 
 /// Deletes a space with everything in it; `false`: it was gone.

@@ -1,6 +1,7 @@
 // Boot: who is there, what is there, then the view that the address names.
 import ModelActions from "./actions/models.js"
 import CastActions from "./actions/cast.js"
+import InviteActions from "./actions/invites.js"
 import RoomActions from "./actions/room.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
@@ -8,14 +9,21 @@ import Api from "./api.js"
 import { backoff } from "./base/timing.js"
 import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
+import Language from "./language.js"
 import Drafts from "./models/drafts.js"
-import Router from "./router.js"
+import Invitation from "./models/invitation.js"
+import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
+import { hintAtKeeping } from "./views/guest.js"
+import JoinPage from "./views/join.js"
 import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
+import Title from "./views/title.js"
 import Toasts from "./views/toast.js"
+
+const AWAY_AFTER_MS = 5000
 
 const root = document.getElementById("app")
 const api = new Api()
@@ -23,15 +31,20 @@ const socket = new Socket({ url: `${location.origin.replace(/^http/, "ws")}/ws` 
 const store = new Store({ socket, storage: storage("sessionStorage") })
 const local = storage("localStorage")
 const tools = { api, store, socket }
+const session = new SessionActions(tools)
 const parts = {
   store,
   local,
-  session: new SessionActions(tools),
+  session,
+  language: new Language({ local, session }),
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
+  invites: new InviteActions(tools),
+  invitation: new Invitation(storage("sessionStorage")),
   models: new ModelActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
+  title: new Title(store),
   announcer: document.getElementById("announcer"),
 }
 
@@ -39,25 +52,67 @@ start()
 
 async function start() {
   showSplash(root)
-  await findOut()
+  await parts.language.start()
+  const joined = location.pathname === "/join" ? await join() : null
+  if (!joined) await findOut()
   parts.drafts = new Drafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
   watchSession()
   watchLine()
   socket.start()
   await withPatience(() => parts.spaces.load())
+  if (joined) arrive(joined)
   parts.models.load().catch(() => {})
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route))
   shell.mount()
+  parts.title.mount()
   parts.router.start()
+}
+
+// Somebody came by an invite link. Ends when they are in, with their seat; null: there is no server yet
+// to be invited to.
+async function join() {
+  takeInvitation()
+  const found = await withPatience(() => parts.session.discover())
+  if (found === "setup") {
+    history.replaceState({}, "", paths.home())
+    return null
+  }
+  if (found === "signed_in") await parts.language.follow(store.user)
+  const { token } = parts.invitation
+  const look = () => withPatience(() => parts.invites.look(token))
+  const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, look }).open()
+  parts.invitation.forget()
+  store.setUser(user)
+  if (isNewUser) await parts.language.teach(user)
+  if (persona) await parts.invites.setPersona(membership, persona).catch((error) => parts.toasts.error(error))
+  return membership
+}
+
+// The token leaves the address, and with it the history, before anything else happens. Another link
+// in the same tab begins anew.
+function takeInvitation() {
+  parts.invitation.take(location)
+  history.replaceState({}, "", location.pathname)
+  window.addEventListener("hashchange", () => {
+    if (location.pathname === "/join") location.reload()
+  })
+}
+
+// From now on the page is at the conversation in which the space begins.
+function arrive({ space_id: spaceId }) {
+  history.replaceState({}, "", paths.conversation(parts.spaces.firstOf(spaceId)))
+  if (store.user.is_guest) hintAtKeeping(parts)
 }
 
 // Ends when somebody is signed in.
 async function findOut() {
   const found = await withPatience(() => parts.session.discover())
-  if (found === "setup") await showSetUp(root, parts.session)
-  if (found === "signed_out") store.setUser(await showSignIn(root, parts.session))
+  if (found === "setup") await showSetUp(root, parts)
+  if (found === "signed_out") store.setUser(await showSignIn(root, parts))
+  if (found === "setup") await parts.language.teach(store.user)
+  else await parts.language.follow(store.user)
 }
 
 // The page may be open before the server is: it tries until there is an answer.
@@ -81,7 +136,7 @@ function watchSession() {
     isAsking = true
     socket.stop()
     const user = await askToSignIn(parts)
-    if (user.id !== store.user.id) location.reload()
+    if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     isAsking = false
     socket.start()
@@ -95,25 +150,42 @@ function watchSession() {
 }
 
 function watchLine() {
-  let wasOpen = false
-  socket.on("state", (state) => {
-    if (state !== "open") return
-    // What has no `rev` is read again after a break.
-    if (wasOpen) refresh()
-    wasOpen = true
-  })
+  socket.on("ready", refresh)
   window.addEventListener("offline", () => socket.interrupt())
   window.addEventListener("online", () => socket.retryNow())
+  watchLooking()
+}
+
+// Whoever looks elsewhere for a while is away; who comes back sees what happened in between.
+function watchLooking() {
   let timer = null
+  let isAway = false
+  const leave = () => {
+    isAway = true
+    socket.away(true)
+  }
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => socket.away(true), 5000)
-    else socket.away(false)
+    if (document.hidden) timer = setTimeout(leave, AWAY_AFTER_MS)
+    else if (isAway) {
+      isAway = false
+      socket.away(false)
+      refresh()
+    }
   })
 }
 
-function refresh() {
-  parts.spaces.load().catch(() => {})
-  const spaceId = store.openConversation?.space_id
-  if (spaceId) parts.spaces.loadCast(spaceId).catch(() => {})
+// What has no `rev` is read again: after a break, and when somebody comes back to the page.
+async function refresh() {
+  try {
+    const { user } = await api.session()
+    // Another person has signed in, in another window: nothing of the one before stays on the screen.
+    if (user.id !== store.user.id) return location.reload()
+    store.setUser(user)
+    await parts.spaces.load()
+    const spaceId = store.openConversation?.space_id
+    if (spaceId) await parts.spaces.loadCast(spaceId)
+  } catch {
+    // The line tells when it is worth another try; an ended session asks for a sign-in by itself.
+  }
 }

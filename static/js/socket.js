@@ -3,6 +3,7 @@
 //
 // Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
 // "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more),
+// "ready" (the line is open again, and the spaces are heard: what has no `rev` may be read anew),
 // "lost" (a line could not be opened: the caller may ask whether the session still lives).
 import Emitter from "./base/emitter.js"
 import { backoff } from "./base/timing.js"
@@ -23,6 +24,7 @@ export default class Socket extends Emitter {
   #pingTimer = null
   #isWanted = false
   #away = false
+  #wasOpen = false
   state = "closed"
 
   constructor({ url, WebSocket = globalThis.WebSocket }) {
@@ -64,12 +66,17 @@ export default class Socket extends Emitter {
     this.#askFor(conversationId)
   }
 
-  subscribeSpaces(ids) {
-    for (const id of ids) {
-      if (this.#spaces.has(id)) continue
-      this.#spaces.add(id)
-      this.#ask("subscribe_space", { space_id: id }).catch(() => {})
-    }
+  // Resolves when the spaces are heard: what is read from then on misses nothing. While the line is
+  // down it resolves at once, and "ready" follows later.
+  async subscribeSpaces(ids) {
+    const unheard = ids.filter((id) => !this.#spaces.has(id))
+    for (const id of unheard) this.#spaces.add(id)
+    await this.#hearSpaces(unheard)
+  }
+
+  // The server has ended it already, or will: it is not asked for again.
+  forgetSpace(id) {
+    this.#spaces.delete(id)
   }
 
   typing(conversationId, active) {
@@ -108,7 +115,7 @@ export default class Socket extends Emitter {
     this.#setState("open")
     this.#pingTimer = setInterval(() => this.#ping(), PING_EVERY_MS)
     if (this.#away) this.away(true)
-    for (const id of this.#spaces) this.#ask("subscribe_space", { space_id: id }).catch(() => {})
+    this.#hearSpacesAgain()
     for (const [id, subscription] of this.#conversations) {
       subscription.isAsking = false
       this.#askFor(id)
@@ -149,6 +156,20 @@ export default class Socket extends Emitter {
       reject({ code: "network" })
     }
     this.#waiting.clear()
+  }
+
+  async #hearSpaces(ids) {
+    await Promise.all(ids.map((id) => this.#ask("subscribe_space", { space_id: id }).catch(() => {})))
+  }
+
+  async #hearSpacesAgain() {
+    const line = this.#line
+    // Before the first list of spaces there is nothing to read anew.
+    const isFirst = !this.#wasOpen
+    this.#wasOpen = true
+    if (isFirst && this.#spaces.size === 0) return
+    await this.#hearSpaces([...this.#spaces])
+    if (line === this.#line) this.emit("ready")
   }
 
   async #askFor(conversationId) {

@@ -1,10 +1,13 @@
 // What this tab knows. It applies what the socket says and tells the views that listen.
 //
 // Emits "session", "connection", "spaces" (the rail), "cast" (a space id), "providers",
-// "open" (another room), "removed" (a room that one may not see any more) and, for the open room,
+// "rights" (a space in which I may do more or less than before), "open" (another room), "removed"
+// ({ reason, name, spaceId }: the open room is not mine to see any more) and, for the open room,
 // "room" with what became different: "restored", "messages", "stream", "queue", "typing",
 // "presence", "outbox".
 import Emitter from "./base/emitter.js"
+import { standing } from "./models/rights.js"
+import { unreadIn } from "./models/unread.js"
 import Outbox from "./models/outbox.js"
 import Room from "./models/room.js"
 import Roster from "./models/roster.js"
@@ -18,6 +21,8 @@ export default class Store extends Emitter {
   #spaces = new Map()
   #conversations = new Map()
   #rosters = new Map()
+  // Spaces that I am leaving by myself.
+  #leaving = new Set()
   #socket
   #storage
 
@@ -34,6 +39,7 @@ export default class Store extends Emitter {
   // Who
 
   setUser(user) {
+    if (JSON.stringify(user) === JSON.stringify(this.user)) return
     this.user = user
     this.emit("session")
   }
@@ -73,23 +79,46 @@ export default class Store extends Emitter {
     return null
   }
 
+  // What waits to be read in a space, but for one of its conversations.
+  unread(spaceId, exceptId = null) {
+    return this.conversations(spaceId)
+      .filter(({ id }) => id !== exceptId)
+      .reduce((sum, conversation) => sum + unreadIn(conversation), 0)
+  }
+
   setSpaces(spaces) {
-    this.#spaces = new Map(spaces.map((space) => [space.id, space]))
+    this.#spaces = new Map(
+      spaces.map((space) => [space.id, { ...space, my_role: this.#standing(space.id, space.my_role) }]),
+    )
     this.emit("spaces")
   }
 
   putSpace(space) {
     // The event carries no `my_role`: that is mine, not the room's.
     const known = this.#spaces.get(space.id)
-    this.#spaces.set(space.id, { ...known, ...space, my_role: space.my_role ?? known?.my_role ?? null })
+    const mine = space.my_role ? this.#standing(space.id, space.my_role) : (known?.my_role ?? null)
+    this.#spaces.set(space.id, { ...known, ...space, my_role: mine })
     this.emit("spaces")
+    if (known && known.my_role !== mine) this.emit("rights", space.id)
   }
 
-  removeSpace(id) {
-    this.#spaces.delete(id)
-    this.#conversations.delete(id)
+  // I am about to leave, or stay after all: what follows was my own doing.
+  leave(spaceId, isLeaving) {
+    if (isLeaving) this.#leaving.add(spaceId)
+    else this.#leaving.delete(spaceId)
+  }
+
+  // A space that is not there for me any more: "removed", "space_deleted", or null when nobody said why.
+  loseSpace(id, reason) {
+    const space = this.#spaces.get(id)
+    if (!space) return
+    const isOpen = this.openConversation?.space_id === id
+    const why = reason === "removed" && this.#leaving.has(id) ? "left" : reason
+    this.#leaving.delete(id)
+    for (const map of [this.#spaces, this.#conversations, this.#rosters]) map.delete(id)
+    this.#socket.forgetSpace(id)
     this.emit("spaces")
-    if (this.openSpace?.id === id || this.openConversation?.space_id === id) this.emit("removed")
+    if (isOpen) this.emit("removed", { reason: why, name: space.name, spaceId: id })
   }
 
   setConversations(spaceId, conversations) {
@@ -107,26 +136,37 @@ export default class Store extends Emitter {
   }
 
   removeConversation(id) {
-    for (const [spaceId, list] of this.#conversations) {
-      this.#conversations.set(
-        spaceId,
-        list.filter((conversation) => conversation.id !== id),
-      )
-    }
+    const conversation = this.conversation(id)
+    if (!conversation) return
+    const { space_id: spaceId, title } = conversation
+    this.#conversations.set(
+      spaceId,
+      this.conversations(spaceId).filter((it) => it.id !== id),
+    )
     this.emit("spaces")
-    if (this.room?.conversationId === id) this.emit("removed")
+    if (this.room?.conversationId === id)
+      this.emit("removed", { reason: "conversation_deleted", name: title, spaceId })
   }
 
   setRoster(spaceId, memberships) {
     this.#rosters.set(spaceId, new Roster(memberships))
+    const seat = this.roster(spaceId).seatOf(this.user?.id)
+    if (seat) this.#takeMySeat(seat)
+    this.emit("cast", spaceId)
+  }
+
+  castChanged(spaceId) {
     this.emit("cast", spaceId)
   }
 
   putMembership(membership) {
-    const roster = this.#rosters.get(membership.space_id)
-    if (!roster) return
-    roster.put(membership)
-    this.emit("cast", membership.space_id)
+    const { space_id: spaceId } = membership
+    const isMine = membership.kind === "human" && membership.user_id === this.user?.id
+    const isLost = isMine && membership.status === "removed" && this.user.role !== "admin"
+    if (isLost) return this.loseSpace(spaceId, "removed")
+    this.#rosters.get(spaceId)?.put(membership)
+    if (isMine) this.#takeMySeat(membership)
+    this.emit("cast", spaceId)
   }
 
   // The open room
@@ -185,6 +225,25 @@ export default class Store extends Emitter {
 
   // Private
 
+  #standing(spaceId, role, seat = this.roster(spaceId).seatOf(this.user?.id)) {
+    const isObserver = seat?.participation === "observer"
+    return standing({ role, isAdmin: this.user?.role === "admin", isObserver })
+  }
+
+  // My seat says what I may do, and how I am called.
+  #takeMySeat(seat) {
+    const space = this.#spaces.get(seat.space_id)
+    const isTaken = seat.status === "active"
+    const mine = this.#standing(seat.space_id, isTaken ? seat.role : null, seat)
+    if (space && space.my_role !== mine) {
+      this.#spaces.set(space.id, { ...space, my_role: mine })
+      this.emit("spaces")
+      this.emit("rights", space.id)
+    }
+    if (isTaken && seat.display_name !== this.user.display_name)
+      this.setUser({ ...this.user, display_name: seat.display_name })
+  }
+
   #takeConnection(state) {
     this.connection = state
     this.emit("connection")
@@ -206,17 +265,23 @@ export default class Store extends Emitter {
         return this.putMembership(event.membership ?? event)
       case "conversation_updated":
         return this.putConversation(event.conversation ?? event)
+      case "conversation_deleted":
+        return this.removeConversation(event.conversation_id)
+      case "space_deleted":
+        return this.loseSpace(event.space_id, "space_deleted")
       case "activity":
         return this.#takeActivity(event)
+      case "read_updated":
+        return this.#takeRead(event)
       case "unsubscribed":
-        return this.#takeRefusal({ conversationId: event.conversation_id, error: { code: "not_found" } })
+        return this.#takeUnsubscribed(event)
       default:
         return this.#takeRoomEvent(event)
     }
   }
 
   #takeRoomEvent(event) {
-    if (this.room?.conversationId !== event.conversation_id) return
+    if (!this.room || this.room.conversationId !== event.conversation_id) return
     if (event.type === "message_created") this.#confirm(event.message)
     const what = this.room.apply(event)
     if (what === "gap") return this.#socket.resubscribe(event.conversation_id)
@@ -237,8 +302,23 @@ export default class Store extends Emitter {
     this.putConversation({ ...conversation, last_seq: seq })
   }
 
+  // I have read on, perhaps in another window.
+  #takeRead({ conversation_id: id, last_read_seq: seq }) {
+    const conversation = this.conversation(id)
+    if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return
+    this.putConversation({ ...conversation, last_read_seq: seq })
+  }
+
+  #takeUnsubscribed({ conversation_id: conversationId, space_id: spaceId }) {
+    if (spaceId && !conversationId) this.loseSpace(spaceId, "removed")
+    else this.#takeRefusal({ conversationId, error: { code: "not_found" } })
+  }
+
+  // Whether the conversation is gone or my seat in its space, nobody said yet.
   #takeRefusal({ conversationId, error }) {
-    if (error.code === "not_found" && this.room?.conversationId === conversationId) this.emit("removed")
+    if (error.code !== "not_found" || this.room?.conversationId !== conversationId) return
+    const { openSpace: space, openConversation: conversation } = this
+    this.emit("removed", { reason: null, name: space?.name, spaceId: conversation?.space_id ?? null })
   }
 }
 

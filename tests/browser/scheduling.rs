@@ -64,7 +64,9 @@ async fn c36_the_queue_bar_says_who_speaks_and_why() {
     gate.open();
 
     assert!(
-        because.as_str().is_some_and(|it| it.contains("position")),
+        because
+            .as_str()
+            .is_some_and(|it| it.contains("order of the cast")),
         "{because}"
     );
     page.answered_by("Mina").await;

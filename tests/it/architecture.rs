@@ -189,6 +189,14 @@ fn transactions_time_and_tasks_have_one_place() {
 }
 
 #[test]
+fn calls_have_one_way_out() {
+    let text = "//! Doc.\nfn f() {\n    let client = reqwest::Client::new();\n    reqwest::Client::builder();\n}\n";
+
+    assert_eq!(broken("src/runs/executor.rs", text).len(), 2);
+    assert_eq!(broken("src/llm/egress.rs", text), Vec::<String>::new());
+}
+
+#[test]
 fn a_run_moves_in_one_file() {
     let update =
         "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";

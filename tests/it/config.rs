@@ -84,6 +84,8 @@ fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
         ("RUN_STALE_AFTER_MS", "100"),
         ("SQLITE_SYNCHRONOUS", "sometimes"),
         ("LIMIT_LOGIN_FAILURES", "ten"),
+        ("TROUPE_LLM_MODEL", "a\r\nb"),
+        ("TROUPE_LLM_API_KEY", "sk-a\nb"),
         ("LOG_FORMAT", "xml"),
     ];
 
@@ -104,4 +106,5 @@ fn what_a_refused_setting_held_in_secret_is_not_told() {
 
     assert!(!of("DATABASE_URL", "mysql://me:hunter22@host/db").contains("hunter22"));
     assert!(!of("TROUPE_SECRET_KEY", "hunter22").contains("hunter22"));
+    assert!(!of("TROUPE_LLM_API_KEY", "hunter22 hunter22").contains("hunter22"));
 }

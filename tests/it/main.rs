@@ -4,20 +4,24 @@
 
 mod api;
 mod architecture;
+mod boundary;
 mod commands;
 mod config;
+mod corpora;
 mod crash;
 mod evening;
 mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod outbound;
 mod prompt;
 mod queue_contract;
 mod races;
 mod realtime;
 mod refusals;
 mod runs;
+mod secrets;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;

@@ -16,11 +16,16 @@ use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
 use troupe::ids::ConversationId;
+use troupe::ids::InviteId;
 use troupe::ids::RunId;
+use troupe::ids::UserId;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
 use troupe::runs::run::Status;
+use troupe::spaces::invite;
+use troupe::spaces::invite::NewInvite;
+use troupe::spaces::membership::Role;
 
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
@@ -192,7 +197,78 @@ async fn lost_messages(backend: Backend, n_posts: usize, order: Cutoff) -> usize
     n_lost
 }
 
+/// How a door takes a use of an invite.
+#[derive(Clone, Copy)]
+enum Use {
+    /// The statement of the invites.
+    Right,
+    /// Looks first whether one is left, then counts it by the id alone.
+    LookThenTake,
+}
+
+async fn take_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
+    let taken = db.write(move |tx| {
+        Box::pin(async move {
+            if let Use::Right = how {
+                return invite::take_use(tx, id, now).await;
+            }
+            let found = invite::Entity::find_by_id(id).one(tx).await?;
+            if found.is_none_or(|it| it.is_spent(now)) {
+                return Ok(false);
+            }
+            let count = Expr::col(invite::Column::Uses).add(1);
+            let taken = invite::Entity::update_many()
+                .col_expr(invite::Column::Uses, count)
+                .filter(invite::Column::Id.eq(id))
+                .exec(tx)
+                .await?;
+            Ok(taken.rows_affected == 1)
+        })
+    });
+    taken.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
+}
+
+/// Lets four nodes want the last use of an invite at once, so often; counts the uses beside the
+/// last. Nothing else keeps them apart: no lock of the space is held here.
+async fn uses_too_many(bench: &Bench, n_rounds: usize, how: Use) -> usize {
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        nodes.push(bench.room.another_db().await);
+    }
+    let mut n_too_many = 0;
+    for _ in 0..n_rounds {
+        let new = NewInvite {
+            space: bench.room.space,
+            role: Role::Guest,
+            max_uses: Some(1),
+            expires_at: bench.now().plus_ms(1),
+            created_by: UserId(1),
+        };
+        let made = invite::create(&bench.room.db, new, bench.now()).await;
+        let (made, _) = made.expect("an invite can be made");
+        let barrier = Barrier::new(nodes.len());
+        let racers = nodes.iter().map(async |db| {
+            barrier.wait().await;
+            take_use(db, made.id, how, bench.now()).await
+        });
+        let won = join_all(racers).await;
+        let n_winners = won.iter().filter(|it| **it).count();
+        assert!(n_winners >= 1, "somebody takes it");
+        n_too_many += n_winners - 1;
+    }
+    for db in nodes {
+        db.close().await;
+    }
+    n_too_many
+}
+
 on_both! {
+    async fn the_last_use_of_an_invite_is_taken_once(backend) {
+        let bench = Bench::on(backend).await;
+
+        assert_eq!(uses_too_many(&bench, 50, Use::Right).await, 0);
+    }
+
     async fn a_run_is_claimed_once_however_many_want_it(backend) {
         let bench = Bench::on(backend).await;
 
@@ -251,4 +327,15 @@ async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
     }
 
     assert!(lost_messages(Backend::Postgres, 300, Cutoff::BeforeTheClaim).await > 0);
+}
+
+/// On PostgreSQL alone, for the same reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_use_that_is_looked_at_first_is_seen_to_be_taken_twice() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    let bench = Bench::on(Backend::Postgres).await;
+
+    assert!(uses_too_many(&bench, 50, Use::LookThenTake).await > 0);
 }

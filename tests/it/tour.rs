@@ -124,9 +124,10 @@ fn check_the_answers(answers: Vec<Value>) {
         space,
         seat,
         posted,
+        invite,
         conversation,
         messages,
-    ] = <[Value; 7]>::try_from(answers).expect("seven calls print an answer");
+    ] = <[Value; 8]>::try_from(answers).expect("eight calls print an answer");
     assert_eq!(setup["user"]["role"], "admin", "{setup}");
     assert!(
         README.contains("the character is 3, the space 2 and its conversation 2"),
@@ -139,6 +140,11 @@ fn check_the_answers(answers: Vec<Value>) {
     assert_eq!(seat["space_id"], 2, "{seat}");
     assert_eq!(posted["message"]["content"], "Which clock is the oldest?");
     assert_eq!(posted["run"]["status"], "queued", "{posted}");
+    let link = invite["url"].as_str().unwrap_or_default();
+    assert!(
+        link.starts_with("http://") && link.contains("/join#"),
+        "{invite}"
+    );
     assert_eq!(conversation["id"], 2, "{conversation}");
     assert_eq!(
         messages["data"][0]["content"], "Come in, Ann. Mind the pendulums.",

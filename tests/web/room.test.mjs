@@ -233,3 +233,27 @@ test("events before the first snapshot are left to it", () => {
 
   assert.equal(room.apply({ type: "message_created", rev: 1, message: message({ seq: 1 }) }), null)
 })
+
+test("whose message has come has stopped typing", () => {
+  const room = openRoom()
+  room.apply({ type: "human_typing", membership_id: 3, active: true })
+  const before = room.typing.active
+
+  room.apply({ type: "message_created", rev: 2, message: message({ seq: 2, author: 3 }) })
+
+  assert.deepEqual([before, room.typing.active], [[3], []])
+})
+
+test("it is known since when somebody is gone who was here", () => {
+  let now = 1000
+  const room = new Room({ conversationId: 7, clock: () => now })
+  room.restore(snapshot({ rev: 1, presence: [{ membership_id: 3, state: "online" }] }))
+
+  now = 5000
+  room.apply({ type: "presence_updated", members: [{ membership_id: 4, state: "away" }] })
+  const gone = [room.goneAt(3), room.goneAt(4), room.goneAt(9)]
+  room.apply({ type: "presence_updated", members: [{ membership_id: 3, state: "online" }] })
+
+  assert.deepEqual(gone, [5000, null, null])
+  assert.equal(room.goneAt(3), null)
+})

@@ -10,6 +10,7 @@ import { describe } from "../../static/js/models/queue.js"
 import { may } from "../../static/js/models/rights.js"
 import { rows } from "../../static/js/models/rows.js"
 import Room from "../../static/js/models/room.js"
+import { languageOf } from "../../static/js/models/script.js"
 import { message, snapshot } from "./support.mjs"
 
 const MINUTE = 60_000
@@ -93,6 +94,15 @@ test("underscores inside a word are no emphasis", () => {
 
 test("empty lines part paragraphs", () => {
   assert.deepEqual(splitParagraphs("a\nb\n\n\nc"), ["a\nb", "c"])
+})
+
+test("a text is marked with the language that its signs tell", () => {
+  assert.equal(languageOf("*推开门* “老板，Marlo！”"), "zh")
+  assert.equal(languageOf("宿は空いていますか"), "ja")
+  assert.equal(languageOf("방 있어요?"), "ko")
+  assert.equal(languageOf("Is there a room? Un cuarto?"), "")
+  assert.equal(languageOf("The pen is pointing at 小安."), "")
+  assert.equal(languageOf(""), "")
 })
 
 test("initials are the first and the last word's", () => {

@@ -147,3 +147,45 @@ test("the wait grows, is drawn, and is never longer than its cap", () => {
     15_000,
   )
 })
+
+test("a list of spaces waits until each of them is heard", async (t) => {
+  const { socket, line } = connect(t)
+  line().open()
+  let isHeard = false
+
+  socket.subscribeSpaces([1, 2]).then(() => {
+    isHeard = true
+  })
+  await turn()
+  const before = isHeard
+  for (const { id, op } of line().sent)
+    if (op === "subscribe_space") line().onmessage({ data: JSON.stringify({ re: id, ok: true }) })
+  await turn()
+
+  assert.deepEqual([before, isHeard], [false, true])
+})
+
+test("after a break it is ready again once the spaces are heard, and those that were lost are not asked for", async (t) => {
+  const { socket, tick, line } = connect(t)
+  let nReady = 0
+  socket.on("ready", () => {
+    nReady += 1
+  })
+  line().open()
+  socket.subscribeSpaces([1, 2])
+  socket.forgetSpace(2)
+
+  socket.interrupt()
+  tick(60_000)
+  line().open()
+  const asked = line().sent.filter(({ op }) => op === "subscribe_space")
+  const before = nReady
+  line().onmessage({ data: JSON.stringify({ re: asked[0].id, ok: true }) })
+  await turn()
+
+  assert.deepEqual(
+    asked.map(({ space_id: id }) => id),
+    [1],
+  )
+  assert.deepEqual([before, nReady], [0, 1])
+})

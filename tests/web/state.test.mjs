@@ -1,6 +1,7 @@
 // What a tab keeps: streams, the outbox, drafts, pages, who types, who is in the cast.
 import assert from "node:assert/strict"
 import test from "node:test"
+import { readAliases } from "../../static/js/models/aliases.js"
 import Drafts from "../../static/js/models/drafts.js"
 import Outbox from "../../static/js/models/outbox.js"
 import Paginator from "../../static/js/models/paginator.js"
@@ -118,7 +119,7 @@ test("a person whose end of typing got lost stops by themselves", () => {
   const tracker = new TypingTracker(() => now)
   tracker.set(1, true)
 
-  now = 8000
+  now = 6000
 
   assert.deepEqual(tracker.active, [])
 })
@@ -166,4 +167,30 @@ test("a muted character may be asked to speak, an observer may not", () => {
     roster.speakers.map(({ id }) => id),
     [1],
   )
+})
+
+test("a character that is moved takes the position of whoever stood there, and the others close up", () => {
+  const member = (id, position, kind = "character") => ({ id, position, kind, status: "active" })
+  const roster = new Roster([member(1, 0), member(9, 1, "human"), member(2, 2), member(3, 3)])
+
+  const asked = roster.moveTo(1, 2)
+
+  assert.equal(asked, 3)
+  assert.deepEqual(
+    roster.characters.map(({ id }) => id),
+    [2, 3, 1],
+  )
+  assert.equal(roster.byId(9).position, 1)
+})
+
+test("who is first goes no further up, and nobody moves to where they are", () => {
+  const member = (id, position) => ({ id, position, kind: "character", status: "active" })
+  const roster = new Roster([member(1, 0), member(2, 1)])
+
+  assert.deepEqual([roster.moveTo(1, -1), roster.moveTo(2, 2), roster.moveTo(1, 0), roster.moveTo(7, 0)], [null, null, null, null])
+})
+
+test("names are read one by one, each once", () => {
+  assert.deepEqual(readAliases(" Bobby, Sir Robert ,,Bobby，老鲍、小鲍"), ["Bobby", "Sir Robert", "老鲍", "小鲍"])
+  assert.deepEqual(readAliases("  "), [])
 })

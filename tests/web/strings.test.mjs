@@ -1,26 +1,42 @@
-// Every key that the code names is in the table, and no text stands in the table for nothing.
+// Every key that the code names is in the tables, no text stands there for nothing, and every
+// language says the same.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import test from "node:test"
-import { t } from "../../static/js/base/i18n.js"
 import en from "../../static/js/strings/en.js"
+import zh from "../../static/js/strings/zh-CN.js"
 
 const ROOT = new URL("../../static/js", import.meta.url).pathname
+const SERVER = new URL("../../src", import.meta.url).pathname
 
-function sources(folder = ROOT) {
+function sources(folder, ending) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) return entry.name === "strings" ? [] : sources(path)
-    return path.endsWith(".js") ? [readFileSync(path, "utf8")] : []
+    if (entry.isDirectory()) return entry.name === "strings" ? [] : sources(path, ending)
+    return path.endsWith(ending) ? [readFileSync(path, "utf8")] : []
   })
 }
 
-const code = sources().join("\n")
+const code = sources(ROOT, ".js").join("\n")
 const named = new Set(
   [...code.matchAll(/\bt\("([a-z_.]+)"/g)].map(([, key]) => key).filter((key) => key !== "x"),
 )
+const quoted = new Set([...code.matchAll(/"([a-z_]+\.[a-z_.]+)"/g)].map(([, key]) => key))
 const families = [...code.matchAll(/[`]([a-z_]+\.(?:[a-z_]+_)?)\$\{/g)].map(([, prefix]) => prefix)
+
+// A text is a string, or one string for each way of counting.
+function forms(text) {
+  return typeof text === "string" ? [text] : Object.values(text)
+}
+
+function blanks(text) {
+  return [...new Set(forms(text).flatMap((it) => it.match(/\{\w+\}/g) ?? []))].sort()
+}
+
+function keysWhere(table, isWrong) {
+  return Object.keys(table).filter((key) => isWrong(table[key], key))
+}
 
 test("every key in the code is in the table", () => {
   assert.deepEqual(
@@ -30,18 +46,134 @@ test("every key in the code is in the table", () => {
 })
 
 test("every text in the table is used", () => {
-  const unused = Object.keys(en).filter(
-    (key) => !named.has(key) && !families.some((prefix) => key.startsWith(prefix)),
+  const isUsed = (key) =>
+    named.has(key) || quoted.has(key) || families.some((prefix) => key.startsWith(prefix))
+
+  assert.deepEqual(
+    Object.keys(en).filter((key) => !isUsed(key)),
+    [],
   )
-  assert.deepEqual(unused, [])
 })
 
-test("one and many are different words", () => {
-  assert.equal(t("rail.unread", { n: 1 }), "1 unread message")
-  assert.equal(t("rail.unread", { n: 2 }), "2 unread messages")
+// Codes that only a program gets to see: the client asks for nothing of the kind.
+const FOR_PROGRAMS = [
+  "invalid_json",
+  "invalid_type",
+  "method_not_allowed",
+  "misdirected_request",
+  "missing_field",
+  "unknown_field",
+  "unsupported_media_type",
+]
+
+test("every code of the server's errors has a sentence", () => {
+  const server = ["api", "http", "socket"].flatMap((room) => sources(join(SERVER, room), ".rs")).join("\n")
+  const codes = [...server.matchAll(/(?:\(\s*[45]\d\d,\s*|conflict\(\s*)"([a-z_]+)"/g)].map(([, it]) => it)
+
+  assert.ok(codes.includes("generation_locked") && codes.includes("username_taken"), "codes are found")
+  assert.deepEqual(
+    [...new Set(codes)].filter((it) => !(`error.${it}` in en) && !FOR_PROGRAMS.includes(it)).sort(),
+    [],
+  )
 })
 
-test("a right-to-left name does not turn the sentence around it", () => {
-  assert.equal(t("queue.speak", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
-  assert.equal(t("queue.speak", { name: "Mina" }), "Let Mina speak")
+test("every code of a failed run has a sentence", () => {
+  const outcome = readFileSync(join(SERVER, "generation/outcome.rs"), "utf8")
+  const codes = [...outcome.matchAll(/Self::\w+ => "([a-z_]+)"/g)].map(([, it]) => it)
+
+  assert.ok(codes.length >= 12, "codes are found")
+  assert.deepEqual(
+    codes.filter((it) => !(`run_error.${it}` in en)),
+    [],
+  )
+})
+
+// Each part of a language with its keys.
+async function parts(tag) {
+  const names = readdirSync(join(ROOT, "strings", tag)).sort()
+  const tables = names.map((name) => import(join(ROOT, "strings", tag, name)))
+  return (await Promise.all(tables)).map((it, at) => [names[at], Object.keys(it.default)])
+}
+
+test("both languages have the same keys, in the same parts and the same order", async () => {
+  assert.deepEqual(await parts("zh-CN"), await parts("en"))
+  assert.deepEqual(Object.keys(zh), Object.keys(en))
+})
+
+test("no key is in two parts", async () => {
+  const keys = (await parts("en")).flatMap(([, found]) => found)
+
+  assert.deepEqual(
+    keys.filter((key, at) => keys.indexOf(key) !== at),
+    [],
+  )
+  assert.ok(keys.length > 0 && keys.every((key) => key in en))
+})
+
+test("both languages fill in the same values", () => {
+  const differ = keysWhere(en, (text, key) => blanks(text).join() !== blanks(zh[key] ?? "").join())
+
+  assert.deepEqual(differ, [])
+})
+
+test("every way of counting has its form", () => {
+  const lacking = (table, tag) => {
+    const ways = new Intl.PluralRules(tag).resolvedOptions().pluralCategories
+    return keysWhere(table, (text) => typeof text === "object" && ways.some((way) => !(way in text)))
+  }
+
+  assert.deepEqual([lacking(en, "en"), lacking(zh, "zh-CN")], [[], []])
+})
+
+test("what is counted in one language is counted in the other", () => {
+  assert.deepEqual(
+    keysWhere(en, (text, key) => typeof text !== typeof zh[key]),
+    [],
+  )
+})
+
+// Names, and words for which Chinese has no better one.
+const LATIN = /^(Troupe|AI|API|JSON|JavaScript|OpenAI|V1|V2|V3|v1|token)$/
+
+function words(text) {
+  return forms(text).flatMap((it) => it.replace(/\{\w+\}/g, "").match(/[A-Za-z][A-Za-z0-9]*/g) ?? [])
+}
+
+test("no English word is left in the Chinese table", () => {
+  assert.deepEqual(
+    keysWhere(zh, (text) => words(text).some((word) => !LATIN.test(word))),
+    [],
+  )
+})
+
+// Without a Chinese sign: names and signs alone.
+const SAME_IN_BOTH = ["app.name", "rail.many", "announce.message", "message.label", "models.act"]
+
+test("every Chinese text is Chinese", () => {
+  const isForeign = (text) =>
+    forms(text).some((it) => !/\p{Script=Han}/u.test(it) && /\p{Letter}/u.test(it.replace(/\{\w+\}/g, "")))
+
+  assert.deepEqual(
+    keysWhere(zh, (text, key) => isForeign(text) && !SAME_IN_BOTH.includes(key)),
+    ["prompt.summary", "prompt.tokens", "runs.tokens"],
+  )
+})
+
+test("Chinese is written with its own punctuation", () => {
+  const HALF = /\p{Script=Han}[,.;:?!()"'](?!\d)|[,;:?!()"']\p{Script=Han}|\.\.\.|--/u
+
+  assert.deepEqual(
+    keysWhere(zh, (text) => forms(text).some((it) => HALF.test(it))),
+    [],
+  )
+})
+
+test("a blank stands between Chinese and Latin, and none at what is filled in", () => {
+  const TIGHT = /\p{Script=Han}[A-Za-z0-9]|[A-Za-z0-9]\p{Script=Han}/u
+  const LOOSE = /\p{Script=Han} \{|\} \p{Script=Han}/u
+
+  assert.deepEqual(
+    keysWhere(zh, (text) => forms(text).some((it) => TIGHT.test(it) || LOOSE.test(it))),
+    [],
+  )
 })

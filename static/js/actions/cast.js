@@ -27,28 +27,55 @@ export default class CastActions {
     return membership
   }
 
-  async mute(member, muted) {
-    await this.#change(member, { participation: muted ? "muted" : "active" })
+  // "active", "muted" or "observer".
+  async setParticipation(member, participation) {
+    await this.#change(member, { participation })
   }
 
   async setTalkativeness(member, talkativeness) {
     await this.#change(member, { talkativeness })
   }
 
-  // One place up (-1) or down (+1). Positions of the others follow, so the whole cast is read again.
-  async move(member, step) {
-    const roster = this.#store.roster(member.space_id)
-    const position = roster.positionAfterMove(member.id, step)
+  // "owner" hands the space over.
+  async setRole(member, role) {
+    await this.#change(member, { role })
+  }
+
+  // Who one plays, and by which other names one is addressed.
+  async setWords(member, { persona, aliases }) {
+    await this.#change(member, { persona, aliases })
+  }
+
+  // To another place among the characters. It is shown at once; what the server made of it is read
+  // again, for the others moved too. Returns whether there was anything to move.
+  async moveTo(member, index) {
+    const { space_id: spaceId } = member
+    const position = this.#store.roster(spaceId).moveTo(member.id, index)
     if (position === null) return false
-    await this.#api.changeMembership(member.id, { position })
-    const { data } = await this.#api.memberships(member.space_id)
-    this.#store.setRoster(member.space_id, data)
+    this.#store.castChanged(spaceId)
+    try {
+      await this.#api.changeMembership(member.id, { position })
+    } finally {
+      const { data } = await this.#api.memberships(spaceId)
+      this.#store.setRoster(spaceId, data)
+    }
     return true
   }
 
   async remove(member) {
     await this.#api.removeMembership(member.id)
     this.#store.putMembership({ ...member, status: "removed" })
+  }
+
+  // What follows was my own doing: the page says so.
+  async leave(member) {
+    this.#store.leave(member.space_id, true)
+    try {
+      await this.remove(member)
+    } catch (error) {
+      this.#store.leave(member.space_id, false)
+      throw error
+    }
   }
 
   async #change(member, fields) {

@@ -84,8 +84,7 @@ export default class RoomActions {
     return this.#api.messagesBefore(conversationId, beforeSeq, PAGE)
   }
 
-  async markRead(seq) {
-    const id = this.#id
+  async markRead(seq, id = this.#id) {
     if (this.#store.markRead(id, seq)) await this.#api.markRead(id, seq)
   }
 
@@ -115,6 +114,8 @@ export default class RoomActions {
     try {
       const { message } = await this.#api.postMessage(room.conversationId, { content, client_id: clientId })
       this.#store.takePosted(room, message)
+      // Who writes at the end has seen it.
+      this.markRead(message.seq, room.conversationId).catch(() => {})
     } catch (error) {
       if (!outbox.has(clientId)) return
       outbox.markFailed(

@@ -12,9 +12,23 @@ export default class SpaceActions {
 
   async load() {
     const { data } = await this.#api.spaces()
+    const open = await this.#openSpaceBeyond(data)
+    if (open) data.push(open)
     this.#store.setSpaces(data)
-    this.#socket.subscribeSpaces(data.map((space) => space.id))
+    await this.#socket.subscribeSpaces(data.map((space) => space.id))
     await Promise.all(data.map((space) => this.loadConversations(space.id)))
+  }
+
+  // An admin may have a space open in which they have no seat; anybody else has lost it.
+  async #openSpaceBeyond(listed) {
+    const id = this.#store.openConversation?.space_id
+    if (!id || listed.some((space) => space.id === id)) return null
+    try {
+      return await this.#api.space(id)
+    } catch (error) {
+      if (error.status === 404) this.#store.loseSpace(id, null)
+      return null
+    }
   }
 
   async loadConversations(spaceId) {
@@ -26,8 +40,13 @@ export default class SpaceActions {
   home(lastId) {
     if (lastId && this.#store.conversation(lastId)) return lastId
     const [space] = this.#store.spaces
-    if (!space) return null
-    return space.root_conversation_id ?? this.#store.conversations(space.id)[0]?.id ?? null
+    return space ? this.firstOf(space.id) : null
+  }
+
+  // The conversation in which a space begins.
+  firstOf(spaceId) {
+    const root = this.#store.space(spaceId)?.root_conversation_id
+    return root ?? this.#store.conversations(spaceId)[0]?.id ?? null
   }
 
   // Makes the conversation known with its space and cast. Throws `not_found` like the server.
@@ -46,7 +65,7 @@ export default class SpaceActions {
   async createSpace(name) {
     const space = await this.#api.createSpace({ name })
     this.#store.putSpace(space)
-    this.#socket.subscribeSpaces([space.id])
+    await this.#socket.subscribeSpaces([space.id])
     await this.loadConversations(space.id)
     return space.root_conversation_id ?? this.#store.conversations(space.id)[0].id
   }
@@ -57,7 +76,7 @@ export default class SpaceActions {
 
   async deleteSpace(id) {
     await this.#api.deleteSpace(id)
-    this.#store.removeSpace(id)
+    this.#store.loseSpace(id, "space_deleted")
   }
 
   async createConversation(spaceId, title) {
@@ -79,7 +98,7 @@ export default class SpaceActions {
     const conversation = await this.#api.conversation(conversationId)
     if (!this.#store.space(conversation.space_id)) {
       this.#store.putSpace(await this.#api.space(conversation.space_id))
-      this.#socket.subscribeSpaces([conversation.space_id])
+      await this.#socket.subscribeSpaces([conversation.space_id])
     }
     this.#store.putConversation(conversation)
   }

@@ -1,36 +1,52 @@
-// Times as people read them.
+// Times, durations and lists as people write them in the language of the page.
 import { locale, t } from "./i18n.js"
 
-const clock = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" })
-const day = new Intl.DateTimeFormat(locale, { weekday: "long", day: "numeric", month: "long" })
-const dayOfYear = new Intl.DateTimeFormat(locale, { day: "numeric", month: "long", year: "numeric" })
-const full = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "medium" })
-const short = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" })
+const TIMES = {
+  clock: { hour: "2-digit", minute: "2-digit" },
+  day: { weekday: "long", day: "numeric", month: "long" },
+  dayOfYear: { day: "numeric", month: "long", year: "numeric" },
+  full: { dateStyle: "full", timeStyle: "medium" },
+  short: { dateStyle: "medium", timeStyle: "short" },
+}
 const DAY_MS = 24 * 60 * 60 * 1000
+// Making a format costs more than using it a hundred times.
+const made = new Map()
 
 export function timeOfDay(at) {
-  return clock.format(at)
+  return format("clock", at)
 }
 export function fullTime(at) {
-  return full.format(at)
+  return format("full", at)
 }
 export function shortTime(at) {
-  return short.format(at)
+  return format("short", at)
 }
 
 export function dayName(at, now = Date.now()) {
   const distance = startOfDay(now) - startOfDay(at)
   if (distance === 0) return t("day.today")
   if (Math.round(distance / DAY_MS) === 1) return t("day.yesterday")
-  return new Date(at).getFullYear() === new Date(now).getFullYear() ? day.format(at) : dayOfYear.format(at)
+  return format(new Date(at).getFullYear() === new Date(now).getFullYear() ? "day" : "dayOfYear", at)
 }
 
 export function seconds(ms) {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }).format(ms / 1000)
 }
 
-export function count(n) {
-  return new Intl.NumberFormat(locale).format(n)
+// "A, B and C".
+export function list(names) {
+  return new Intl.ListFormat(locale).format(names)
+}
+
+// The same without the word before the last, in parts: `{ type: "element" | "literal", value }`.
+export function listParts(names) {
+  return new Intl.ListFormat(locale, { style: "narrow" }).formatToParts(names)
+}
+
+function format(name, at) {
+  const key = `${locale} ${name}`
+  if (!made.has(key)) made.set(key, new Intl.DateTimeFormat(locale, TIMES[name]))
+  return made.get(key).format(at)
 }
 
 function startOfDay(at) {

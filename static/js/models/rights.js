@@ -11,10 +11,26 @@ const NEEDS = {
   delete_others: "moderator",
   edit_ai: "moderator",
   cast: "moderator",
+  people: "moderator",
+  invite: "moderator",
   settings: "moderator",
+  hand_over: "owner",
   delete_space: "owner",
 }
 
 export function may(role, act) {
   return (RANK[role] ?? -1) >= RANK[NEEDS[act]]
+}
+
+// The role as which one acts: an admin manages wherever they sit, and who only reads plays no more
+// than a guest does.
+export function standing({ role, isAdmin = false, isObserver = false }) {
+  if (role === "owner") return role
+  if (isAdmin) return "admin"
+  return role === "member" && isObserver ? "guest" : role
+}
+
+// Nobody changes the seat of the owner but the owner, by handing the space over.
+export function mayManageSeat(role, member, isOwn) {
+  return !isOwn && member.role !== "owner" && may(role, "people")
 }

@@ -15,7 +15,9 @@ export default class Room {
   rev = null
   stream = null
   queue = IDLE
+  // Who is here, and how: "online" or "away".
   presence = new Map()
+  #goneAt = new Map()
   #keys = new Map()
   #clock
 
@@ -30,6 +32,11 @@ export default class Room {
   }
   get isRunning() {
     return this.queue.running_run !== null || this.stream !== null
+  }
+
+  // When a member who was here left, in milliseconds since 1970; null for who is here or was never seen.
+  goneAt(membershipId) {
+    return this.presence.has(membershipId) ? null : (this.#goneAt.get(membershipId) ?? null)
   }
 
   // A message of mine arrives under this client id: its entry keeps its key.
@@ -47,7 +54,7 @@ export default class Room {
     this.rev = rev
     this.typing.clear()
     this.queue = queueOf(snapshot)
-    this.presence = presenceOf(snapshot.presence)
+    this.#takePresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
@@ -124,6 +131,7 @@ export default class Room {
     const key = this.#keyFor(message)
     if (this.stream && message.conversation_run_id === this.stream.runId) this.stream = null
     this.timeline.put(message, key)
+    this.typing.set(message.space_membership_id, false)
     this.notice.settle(this.queue, this.timeline.tail)
     return "messages"
   }
@@ -146,8 +154,11 @@ export default class Room {
     return "queue"
   }
 
+  // Notes when somebody left whom this page has seen here.
   #takePresence({ members }) {
-    this.presence = presenceOf(members)
+    const present = presenceOf(members)
+    for (const id of this.presence.keys()) if (!present.has(id)) this.#goneAt.set(id, this.#clock())
+    this.presence = present
     return "presence"
   }
 

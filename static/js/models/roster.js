@@ -42,11 +42,20 @@ export default class Roster {
     return this.characters.filter((member) => member.participation !== "observer")
   }
 
-  // The position that `id` must get to move by `step` among the characters, or null at either end.
-  positionAfterMove(id, step) {
-    const list = this.characters
-    const index = list.findIndex((member) => member.id === id)
-    return list[index + step]?.position ?? null
+  // Where a character stands among the characters, from 0; -1: it is none of them.
+  indexOf(id) {
+    return this.characters.findIndex((member) => member.id === id)
+  }
+
+  // Puts a character at another place among the characters, as the server will. Returns the
+  // position to ask for; null when it stands there already, or there is no such place.
+  moveTo(id, index) {
+    const before = this.characters
+    const from = this.indexOf(id)
+    if (from < 0 || from === index || !before[index]) return null
+    const after = before.toSpliced(from, 1).toSpliced(index, 0, before[from])
+    after.forEach((member, at) => this.put({ ...member, position: before[at].position }))
+    return before[index].position
   }
 }
 

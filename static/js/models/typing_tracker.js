@@ -1,5 +1,6 @@
-// Which people are typing. An entry ends by word of the server or, when that word is lost, by itself.
-const EXPIRES_AFTER_MS = 7000
+// Which people are typing. An entry ends by word of the server or, when that word is lost, by itself:
+// whoever goes on typing is heard of every few seconds.
+const EXPIRES_AFTER_MS = 5500
 
 export default class TypingTracker {
   #until = new Map()

@@ -1,6 +1,7 @@
 // What stands above the first message: where one is, what to do next, and a word about the model.
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { list } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
@@ -57,7 +58,7 @@ export default class Beginning {
       el(
         "p",
         { class: "beginning__text" },
-        isAlone ? t("beginning.alone") : description || t("beginning.with", { names: names.join(", ") }),
+        isAlone ? t("beginning.alone") : description || t("beginning.with", { names: list(names) }),
       ),
       isAlone &&
         mayCast &&

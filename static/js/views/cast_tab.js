@@ -1,25 +1,39 @@
-// Cast: the people, and the characters in the order in which they speak.
-import { bdi, el, reconcile, replace } from "../base/dom.js"
+// Cast: the characters in the order in which they speak, and the people. Whoever may change a seat
+// opens its row; one's own is always open to oneself.
+import { bdi, el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
-import { may } from "../models/rights.js"
+import { timeOfDay } from "../base/time.js"
+import { may, mayManageSeat } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button, iconButton } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
-import { confirm } from "./dialog.js"
+import { askPeopleIn } from "./invite_dialog.js"
+import MemberDetails from "./member_details.js"
+import Sortable from "./sortable.js"
+
+const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
 
 export default class CastTab {
   #root
   #parts
+  #details
   #characters = el("ul", { class: "member-list" })
   #people = el("ul", { class: "member-list" })
   #empty = el("div", { class: "panel__empty", hidden: true })
   #add
+  #invite
   #open = null
+  #sortable
   #stops = []
 
   constructor(root, parts) {
     this.#root = root
     this.#parts = parts
+    this.#details = new MemberDetails(parts, { move: (member, step) => this.#moveBy(member, step) })
+    this.#sortable = new Sortable(this.#characters, {
+      handle: ".member__grip",
+      onDrop: (row, index) => this.#drop(Number(row.dataset.membershipId), index),
+    })
   }
 
   // Lifecycle
@@ -28,6 +42,11 @@ export default class CastTab {
     const { store } = this.#parts
     const add = () => askForCharacter(this.#parts, store.openSpace.id)
     this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
+    this.#invite = button(t("invite.people"), {
+      look: "small quiet",
+      icon: "plus",
+      click: () => askPeopleIn(this.#parts, store.openSpace),
+    })
     replace(
       this.#empty,
       el("p", {}, t("cast.empty")),
@@ -36,7 +55,7 @@ export default class CastTab {
     replace(
       this.#root,
       panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
-      panelSection([t("cast.people")], this.#people),
+      panelSection([t("cast.people"), this.#invite], this.#people),
     )
     this.#stops = [
       store.on("cast", () => this.#update()),
@@ -45,10 +64,12 @@ export default class CastTab {
         if (what === "presence" || what === "restored") this.#update()
       }),
     ]
+    this.#sortable.mount()
     this.#update()
   }
 
   unmount() {
+    this.#sortable.unmount()
     for (const stop of this.#stops) stop()
   }
 
@@ -59,17 +80,18 @@ export default class CastTab {
     if (!space) return
     const mayCast = may(space.my_role, "cast")
     this.#add.hidden = !mayCast
+    this.#invite.hidden = !may(space.my_role, "invite")
     this.#empty.hidden = roster.characters.length > 0
     this.#empty.querySelector("button").hidden = !mayCast
-    this.#list(this.#characters, roster.characters, mayCast)
-    this.#list(this.#people, roster.people, false)
+    this.#list(this.#characters, roster.characters)
+    this.#list(this.#people, roster.people)
   }
 
-  #list(parent, members, mayCast) {
+  #list(parent, members) {
     reconcile(parent, members, {
       key: (member) => String(member.id),
       create: (member) => this.#create(member),
-      update: (node, member) => this.#fill(node, member, mayCast),
+      update: (node, member) => this.#fill(node, member),
     })
   }
 
@@ -80,123 +102,100 @@ export default class CastTab {
   }
 
   // A row is made anew only when it would look different: focus and a slider in use stay.
-  #fill(node, member, mayCast) {
+  #fill(node, member) {
     const { store } = this.#parts
+    const { my_role: role } = store.openSpace
     const presence = member.kind === "human" ? (store.room?.presence.get(member.id) ?? "offline") : null
-    const isOpen = this.#open === member.id
-    const role = store.openSpace.my_role
-    const signature = JSON.stringify([member, presence, isOpen, mayCast, role])
+    const canOpen = this.#canOpen(member, role)
+    const isOpen = canOpen && this.#open === member.id
+    const { position, ...shown } = member
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role])
     if (node.dataset.signature === signature) return
     const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
     node.dataset.signature = signature
     node.classList.toggle("member--muted", member.participation === "muted")
     node.classList.toggle("member--open", isOpen)
-    replace(node, this.#row(member, presence, isOpen, role), isOpen && this.#details(member))
+    replace(
+      node,
+      this.#row(member, { presence, canOpen, isOpen, role }),
+      isOpen && this.#details.build(member, role),
+    )
     if (focused) node.querySelector(`[data-act="${focused}"]`)?.focus()
   }
 
-  #row(member, presence, isOpen, role) {
+  #canOpen(member, role) {
+    if (member.kind === "character") return may(role, "cast")
+    const isOwn = this.#isOwn(member)
+    return isOwn || mayManageSeat(role, member, isOwn)
+  }
+
+  #isOwn(member) {
+    return member.id === this.#parts.store.mySeat?.id
+  }
+
+  #row(member, { presence, canOpen, isOpen, role }) {
     const isCharacter = member.kind === "character"
-    const face = avatar({ name: member.display_name, url: member.avatar_url, presence })
-    const names = el(
-      "span",
-      { class: "member__names" },
-      bdi(member.display_name, "member__name truncate"),
-      el("span", { class: "member__note" }, this.#note(member, presence)),
-    )
-    const canOpen = isCharacter && may(role, "cast")
-    const main = canOpen
-      ? el(
-          "button",
-          {
-            class: "member__button",
-            type: "button",
-            "data-act": "open",
-            "aria-expanded": String(isOpen),
-            on: { click: () => this.#toggle(member.id) },
-          },
-          face,
-          names,
-        )
-      : el("div", { class: "member__button" }, face, names)
+    const name = member.display_name
+    const label = [
+      avatar({ name, url: member.avatar_url, presence }),
+      el(
+        "span",
+        { class: "member__names" },
+        bdi(name, "member__name truncate"),
+        el("span", { class: "member__note" }, this.#note(member, presence)),
+        !isCharacter && member.persona && this.#persona(member.persona),
+      ),
+    ]
     const speak =
       isCharacter &&
       may(role, "generate") &&
       member.participation !== "observer" &&
-      this.#iconButton("speak", t("queue.speak", { name: member.display_name }), () =>
-        this.#parts.room.generate(member.id),
-      )
-    return el("div", { class: "member__row" }, main, speak)
+      iconButton("speak", t("queue.speak", { name }), {
+        look: "small",
+        "data-act": "speak",
+        click: () => this.#try(() => this.#parts.room.generate(member.id)),
+      })
+    return el(
+      "div",
+      { class: "member__row" },
+      canOpen ? this.#opener(member, isOpen, label) : el("div", { class: "member__button" }, label),
+      speak,
+      isCharacter && canOpen && grip(),
+    )
+  }
+
+  #opener(member, isOpen, label) {
+    return el(
+      "button",
+      {
+        class: "member__button",
+        type: "button",
+        "data-act": "open",
+        "aria-expanded": String(isOpen),
+        "aria-keyshortcuts": member.kind === "character" ? MOVES.join(" ") : null,
+        on: { click: () => this.#toggle(member.id) },
+      },
+      label,
+    )
+  }
+
+  #persona(text) {
+    return el("span", { class: "member__persona truncate", title: text }, t("cast.plays", { text }))
   }
 
   #note(member, presence) {
     const said = []
     if (member.participation !== "active") said.push(t(`participation.${member.participation}`))
-    if (member.kind === "human") said.push(t(`role.${member.role}`), t(`presence.${presence}`))
-    else if (said.length === 0) said.push(t("cast.character"))
+    if (member.kind === "human") {
+      if (this.#isOwn(member)) said.push(t("cast.you"))
+      said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
+    } else if (said.length === 0) said.push(t("cast.character"))
     return said.join(" · ")
   }
 
-  #details(member) {
-    const isMuted = member.participation === "muted"
-    const { cast } = this.#parts
-    const name = member.display_name
-    return el(
-      "div",
-      { class: "member__details" },
-      this.#talkativeness(member),
-      el(
-        "div",
-        { class: "member__buttons" },
-        this.#iconButton("up", t("cast.up", { name }), () => this.#move(member, -1)),
-        this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
-        this.#button(
-          isMuted ? "sound" : "mute",
-          isMuted ? t("cast.unmute") : t("cast.mute"),
-          () => cast.mute(member, !isMuted),
-          isMuted,
-        ),
-        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
-      ),
-    )
-  }
-
-  #talkativeness(member) {
-    const id = `talk-${member.id}`
-    const change = ({ currentTarget }) =>
-      this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
-    const range = el("input", {
-      class: "range",
-      type: "range",
-      id,
-      "data-act": "talk",
-      min: "0",
-      max: "1",
-      step: "0.05",
-      value: String(member.talkativeness ?? 0.5),
-      on: { change },
-    })
-    return el(
-      "div",
-      { class: "field" },
-      el("label", { class: "field__label", for: id }, t("cast.talkativeness")),
-      range,
-      el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
-    )
-  }
-
-  #iconButton(name, label, act) {
-    return iconButton(name, label, { look: "small", "data-act": name, click: () => this.#try(act) })
-  }
-
-  #button(name, label, act, isPressed = null) {
-    return button(label, {
-      look: "small quiet",
-      icon: name,
-      "data-act": name,
-      "aria-pressed": isPressed === null ? null : String(isPressed),
-      click: () => this.#try(act),
-    })
+  #whereabouts(member, presence) {
+    const goneAt = this.#parts.store.room?.goneAt(member.id)
+    return goneAt ? t("presence.gone", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
   #toggle(id) {
@@ -204,26 +203,26 @@ export default class CastTab {
     this.#update()
   }
 
-  async #move(member, step) {
-    const { cast, announcer } = this.#parts
-    if (!(await cast.move(member, step))) return
-    const place = this.#parts.store.openRoster.characters.findIndex(({ id }) => id === member.id) + 1
-    announcer.append(el("p", {}, t("cast.moved", { name: member.display_name, n: place })))
-    this.#characters
-      .querySelector(`[data-membership-id="${member.id}"] [data-act="${step < 0 ? "up" : "down"}"]`)
-      ?.focus()
+  // Order
+
+  #drop(id, index) {
+    const member = this.#parts.store.openRoster.byId(id)
+    if (member) this.#try(() => this.#moveTo(member, index))
   }
 
-  async #remove(member) {
-    const name = member.display_name
-    if (
-      await confirm({
-        title: t("cast.remove_title", { name }),
-        text: t("cast.remove_text", { name }),
-        action: t("cast.remove"),
-      })
-    )
-      await this.#parts.cast.remove(member)
+  async #moveBy(member, step) {
+    await this.#moveTo(member, this.#parts.store.openRoster.indexOf(member.id) + step)
+    this.#focus(member.id, step < 0 ? "up" : "down")
+  }
+
+  async #moveTo(member, index) {
+    const { cast, announcer } = this.#parts
+    if (!(await cast.moveTo(member, index))) return
+    announcer.append(el("p", {}, t("cast.moved", { name: member.display_name, n: index + 1 })))
+  }
+
+  #focus(id, act) {
+    this.#characters.querySelector(`[data-membership-id="${id}"] [data-act="${act}"]`)?.focus()
   }
 
   #onKey(event, id) {
@@ -234,8 +233,8 @@ export default class CastTab {
     event.preventDefault()
     const act = document.activeElement.dataset.act ?? "open"
     this.#try(async () => {
-      await this.#move(member, step)
-      this.#characters.querySelector(`[data-membership-id="${id}"] [data-act="${act}"]`)?.focus()
+      await this.#moveTo(member, roster.indexOf(id) + step)
+      this.#focus(id, act)
     })
   }
 
@@ -246,6 +245,11 @@ export default class CastTab {
       this.#parts.toasts.error(error)
     }
   }
+}
+
+// For a pointer alone: the keyboard moves a row with Alt and the arrows.
+function grip() {
+  return el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip"))
 }
 
 function panelSection([title, action = null], ...children) {

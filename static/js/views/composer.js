@@ -1,7 +1,6 @@
 // Where one writes: drafts, Enter, Send that turns into Stop, the word that one is typing.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
-import { count } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { iconButton } from "./buttons.js"
 
@@ -141,8 +140,8 @@ export default class Composer {
     this.#counter.hidden = bytes < COUNTS_FROM_BYTES
     this.#counter.classList.toggle("composer__count--over", isOver)
     const text = isOver
-      ? t("composer.too_long", { n: count(bytes - LONGEST_BYTES) })
-      : t("composer.left", { n: count(LONGEST_BYTES - bytes) })
+      ? t("composer.too_long", { n: bytes - LONGEST_BYTES })
+      : t("composer.left", { n: LONGEST_BYTES - bytes })
     if (this.#counter.textContent !== text) this.#counter.textContent = text
   }
 

@@ -5,7 +5,9 @@ import { may } from "../models/rights.js"
 import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
 import { railButton } from "./hollow.js"
+import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton } from "./menu.js"
+import Present from "./present.js"
 import QueueBar from "./queue_bar.js"
 import { askForConversation, askForNewTitle, askToDeleteConversation } from "./space_dialogs.js"
 import TimelineView from "./timeline.js"
@@ -17,6 +19,8 @@ const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 export default class ConversationView {
   #parts
   #head
+  #present
+  #signature = null
   #children = []
   #stops = []
 
@@ -39,7 +43,14 @@ export default class ConversationView {
       onSent: () => timeline.toEnd(),
       onEditLast: () => timeline.editMyTail(),
     })
-    this.#children = [timeline, new Whisper(whisper, this.#parts), new QueueBar(queue, this.#parts), composer]
+    this.#present = new Present(this.#parts)
+    this.#children = [
+      timeline,
+      new Whisper(whisper, this.#parts),
+      new QueueBar(queue, this.#parts),
+      composer,
+      this.#present,
+    ]
     for (const child of this.#children) child.mount()
     this.#stops = [store.on("spaces", () => this.#updateHead())]
     this.#updateHead()
@@ -59,7 +70,11 @@ export default class ConversationView {
     if (!conversation || !space) return
     const isMain = conversation.id === space.root_conversation_id
     const title = conversation.title || (isMain ? t("conversation.main") : t("conversation.untitled"))
-    document.title = `${title} · ${space.name} · ${t("app.name")}`
+    // Every word said anywhere comes by here: an open menu must outlive it.
+    const signature = JSON.stringify([conversation.id, title, space.name, space.my_role])
+    if (signature === this.#signature) return
+    this.#signature = signature
+    this.#parts.title.set(title, space.name)
     const focused = this.#head.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(
       this.#head,
@@ -70,10 +85,11 @@ export default class ConversationView {
         el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
         el("span", { class: "stage__space truncate" }, el("bdi", {}, space.name)),
       ),
+      this.#present.node,
       menuButton({
         label: t("conversation.menu"),
         className: "icon-button",
-        items: () => this.#items(conversation, space),
+        items: () => this.#items(store.openConversation, store.openSpace),
       }),
       iconButton("panel", t("panel.toggle"), {
         "data-id": "panel",
@@ -98,6 +114,12 @@ export default class ConversationView {
         label: t("conversation.new"),
         icon: "plus",
         run: () => askForConversation(this.#parts, space.id),
+      })
+    if (may(role, "invite"))
+      items.push({
+        label: t("invite.people"),
+        icon: "person",
+        run: () => askPeopleIn(this.#parts, space),
       })
     items.push({
       label: t("space.settings"),

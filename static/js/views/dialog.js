@@ -32,10 +32,16 @@ export function openDialog({ title, content, wide = false, dismissable = true })
       resolve(result)
     })
     if (!dismissable) dialog.addEventListener("cancel", (event) => event.preventDefault())
+    else dialog.dataset.dismissable = ""
     document.body.append(dialog)
     dialog.showModal()
     dialog.querySelector("[autofocus]")?.focus()
   })
+}
+
+// What they were about is gone.
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[data-dismissable]")) dialog.close()
 }
 
 // Asks before something that cannot be undone. Resolves to whether to do it.

@@ -3,26 +3,37 @@ import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { submitButton } from "./buttons.js"
 import { field, form, input } from "./form.js"
+import { languageSwitch } from "./language_switch.js"
 
 // The first account. Resolves when it exists.
-export function showSetUp(root, session) {
+export function showSetUp(root, parts) {
   return new Promise((resolve) => {
-    const fields = setUpFields()
-    const { display_name: name, username, password } = fields
-    suggestUsername(name.control, username.control)
-    const submit = async () => {
-      const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
-      await session.setUp({ ...account, password: password.control.value })
-      resolve()
-    }
-    const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
-    show(root, t("setup.title"), t("setup.lead"), form({ fields, submit, children }))
-    name.control.focus()
+    showEntrance(root, parts, () => ({
+      title: t("setup.title"),
+      lead: t("setup.lead"),
+      body: setUpForm(parts.session, resolve),
+    }))
+    root.querySelector("input").focus()
   })
 }
 
-function setUpFields() {
+function setUpForm(session, onDone) {
+  const fields = accountFields()
+  const { display_name: name, username, password } = fields
+  const submit = async () => {
+    const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
+    await session.setUp({ ...account, password: password.control.value })
+    onDone()
+  }
+  const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
+  return form({ fields, submit, children })
+}
+
+// What a new account takes, by the names of the server.
+export function accountFields() {
   const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
+  const username = usernameInput({ maxlength: "32" })
+  suggestUsername(name, username)
   const password = input({
     name: "password",
     type: "password",
@@ -31,16 +42,12 @@ function setUpFields() {
   })
   return {
     display_name: field({ label: t("setup.name"), control: name }),
-    username: field({
-      label: t("setup.username"),
-      hint: t("setup.username_hint"),
-      control: usernameInput({ maxlength: "32" }),
-    }),
+    username: field({ label: t("setup.username"), hint: t("setup.username_hint"), control: username }),
     password: field({ label: t("password"), hint: t("password.hint"), control: password }),
   }
 }
 
-function usernameInput(props = {}) {
+export function usernameInput(props = {}) {
   return input({
     name: "username",
     autocomplete: "username",
@@ -51,9 +58,13 @@ function usernameInput(props = {}) {
 }
 
 // Resolves with the user.
-export function showSignIn(root, session) {
+export function showSignIn(root, parts) {
   return new Promise((resolve) => {
-    show(root, t("sign_in.title"), t("sign_in.lead"), signInForm(session, resolve))
+    showEntrance(root, parts, () => ({
+      title: t("sign_in.title"),
+      lead: t("sign_in.lead"),
+      body: signInForm(parts.session, resolve),
+    }))
     root.querySelector("input").focus()
   })
 }
@@ -113,21 +124,30 @@ export function showSplash(root) {
   )
 }
 
-function show(root, title, lead, formNode) {
-  replace(
-    root,
-    el(
-      "main",
-      { class: "entrance" },
-      el(
-        "div",
-        { class: "entrance__box" },
-        head(title, lead),
-        el("div", { class: "entrance__card" }, formNode),
-      ),
-    ),
-  )
-  document.title = t("app.name")
+// `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
+export function showEntrance(root, { language, toasts, store }, page) {
+  const choose = (tag) =>
+    store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
+  const draw = () => {
+    const { title, lead, body } = page()
+    const card = el("div", { class: "entrance__card" }, body)
+    const box = el("div", { class: "entrance__box" }, head(title, lead), card)
+    replace(root, el("main", { class: "entrance" }, box, languageSwitch({ choose, toasts })))
+    document.title = t("app.name")
+  }
+  draw()
+}
+
+// What was typed stays, and so does the focus on the switch.
+function redraw(root, draw) {
+  const typed = [...root.querySelectorAll("input, textarea")].map(({ name, value }) => [name, value])
+  draw()
+  for (const [name, value] of typed) {
+    const control = root.querySelector(`[name="${name}"]`)
+    control.value = value
+    control.dispatchEvent(new Event("input"))
+  }
+  root.querySelector("[data-language][aria-pressed=true]").focus()
 }
 
 function head(title, lead) {
@@ -140,7 +160,7 @@ function head(title, lead) {
   )
 }
 
-function wideSubmit(label) {
+export function wideSubmit(label) {
   return submitButton(label, { look: "primary wide" })
 }
 

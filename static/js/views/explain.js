@@ -1,16 +1,24 @@
-// An error as a sentence for a person.
+// What the server says, as a sentence for a person in the language of the page.
 import { has, t } from "../base/i18n.js"
+import { readReason } from "../models/because.js"
 
+// A value that cannot be is explained by its field, everything else by its code. Sentences that
+// only the server can know, because they tell which limit or which address, are shown as they are.
 export function explain(error) {
-  const key = `error.${error?.code}`
-  if (error?.code === "rate_limited" && error.retryAfter)
-    return t("error.rate_limited_for", { seconds: error.retryAfter })
-  if (has(key)) return t(key)
-  return error?.message || t("error.unexpected")
+  const { code, param, message, retryAfter } = error ?? {}
+  if (code === "rate_limited" && retryAfter) return t("error.rate_limited_for", { seconds: retryAfter })
+  const key = [`error.${code}.${param}`, `error.${code}`].find(has)
+  return (key && t(key, { message: message ?? "" }).trim()) || message || t("error.unexpected")
 }
 
 // What happened to a run, in plain words; the reason of the provider follows as a detail.
 export function explainRun(run) {
   const code = run.error?.code
   return has(`run_error.${code}`) ? t(`run_error.${code}`) : t("run_error.unexpected")
+}
+
+// Why somebody was chosen to speak.
+export function explainChoice(text) {
+  const reason = readReason(text)
+  return reason ? t(reason.key, reason.values) : text
 }

@@ -4,16 +4,16 @@ import { t } from "../base/i18n.js"
 import { button, iconButton } from "./buttons.js"
 
 export function hollow({ title, text, action, openRail }) {
-  const button = action.href
+  const way = action.href
     ? el("a", { class: "button button--primary", href: action.href }, action.label)
     : button(action.label, { look: "primary", click: action.run })
   return el(
     "section",
     { class: "hollow" },
     railButton(openRail),
-    el("h1", { class: "hollow__title" }, title),
-    el("p", {}, text),
-    button,
+    el("h1", { class: "hollow__title", tabindex: "-1" }, title),
+    el("p", { class: "hollow__text" }, text),
+    way,
   )
 }
 

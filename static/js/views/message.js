@@ -5,6 +5,7 @@ import { t } from "../base/i18n.js"
 import { showServerHtml } from "../base/server_html.js"
 import { fullTime, timeOfDay } from "../base/time.js"
 import { splitParagraphs } from "../models/emphasis.js"
+import { languageOf } from "../models/script.js"
 import { avatar, hueClass } from "./avatar.js"
 import { button } from "./buttons.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
@@ -47,6 +48,7 @@ export default class MessageView {
   updateStream() {
     this.#stream ??= new StreamText(this.#body)
     this.#stream.update(this.row.stream.text)
+    this.#body.lang = languageOf(this.row.stream.text)
   }
 
   // Private
@@ -118,6 +120,7 @@ export default class MessageView {
     if (signature === this.#bodySignature) return
     this.#bodySignature = signature
     this.#stream = null
+    this.#body.lang = languageOf(message?.content ?? entry.content)
     if (message && typeof message.html === "string") showServerHtml(this.#body, message.html)
     else replace(this.#body, splitParagraphs(message?.content ?? entry.content).map(paragraphNode))
   }

@@ -40,7 +40,8 @@ export default class MessageEditor {
   }
 
   #onKey(event) {
-    if (event.isComposing) return
+    // 229 is what Safari says for the Enter that ends a composition.
+    if (event.isComposing || event.keyCode === 229) return
     if (event.key === "Escape") {
       event.preventDefault()
       this.#close()

@@ -107,13 +107,14 @@ export default class MessageTools {
     return iconButton(name, label, { look: "small", click })
   }
 
+  // One's own words are one's own, as long as one may speak.
   #isMine(message) {
-    return message.space_membership_id === this.#parts.store.mySeat?.id
+    const { mySeat } = this.#parts.store
+    return mySeat?.participation !== "observer" && message.space_membership_id === mySeat?.id
   }
 
   #mayDelete(message) {
-    const { mySeat, openSpace } = this.#parts.store
-    return (mySeat && this.#isMine(message)) || may(openSpace?.my_role, "delete_others")
+    return this.#isMine(message) || may(this.#parts.store.openSpace?.my_role, "delete_others")
   }
 
   // The server changes only the tail, and not while a reply is being written.

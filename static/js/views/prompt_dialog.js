@@ -1,7 +1,6 @@
 // A prompt, block by block: what it says, what it costs, what did not fit.
 import { el, icon } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
-import { count } from "../base/time.js"
 import { openDialog } from "./dialog.js"
 
 // `load()` answers the document of the API.
@@ -27,7 +26,7 @@ function contentOf(prompt) {
     el(
       "p",
       { class: "dialog__lead" },
-      t("prompt.summary", { model: model ?? "–", total: count(total ?? 0), limit: count(limit ?? 0) }),
+      t("prompt.summary", { model: model ?? "–", total: total ?? 0, limit: limit ?? 0 }),
     ),
     limit > 0 && meter(total / limit),
     dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
@@ -48,18 +47,20 @@ function meter(share) {
 }
 
 function block({ kind, label, tokens, text, dropped }) {
-  const name = label || (has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : kind)
+  // What was said is labelled with who said it, everything else with what it is.
+  const name = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   return fold(
     name,
-    dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: count(tokens ?? 0) }),
+    dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 }),
     text ?? "",
     dropped ? "block--dropped" : "",
   )
 }
 
 function message({ role, name, content }) {
+  const side = has(`prompt.role_${role}`) ? t(`prompt.role_${role}`) : role
   return fold(
-    name ? `${role} · ${name}` : role,
+    name ? `${side} · ${name}` : side,
     "",
     typeof content === "string" ? content : JSON.stringify(content, null, 2),
   )

@@ -187,7 +187,7 @@ class ProviderForm {
     this.#say("wait", t("provider.testing"))
     const answer = await this.#parts.models.test(this.#id)
     if (answer.ok) this.#say("good", t("provider.works", { seconds: seconds(answer.latency_ms ?? 0) }))
-    else this.#say("bad", answer.error?.message ?? t("provider.failed"))
+    else this.#say("bad", answer.error ? explain(answer.error) : t("provider.failed"))
   }
 
   async #use() {

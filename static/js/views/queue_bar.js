@@ -1,10 +1,12 @@
 // The bar above the field: who speaks, who is next and why; or, when nobody is due, whom to ask.
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { listParts } from "../base/time.js"
 import { describe } from "../models/queue.js"
 import { may } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button } from "./buttons.js"
+import { explainChoice } from "./explain.js"
 
 export default class QueueBar {
   #root
@@ -59,7 +61,11 @@ export default class QueueBar {
     this.#box.dataset.state = facts.state
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
     if (facts.state === "idle")
-      replace(this.#box, this.#hint(speakers, tailKind), may(role, "generate") && this.#speakers(speakers))
+      replace(
+        this.#box,
+        this.#hint(speakers, tailKind, may(role, "generate")),
+        may(role, "generate") && this.#speakers(speakers),
+      )
     else replace(this.#box, this.#now(facts), may(role, "control") && this.#controls(facts))
     if (focused)
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
@@ -71,16 +77,16 @@ export default class QueueBar {
 
   // Nobody is due
 
-  #hint(speakers, tailKind) {
-    const { reply_order: order } = this.#parts.store.openSpace ?? {}
-    const isWaiting = tailKind === "human"
-    if (speakers.length === 0) return el("span", { class: "queue__text" }, t("queue.no_characters"))
-    if (isWaiting) return el("span", { class: "queue__text" }, t("queue.nobody_due"))
-    return el(
-      "span",
-      { class: "queue__text" },
-      order === "manual" ? t("queue.your_turn_manual") : t("queue.your_turn"),
-    )
+  #hint(speakers, tailKind, mayChoose) {
+    return el("span", { class: "queue__text" }, this.#hintText(speakers, tailKind, mayChoose))
+  }
+
+  // Who may not choose is not told to.
+  #hintText(speakers, tailKind, mayChoose) {
+    const isManual = this.#parts.store.openSpace?.reply_order === "manual"
+    if (speakers.length === 0) return t("queue.no_characters")
+    if (tailKind === "human") return mayChoose ? t("queue.nobody_due") : t("queue.nobody_due_yet")
+    return isManual && mayChoose ? t("queue.your_turn_manual") : t("queue.your_turn")
   }
 
   #speakers(speakers) {
@@ -144,13 +150,16 @@ export default class QueueBar {
           { class: "queue__next" },
           t("queue.then"),
           " ",
-          after.map((id, index) => [index > 0 && ", ", bdi(this.#name(id))]),
+          listParts(after.map((id) => this.#name(id))).map(({ type, value }) =>
+            type === "element" ? bdi(value) : value,
+          ),
         ),
       )
     return text
   }
 
-  #because(text) {
+  #because(reason) {
+    const text = explainChoice(reason)
     return el(
       "button",
       {

@@ -2,9 +2,13 @@
 import { el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { unreadIn } from "../models/unread.js"
 import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
+import { showBadge } from "./badge.js"
 import { iconButton } from "./buttons.js"
+import { askToSignOut } from "./guest.js"
+import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton, openMenu } from "./menu.js"
 import { connectModel } from "./provider_dialog.js"
 import {
@@ -18,6 +22,7 @@ import {
 export default class Rail {
   #root
   #parts
+  #title = el("div", { class: "rail__label" })
   #list
   #me
   #folded = new Set()
@@ -32,7 +37,8 @@ export default class Rail {
   mount() {
     this.#list = el("div", {})
     this.#me = el("footer", { class: "rail__foot" })
-    replace(this.#root, this.#head(), el("div", { class: "rail__body" }, this.#label(), this.#list), this.#me)
+    const body = el("div", { class: "rail__body" }, this.#title, this.#list)
+    replace(this.#root, this.#head(), body, this.#me)
     const { store } = this.#parts
     for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
     store.on("session", () => this.#updateMe())
@@ -56,9 +62,11 @@ export default class Rail {
     return el("header", { class: "rail__head" }, brand, close)
   }
 
-  #label() {
+  // A guest makes no space.
+  #updateTitle() {
+    const isGuest = this.#parts.store.user.is_guest
     const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
-    return el("div", { class: "rail__label" }, el("h2", {}, t("rail.spaces")), add)
+    replace(this.#title, el("h2", {}, t("rail.spaces")), !isGuest && add)
   }
 
   #update() {
@@ -66,11 +74,15 @@ export default class Rail {
     reconcile(this.#list, spaces.length ? spaces : [{ id: "none" }], {
       key: (space) => `s-${space.id}`,
       create: (space) =>
-        space.id === "none" ? el("p", { class: "rail__empty" }, t("rail.empty")) : this.#createSpace(space),
+        space.id === "none" ? el("p", { class: "rail__empty" }, this.#emptyText()) : this.#createSpace(space),
       update: (node, space) => {
         if (space.id !== "none") this.#updateSpace(node, space)
       },
     })
+  }
+
+  #emptyText() {
+    return this.#parts.store.user.is_guest ? t("rail.empty_guest") : t("rail.empty")
   }
 
   #createSpace({ id }) {
@@ -79,7 +91,8 @@ export default class Rail {
       "button",
       { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#fold(id) } },
       icon("chevron"),
-      el("bdi", { class: "truncate" }),
+      el("bdi", { class: "truncate grow" }),
+      el("span", { class: "badge badge--soft", hidden: true }),
     )
     const menu = menuButton({
       label: t("space.menu"),
@@ -99,9 +112,11 @@ export default class Rail {
     const isOpen = !this.#folded.has(space.id)
     name.setAttribute("aria-expanded", String(isOpen))
     name.querySelector("bdi").textContent = space.name
+    const { store } = this.#parts
+    showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
     const list = node.querySelector(".space__list")
     list.hidden = !isOpen
-    const places = this.#parts.store.conversations(space.id)
+    const places = store.conversations(space.id)
     const rows = may(space.my_role, "new_conversation")
       ? [...places, { id: "add", space_id: space.id }]
       : places
@@ -145,7 +160,7 @@ export default class Rail {
 
   #updatePlace(node, place, space) {
     const isOpen = this.#parts.store.room?.conversationId === place.id
-    const unread = isOpen ? 0 : Math.max(0, (place.last_seq ?? 0) - (place.last_read_seq ?? 0))
+    const unread = isOpen ? 0 : unreadIn(place)
     node.classList.toggle("place--open", isOpen)
     node.classList.toggle("place--unread", unread > 0)
     const link = node.querySelector("a")
@@ -154,10 +169,7 @@ export default class Rail {
     node.querySelector("bdi").textContent =
       place.title ||
       (place.id === space.root_conversation_id ? t("conversation.main") : t("conversation.untitled"))
-    const badge = node.querySelector(".badge")
-    badge.hidden = unread === 0
-    badge.textContent = unread > 99 ? "99+" : unread
-    badge.setAttribute("aria-label", t("rail.unread", { n: unread }))
+    showBadge(node.querySelector(".badge"), unread)
     const menu = node.querySelector(".icon-button")
     menu.hidden = this.#placeItems(place.id).length === 0
   }
@@ -171,6 +183,8 @@ export default class Rail {
         icon: "plus",
         run: () => askForConversation(this.#parts, id),
       })
+    if (may(space.my_role, "invite"))
+      items.push({ label: t("invite.people"), icon: "person", run: () => askPeopleIn(this.#parts, space) })
     items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
     if (may(space.my_role, "delete_space"))
       items.push({
@@ -207,9 +221,8 @@ export default class Rail {
   }
 
   #openSettings(space) {
-    const { store, router, shell } = this.#parts
-    if (store.openSpace?.id !== space.id)
-      router.go(paths.conversation(space.root_conversation_id ?? store.conversations(space.id)[0].id))
+    const { store, router, shell, spaces } = this.#parts
+    if (store.openSpace?.id !== space.id) router.go(paths.conversation(spaces.firstOf(space.id)))
     shell.openPanel("settings")
   }
 
@@ -221,6 +234,7 @@ export default class Rail {
 
   #updateMe() {
     const { user } = this.#parts.store
+    this.#updateTitle()
     const button = el(
       "button",
       {
@@ -234,22 +248,20 @@ export default class Rail {
       icon("more"),
     )
     button.addEventListener("click", () => openMenu(button, this.#myItems()))
-    replace(this.#me, button)
+    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.rail"))
+    replace(this.#me, user.is_guest && keep, button)
   }
 
   #myItems() {
-    const { router, session, toasts, store } = this.#parts
+    const { router, store } = this.#parts
     const items = [
       { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
-      { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
     ]
+    if (!store.user.is_guest)
+      items.push({ label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) })
     if (store.user.role === "admin")
       items.push({ label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) })
-    items.push({
-      label: t("sign_out"),
-      icon: "leave",
-      run: () => session.signOut().catch((error) => toasts.error(error)),
-    })
+    items.push({ label: t("sign_out"), icon: "leave", run: () => askToSignOut(this.#parts) })
     return items
   }
 }

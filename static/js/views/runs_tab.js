@@ -1,10 +1,10 @@
 // Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
-import { count, fullTime, seconds, shortTime } from "../base/time.js"
+import { fullTime, seconds, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
-import { explainRun } from "./explain.js"
+import { explainChoice, explainRun } from "./explain.js"
 import { showPrompt } from "./prompt_dialog.js"
 
 const ENDS = ["queue", "messages", "restored"]
@@ -13,6 +13,7 @@ export default class RunsTab {
   #root
   #parts
   #list = el("div", {})
+  #prompt = el("section", { class: "panel__section" })
   #speaker
   #stops = []
   #isAsking = false
@@ -29,7 +30,7 @@ export default class RunsTab {
     const { store } = this.#parts
     replace(
       this.#root,
-      may(store.openSpace?.my_role, "prompt") && this.#promptSection(),
+      this.#prompt,
       el(
         "section",
         { class: "panel__section" },
@@ -42,8 +43,9 @@ export default class RunsTab {
         if (ENDS.includes(what)) this.#load()
       }),
       store.on("cast", () => this.#fillSpeakers()),
+      store.on("rights", () => this.#showPrompt()),
     ]
-    this.#fillSpeakers()
+    this.#showPrompt()
     this.#load()
   }
 
@@ -53,24 +55,33 @@ export default class RunsTab {
 
   // Private
 
-  #promptSection() {
+  #showPrompt() {
+    const isAllowed = may(this.#parts.store.openSpace?.my_role, "prompt")
+    this.#prompt.hidden = !isAllowed
     this.#speaker = el("select", { class: "input", "aria-label": t("prompt.speaker") })
-    const click = async ({ currentTarget }) => {
-      currentTarget.disabled = true
-      await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
-      currentTarget.disabled = false
-    }
-    return el(
-      "section",
-      { class: "panel__section" },
-      el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
-      el("p", { class: "field__hint" }, t("prompt.hint")),
-      el("div", { class: "field__row" }, this.#speaker, button(t("prompt.show"), { click })),
+    replace(
+      this.#prompt,
+      isAllowed && [
+        el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
+        el("p", { class: "field__hint" }, t("prompt.hint")),
+        el(
+          "div",
+          { class: "field__row" },
+          this.#speaker,
+          button(t("prompt.show"), { click: (event) => this.#ask(event) }),
+        ),
+      ],
     )
+    this.#fillSpeakers()
+  }
+
+  async #ask({ currentTarget }) {
+    currentTarget.disabled = true
+    await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
+    currentTarget.disabled = false
   }
 
   #fillSpeakers() {
-    if (!this.#speaker) return
     const chosen = this.#speaker.value
     const { speakers } = this.#parts.store.openRoster
     replace(
@@ -138,7 +149,7 @@ export default class RunsTab {
     const rows = [
       [t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason],
     ]
-    if (run.chosen_because) rows.push([t("runs.because"), run.chosen_because])
+    if (run.chosen_because) rows.push([t("runs.because"), explainChoice(run.chosen_because)])
     if (run.started_at && run.finished_at)
       rows.push([
         t("runs.took"),
@@ -148,8 +159,8 @@ export default class RunsTab {
       rows.push([
         t("runs.tokens"),
         t("runs.usage", {
-          input: count(run.usage.prompt_tokens),
-          output: count(run.usage.completion_tokens),
+          input: run.usage.prompt_tokens,
+          output: run.usage.completion_tokens,
         }),
       ])
     if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])

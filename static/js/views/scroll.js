@@ -7,6 +7,8 @@ export default class Scroll {
   #onMove
   #observer
   #isPinned = true
+  // Where the last jump to the end came to rest.
+  #jumpedTo = 0
 
   // `onMove({ nearTop, nearBottom, isPinned })` is told after every scroll.
   constructor(node, onMove) {
@@ -58,6 +60,7 @@ export default class Scroll {
 
   #jump() {
     this.#node.scrollTop = this.#node.scrollHeight
+    this.#jumpedTo = this.#node.scrollTop
   }
 
   // The first message in view.
@@ -72,6 +75,8 @@ export default class Scroll {
   #moved = () => {
     const { scrollTop, scrollHeight, clientHeight } = this.#node
     const below = scrollHeight - clientHeight - scrollTop
+    // Our own jump is told late, when the page may have grown again: the reader has not moved.
+    if (this.#isPinned && below > NEAR_END_PX && scrollTop === this.#jumpedTo) return this.#jump()
     this.#isPinned = below <= NEAR_END_PX
     this.#onMove({
       nearTop: scrollTop < NEAR_EDGE_PX,

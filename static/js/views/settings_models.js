@@ -35,7 +35,11 @@ function providerItem(parts, provider) {
     if (await confirm(words)) await act(() => parts.models.remove(provider.id))
   }
   const small = (label, click, look = "") =>
-    button(label, { look: `small ${look}`, "aria-label": `${label}: ${provider.name}`, click })
+    button(label, {
+      look: `small ${look}`,
+      "aria-label": t("models.act", { action: label, name: provider.name }),
+      click,
+    })
   return el(
     "li",
     { class: "list__item" },

@@ -5,6 +5,7 @@ import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import Banner from "./banner.js"
 import ConversationView from "./conversation.js"
+import { closeDialogs } from "./dialog.js"
 import { hollow } from "./hollow.js"
 import Panel from "./panel.js"
 import Rail from "./rail.js"
@@ -47,8 +48,10 @@ export default class Shell {
     new Rail(this.#rail, this.#parts).mount()
     new Panel(this.#panel, this.#parts).mount()
     document.addEventListener("keydown", this.#onKey)
+    for (const name of ["spaces", "open"]) this.#parts.store.on(name, () => this.#markUnread())
+    this.#markUnread()
     for (const media of [NARROW, MEDIUM]) media.addEventListener("change", () => this.closeDrawer())
-    this.#parts.store.on("removed", () => this.#leaveRemoved())
+    this.#parts.store.on("removed", (lost) => this.#leaveRemoved(lost))
   }
 
   // Actions
@@ -138,36 +141,61 @@ export default class Shell {
   }
 
   #goHome() {
-    const { spaces, local, router } = this.#parts
+    const { spaces, local, router, store } = this.#parts
     const id = spaces.home(Number(local.getItem(LAST)))
     if (id) return router.go(paths.conversation(id), { replace: true })
     this.#leaveRoom()
+    this.#put(this.#hollow(store.user.is_guest ? this.#nothingForGuest() : this.#nothingYet()))
+  }
+
+  #nothingYet() {
     const run = () => askForSpace(this.#parts)
-    this.#put(
-      this.#hollow({
-        title: t("empty.title"),
-        text: t("empty.text"),
-        action: { run, label: t("space.new") },
-      }),
-    )
+    return { title: t("empty.title"), text: t("empty.text"), action: { run, label: t("space.new") } }
+  }
+
+  // Who has no account makes no space: a link opens the next one.
+  #nothingForGuest() {
+    const action = { href: paths.settings("profile"), label: t("guest.keep") }
+    return { title: t("empty.guest_title"), text: t("empty.guest_text"), action }
   }
 
   #leaveRoom() {
     this.#parts.store.closeRoom()
   }
 
-  // The room that was open is gone, or one may not be in it any more.
-  #leaveRemoved() {
+  // The room that was open is gone, or one may not be in it any more. When nobody said which, the
+  // list of spaces tells.
+  async #leaveRemoved({ reason, name, spaceId }) {
+    const { spaces, store, local } = this.#parts
+    const turn = this.#route
     this.#leaveRoom()
-    this.#parts.local.removeItem(LAST)
-    this.#parts.spaces.load().catch(() => {})
-    this.#put(
-      this.#hollow({
-        title: t("removed.title"),
-        text: t("removed.text"),
-        action: { href: "/", label: t("unknown.home") },
-      }),
+    local.removeItem(LAST)
+    closeDialogs()
+    this.closeDrawer()
+    this.#showRemoved(reason ?? "unknown", name, spaceId)
+    if (reason) return
+    const isKnown = await spaces.load().then(
+      () => true,
+      () => false,
     )
+    if (!isKnown || turn !== this.#route) return
+    this.#showRemoved(store.space(spaceId) ? "conversation_deleted" : "removed", name, spaceId)
+  }
+
+  #showRemoved(reason, name, spaceId) {
+    const back = reason === "conversation_deleted" && this.#parts.spaces.firstOf(spaceId)
+    const title = t(`removed.${reason}_title`, { name })
+    const page = this.#hollow({
+      title,
+      text: t(`removed.${reason}_text`),
+      action: back
+        ? { href: paths.conversation(back), label: t("removed.back") }
+        : { href: "/", label: t("unknown.home") },
+    })
+    page.dataset.removed = reason
+    this.#put(page)
+    this.#parts.title.set(title)
+    page.querySelector("h1").focus()
   }
 
   #hollow(words) {
@@ -183,6 +211,14 @@ export default class Shell {
     if (view.mount) view.mount(this.#stage)
     else this.#stage.append(view)
     this.#node.dataset.room = this.#parts.store.room ? "open" : "none"
+  }
+
+  // Where the rail is a drawer, its button says that something waits in there.
+  #markUnread() {
+    const { store } = this.#parts
+    const open = store.room?.conversationId
+    const waits = store.spaces.some((space) => store.unread(space.id, open) > 0)
+    this.#node.dataset.unread = waits ? "some" : "none"
   }
 
   #setPanel(state) {

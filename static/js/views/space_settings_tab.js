@@ -45,8 +45,10 @@ export default class SpaceSettingsTab {
     if (!this.#space) return
     const isMine = may(this.#space.my_role, "settings")
     const node = this.#form()
-    if (!isMine)
-      for (const control of node.querySelectorAll("input, textarea, select, button")) control.disabled = true
+    if (!isMine) {
+      for (const control of node.querySelectorAll("input, textarea, select")) control.disabled = true
+      node.querySelector(".form__actions").remove()
+    }
     replace(
       this.#root,
       !isMine && el("p", { class: "field__hint" }, t("space.read_only")),

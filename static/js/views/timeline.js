@@ -26,6 +26,7 @@ export default class TimelineView {
   #window = new MessageWindow()
   #unseen = 0
   #unreadAfter = null
+  #readSeq = 0
   #stops = []
 
   constructor(root, parts) {
@@ -50,6 +51,7 @@ export default class TimelineView {
       store.on("room", (what) => this.#onChange(what)),
       store.on("fresh", (messages) => this.#onFresh(messages)),
       store.on("cast", () => this.#render()),
+      store.on("rights", () => this.#render()),
       store.on("providers", () => this.beginning.update()),
       this.tools.unmount,
     ]
@@ -60,6 +62,7 @@ export default class TimelineView {
   unmount() {
     document.removeEventListener("visibilitychange", this.#markRead)
     for (const stop of this.#stops) stop()
+    this.#tellReadNow()
     this.scroll.unmount()
   }
 
@@ -196,6 +199,13 @@ export default class TimelineView {
     const others = messages.filter((message) => message.space_membership_id !== seatId)
     this.announcer.announce(others)
     if (!this.scroll.isPinned) this.#unseen += others.length
+    if (others.length > 0 && (document.hidden || !this.scroll.isPinned)) this.#markUnread(others[0])
+  }
+
+  // The line stands above the first of what came while nobody looked.
+  #markUnread({ seq }) {
+    const isAllRead = (this.#parts.store.openConversation?.last_read_seq ?? 0) >= seq - 1
+    if (isAllRead || this.#unreadAfter === null) this.#unreadAfter = seq - 1
   }
 
   #onMove({ nearTop, nearBottom, isPinned }) {
@@ -230,9 +240,17 @@ export default class TimelineView {
   }
 
   // Read is what stood at the end of the page while one looked at it.
-  #markRead = throttle(() => {
+  #markRead = () => {
     const { tail } = this.room.timeline
-    if (!tail || document.hidden || !this.scroll.isPinned || this.#parts.store.room !== this.room) return
-    this.#parts.room.markRead(tail.seq).catch(() => {})
-  }, READ_EVERY_MS)
+    if (!tail || document.hidden || !this.scroll.isPinned) return
+    this.#readSeq = tail.seq
+    this.#tellRead()
+  }
+
+  #tellReadNow() {
+    if (this.#readSeq > 0)
+      this.#parts.room.markRead(this.#readSeq, this.room.conversationId).catch(() => {})
+  }
+
+  #tellRead = throttle(() => this.#tellReadNow(), READ_EVERY_MS)
 }

@@ -1,8 +1,9 @@
 // One line below the timeline: which people are typing. Who of the characters writes, says the queue bar.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { list } from "../base/time.js"
 
-const LOOK_EVERY_MS = 1000
+const LOOK_EVERY_MS = 500
 
 export default class Whisper {
   #root
@@ -51,6 +52,6 @@ export default class Whisper {
     if (people.length === 0) return ""
     if (people.length === 1) return t("whisper.typing", { name: people[0] })
     if (people.length > 3) return t("whisper.typing_several")
-    return t("whisper.typing_some", { names: people.slice(0, -1).join(", "), last: people.at(-1) })
+    return t("whisper.typing_some", { names: list(people) })
   }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../../it/support/backends.rs"]
 pub mod backends;
+#[path = "../../it/support/ear.rs"]
+pub mod ear;
 #[path = "../../it/support/facts.rs"]
 pub mod facts;
 #[path = "../../it/support/person.rs"]

@@ -173,8 +173,8 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
         (Method::DELETE, "/api/sessions/abc"),
         (Method::GET, "/api/characters/abc"),
         (Method::POST, "/api/characters/import"),
-        (Method::GET, "/api/spaces/1/invites"),
-        (Method::GET, "/metrics"),
+        (Method::GET, "/api/spaces/424242/invites"),
+        (Method::GET, "/metrics/all"),
     ];
 
     for (method, path) in not_found {

@@ -1,11 +1,13 @@
 //! Seats changed: by whom, and into what.
 
+use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
+use crate::support::cast::user_id;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -164,6 +166,51 @@ on_both! {
 
         assert_eq!(refusal(&late), (409, "stale_settings".to_owned()));
         assert_eq!(late.1["error"]["current"], first);
+        cast.app.close().await;
+    }
+
+    async fn a_space_has_one_owner_whoever_hands_it_over_at_once(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let owner = || json!({"role": "owner"});
+
+        let answers = join_all([
+            change(&cast.owner, seats.member, owner()),
+            change(&cast.owner, seats.moderator, owner()),
+            change(&cast.admin, seats.guest, owner()),
+        ])
+        .await;
+
+        assert!(answers.iter().any(|it| it.0 == 200), "{answers:?}");
+        let roster = expect(200, cast.admin.get(&cast.path("/memberships")).await);
+        let seats = roster["data"].as_array().unwrap();
+        let owners: Vec<&Value> = seats.iter().filter(|it| it["role"] == "owner").collect();
+        assert_eq!(owners.len(), 1, "{owners:?}");
+        assert_eq!(expect(200, cast.admin.get(&cast.path("")).await)["owner_id"], owners[0]["user_id"]);
+        assert_eq!(seats.iter().find(|it| it["display_name"] == "owner").unwrap()["role"], "moderator");
+        cast.app.close().await;
+    }
+
+    async fn a_space_is_never_handed_to_somebody_who_goes_at_that_moment(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let member = user_id(&cast.member).await;
+        for n in 0..15 {
+            let space = cast.owner.create_space(&format!("Room {n}"), json!({})).await;
+            let path = format!("/api/spaces/{}/memberships", id(&space));
+            let seat = expect(201, cast.owner.post(&path, json!({"user_id": member})).await);
+            let own = format!("/api/memberships/{}", id(&seat));
+
+            let (handed, left) = tokio::join!(
+                change(&cast.owner, id(&seat), json!({"role": "owner"})),
+                cast.member.delete(&own)
+            );
+
+            let roster = expect(200, cast.owner.get(&path).await);
+            let seats = roster["data"].as_array().unwrap();
+            let owner = seats.iter().find(|it| it["role"] == "owner").unwrap();
+            assert_eq!(owner["status"], "active", "{handed:?} {left:?}");
+            let outcome = ((handed.0, left.0), owner["user_id"] == member);
+            assert!([((200, 409), true), ((404, 204), false)].contains(&outcome), "{outcome:?}");
+        }
         cast.app.close().await;
     }
 }

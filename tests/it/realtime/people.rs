@@ -124,3 +124,37 @@ async fn what_is_for_one_person_reaches_only_their_sockets() {
     assert!(ann.log().iter().all(|it| it["type"] != "note"));
     stage.close().await;
 }
+
+#[tokio::test]
+async fn what_one_reads_is_read_in_ones_other_windows_alone() {
+    let stage = Stage::open().await;
+    let (ann, bob) = (Ear::open(&stage.ann).await, Ear::open(&stage.bob).await);
+    for ear in [&ann, &bob] {
+        ear.call(json!({"op": "ping"})).await;
+    }
+    let conversation = stage.conversation.0;
+    for text in ["one", "two"] {
+        expect(201, stage.ann.post_message(conversation, text, None).await);
+    }
+    let path = format!("/api/conversations/{conversation}/read");
+
+    for seq in [2, 1, 2] {
+        expect(204, stage.bob.post(&path, json!({"seq": seq})).await);
+    }
+
+    bob.wait_for("the mark", |it| it["type"] == "read_updated")
+        .await;
+    for ear in [&ann, &bob] {
+        ear.call(json!({"op": "ping"})).await;
+    }
+    let marks = |ear: &Ear| -> Vec<Value> {
+        let log = ear.log().into_iter();
+        log.filter(|it| it["type"] == "read_updated").collect()
+    };
+    assert_eq!(
+        marks(&bob),
+        [json!({"type": "read_updated", "conversation_id": conversation, "last_read_seq": 2})]
+    );
+    assert_eq!(marks(&ann), [] as [Value; 0]);
+    stage.close().await;
+}

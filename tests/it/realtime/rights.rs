@@ -2,13 +2,17 @@
 
 use crate::realtime::stage::Note;
 use crate::realtime::stage::Stage;
+use crate::realtime::stage::code;
 use crate::support::ear::Ear;
 use crate::support::ear::connect;
+use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::person::token_of;
 use futures::SinkExt;
 use futures::StreamExt;
+use serde_json::Value;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -192,4 +196,106 @@ async fn closing_the_house_tells_clients_to_come_back() {
     let (told, ()) = tokio::join!(closing(&mut socket), stage.close());
 
     assert_eq!(told, (1012, "restart".to_owned()));
+}
+
+#[tokio::test]
+async fn a_new_password_closes_the_sockets_of_every_session() {
+    let stage = Stage::open().await;
+    let elsewhere = Person::sign_in(&stage.house.base, "bob").await;
+    let mut sockets = [
+        connect(&stage.bob).await.unwrap(),
+        connect(&elsewhere).await.unwrap(),
+    ];
+    let anns = Ear::open(&stage.ann).await;
+
+    let change = json!({"password": "another horse", "current_password": "correct horse battery"});
+    let (_, cookie) = stage.bob.patch_with_cookie("/api/users/me", &change).await;
+
+    for socket in &mut sockets {
+        assert_eq!(closing(socket).await, (4001, "session ended".to_owned()));
+    }
+    let bob = stage.bob.with_cookie(cookie.unwrap());
+    Ear::on(&bob, stage.conversation.0).await;
+    assert_eq!(anns.call(json!({"op": "ping"})).await["ok"], true);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_one_may_do_is_asked_anew_for_every_frame() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+    let typing = json!({"op": "typing", "conversation_id": stage.conversation, "active": true});
+    assert_eq!(ear.call(typing.clone()).await["ok"], true);
+
+    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    let silent = json!({"participation": "observer"});
+    expect(200, stage.ann.patch(&seat, silent).await);
+    assert_eq!(code(&ear.call(typing.clone()).await), "forbidden");
+
+    let mut facts = Facts::open(&stage.house.database).await;
+    facts
+        .execute(&format!(
+            "UPDATE users SET status = 'disabled' WHERE id = {}",
+            stage.bobs_id
+        ))
+        .await;
+    assert_eq!(code(&ear.call(typing).await), "not_found");
+    let again = ear.subscribe(stage.conversation.0, None).await;
+    assert_eq!(code(&again), "not_found");
+    let space = json!({"op": "subscribe_space", "space_id": stage.space});
+    assert_eq!(code(&ear.call(space).await), "not_found");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn everyone_in_a_space_sees_who_comes_by_a_link_and_who_goes() {
+    let stage = Stage::open().await;
+    let ear = stage.bobs_ear().await;
+    ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
+        .await;
+    let invite = stage
+        .ann
+        .invite(stage.space.0, json!({"role": "guest"}))
+        .await;
+
+    let (zoe, answer) = Person::by_link(&stage.house.base, token_of(&invite), "Zoe").await;
+
+    let seat = &answer["membership"];
+    let is_hers = |it: &Value| it["membership"]["id"] == seat["id"];
+    let (at, told) = ear.wait_after(0, "Zoe's seat", is_hers).await;
+    assert_eq!(
+        told,
+        json!({"type": "membership_updated", "space_id": stage.space, "membership": seat})
+    );
+    expect(204, zoe.delete("/api/session").await);
+    let (_, told) = ear.wait_after(at, "the empty seat", is_hers).await;
+    assert_eq!(told["membership"]["status"], "removed");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_gone_from_every_rail() {
+    let stage = Stage::open().await;
+    let path = format!("/api/spaces/{}/conversations", stage.space);
+    let other = id(&expect(201, stage.ann.post(&path, json!({})).await));
+    let ear = Ear::open(&stage.bob).await;
+    ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
+        .await;
+
+    let path = format!("/api/conversations/{other}");
+    expect(204, stage.ann.delete(&path).await);
+    let told = ear.wait_for("the news", |it| it["type"] == "conversation_deleted");
+    assert_eq!(
+        told.await,
+        json!({"type": "conversation_deleted", "space_id": stage.space, "conversation_id": other})
+    );
+
+    let path = format!("/api/spaces/{}", stage.space);
+    expect(204, stage.ann.delete(&path).await);
+    let told = ear.wait_for("the news", |it| it["type"] == "space_deleted");
+    assert_eq!(
+        told.await,
+        json!({"type": "space_deleted", "space_id": stage.space})
+    );
+    stage.close().await;
 }

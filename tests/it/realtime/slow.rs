@@ -68,6 +68,9 @@ async fn a_reader_that_pauses_is_told_to_begin_again_and_others_hear_all() {
     };
     assert!(n_notes < FLOOD, "part of the backlog was dropped");
     assert_eq!(resync["conversation_id"], stage.conversation.0);
+    let meter = stage.house.app.hub.meter();
+    assert_eq!(meter.resyncs.get(), 1);
+    assert!(meter.dropped.get() > 0);
     let again =
         json!({"id": 2, "op": "subscribe", "conversation_id": stage.conversation, "after_rev": 0});
     sleeper

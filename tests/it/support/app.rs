@@ -2,6 +2,8 @@
 //! that the test advances.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -9,6 +11,8 @@ use tokio::task::JoinHandle;
 use troupe::app::App;
 use troupe::clock::Clock;
 use troupe::config::Config;
+use troupe::llm::egress::Names;
+use troupe::llm::egress::SystemNames;
 use troupe::server::serve;
 
 use crate::support::backends::Backend;
@@ -48,11 +52,29 @@ impl TestApp {
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> TestApp {
+        TestApp::start_all(backend, env, Arc::new(SystemNames), change).await
+    }
+
+    /// The same in a world in which names stand for what the test says.
+    pub async fn start_among(
+        backend: Backend,
+        env: &[(&str, &str)],
+        names: Arc<dyn Names>,
+    ) -> TestApp {
+        TestApp::start_all(backend, env, names, |_| {}).await
+    }
+
+    async fn start_all(
+        backend: Backend,
+        env: &[(&str, &str)],
+        names: Arc<dyn Names>,
+        change: impl FnOnce(&mut App),
+    ) -> TestApp {
         look_at_every_answer(contract::hold);
         let database = fresh_database(&backend).await;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let config = settings(&database, &folder, env);
-        let mut app = App::build(config, Clock::manual())
+        let config = settings(&database, folder.path(), env);
+        let mut app = App::build_with(config, Clock::manual(), names)
             .await
             .expect("the parts of a server can be built");
         change(&mut app);
@@ -95,11 +117,12 @@ impl TestApp {
     }
 }
 
-fn settings(database: &TestDatabase, folder: &TempDir, env: &[(&str, &str)]) -> Config {
+/// The settings of a server of a test.
+pub fn settings(database: &TestDatabase, folder: &Path, env: &[(&str, &str)]) -> Config {
     let mut all: HashMap<&str, String> = HashMap::from([
         ("TROUPE_BIND", "127.0.0.1:0".to_owned()),
         ("DATABASE_URL", database.url().to_owned()),
-        ("TROUPE_DATA_DIR", folder.path().display().to_string()),
+        ("TROUPE_DATA_DIR", folder.display().to_string()),
         ("TROUPE_SECRET_KEY", "5e".repeat(32)),
         ("SHUTDOWN_GRACE_MS", "1000".to_owned()),
     ]);

@@ -6,6 +6,7 @@ use troupe::clock::Clock;
 use troupe::db::connect::Db;
 use troupe::db::connect::Options;
 use troupe::generation::watches::Watches;
+use troupe::providers::meter::Meter;
 use troupe::providers::models::Models;
 use troupe::providers::seal::Sealer;
 use troupe::realtime::hub::Hub;
@@ -160,6 +161,7 @@ fn models() -> Models {
     Models {
         registry: model_call::registry(),
         sealer: Sealer::new("a secret of tests"),
+        meter: Meter::default(),
     }
 }
 

@@ -216,6 +216,18 @@ fn habits(file: &File) -> Vec<Violation> {
         let rule = "the time comes from clock.rs, so that a test can set it";
         found.extend(file.forbid(&["Utc::now", "Local::now", "SystemTime::now"], rule));
     }
+    if file.path != "src/llm/egress.rs" {
+        let rule = "calls are made by llm/egress.rs only, which judges where they go";
+        found.extend(file.forbid(
+            &[
+                "Client::new(",
+                "Client::builder(",
+                "reqwest::get(",
+                "TcpStream::connect",
+            ],
+            rule,
+        ));
+    }
     if ["api", "socket", "openai", "http"].contains(&room) {
         let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));

@@ -15,7 +15,8 @@ use troupe::generation::trim::Trim;
 use troupe::generation::watches::Watches;
 use troupe::llm::delta::FinishReason;
 use troupe::llm::delta::Usage;
-use troupe::llm::egress;
+use troupe::llm::egress::Egress;
+use troupe::llm::egress::SystemNames;
 use troupe::llm::provider::Provider;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::registry::ProviderSpec;
@@ -46,11 +47,8 @@ pub fn spec(base_url: &str) -> ProviderSpec {
 
 /// A registry that may call this machine.
 pub fn registry() -> Registry {
-    Registry::new(
-        egress::client().expect("TLS can be set up"),
-        true,
-        Duration::ZERO,
-    )
+    let egress = Egress::new(Arc::new(SystemNames), true).expect("TLS can be set up");
+    Registry::new(egress, Duration::ZERO)
 }
 
 pub fn provider(upstream: &Upstream) -> Arc<dyn Provider> {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use reqwest::Certificate;
 use reqwest::Client;
 use reqwest::Method;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::json;
 
@@ -85,7 +86,17 @@ impl Person {
         person
     }
 
-    async fn enter(&mut self, path: &str, body: &Value, expected: u16) {
+    /// A guest who came by a link, and the answer `{user, membership}`.
+    pub async fn by_link(base: &str, token: &str, display_name: &str) -> (Person, Value) {
+        let mut person = Person::at(base);
+        let body = json!({"display_name": display_name});
+        let answer = person
+            .enter(&format!("/api/join/{token}"), &body, 201)
+            .await;
+        (person, answer)
+    }
+
+    async fn enter(&mut self, path: &str, body: &Value, expected: u16) -> Value {
         let answer = self
             .client
             .post(format!("{}{path}", self.base))
@@ -94,18 +105,11 @@ impl Person {
             .await
             .expect("the server answers");
         let status = answer.status().as_u16();
-        let cookie = answer
-            .headers()
-            .get_all("set-cookie")
-            .iter()
-            .filter_map(|value| value.to_str().ok());
-        let cookie = cookie
-            .filter_map(|value| value.split(';').next())
-            .find(|pair| pair.starts_with("troupe_session="));
-        self.cookie = cookie.map(str::to_owned);
+        self.cookie = session_in(answer.headers());
         let text = answer.text().await.unwrap_or_default();
         assert_eq!(status, expected, "POST {path}: {text}");
         assert!(self.cookie.is_some(), "POST {path} gave no session");
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
     }
 
     /// Where the server is.
@@ -163,6 +167,24 @@ impl Person {
         self.ask(Method::PATCH, path, Some(&body)).await
     }
 
+    /// The same, with the cookie that comes with a good answer, if one does.
+    pub async fn patch_with_cookie(&self, path: &str, body: &Value) -> (Value, Option<String>) {
+        let request = self.client.patch(format!("{}{path}", self.base));
+        let request = request.header("cookie", self.cookie()).json(body);
+        let answer = request.send().await.expect("the server answers");
+        assert_eq!(answer.status(), 200, "PATCH {path}");
+        let cookie = session_in(answer.headers());
+        (answer.json().await.expect("an answer is JSON"), cookie)
+    }
+
+    /// The same browser with another cookie.
+    pub fn with_cookie(&self, cookie: String) -> Person {
+        Person {
+            cookie: Some(cookie),
+            ..self.clone()
+        }
+    }
+
     pub async fn put(&self, path: &str, body: Value) -> (u16, Value) {
         self.ask(Method::PUT, path, Some(&body)).await
     }
@@ -197,6 +219,17 @@ impl Person {
             self.post(&path, json!({"character_id": character["id"]}))
                 .await,
         )
+    }
+
+    /// Makes an invite to a space; answers it with its token.
+    pub async fn invite(&self, space: i64, body: Value) -> Value {
+        let path = format!("/api/spaces/{space}/invites");
+        expect(201, self.post(&path, body).await)
+    }
+
+    /// Uses an invite as whoever this is.
+    pub async fn join(&self, token: &str) -> (u16, Value) {
+        self.post(&format!("/api/join/{token}"), json!({})).await
     }
 
     /// Says something; answers `{message, run}`.
@@ -279,6 +312,14 @@ impl Person {
     }
 }
 
+/// `troupe_session=…`, when an answer sets it.
+fn session_in(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all("set-cookie").iter();
+    let mut pairs = cookies.filter_map(|it| it.to_str().ok()?.split(';').next());
+    let session = pairs.find(|pair| pair.starts_with("troupe_session="));
+    session.map(str::to_owned)
+}
+
 /// The document of an answer that must have this status.
 pub fn expect(status: u16, answer: (u16, Value)) -> Value {
     assert_eq!(answer.0, status, "{}", answer.1);
@@ -290,6 +331,13 @@ pub fn id(document: &Value) -> i64 {
     document["id"]
         .as_i64()
         .unwrap_or_else(|| panic!("no numeric id in {document}"))
+}
+
+/// The token of an invite that was made just now.
+pub fn token_of(invite: &Value) -> &str {
+    invite["token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no token in {invite}"))
 }
 
 /// The root conversation of a space.

@@ -1,0 +1,86 @@
+//! Which names people would take for one another.
+//!
+//! `Аnn` with a Cyrillic А, `ＡＮＮ` in wide letters and `Ann` with a mark that nobody sees look like
+//! `Ann`. Only whole names are compared: a part that two names share misleads nobody.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::skeleton;
+
+/// What a name looks like.
+#[derive(Clone, Debug)]
+pub struct Likeness {
+    /// In the case in which it was written: a capital I looks like a small l.
+    as_written: String,
+    /// In one case: `ANN` is `ann`.
+    in_one_case: String,
+}
+
+impl Likeness {
+    /// How `name` looks.
+    pub fn of(name: &str) -> Self {
+        let composed: String = name.nfkc().collect();
+        Self {
+            as_written: drawn(&composed),
+            in_one_case: drawn(&caseless::default_case_fold_str(&composed)),
+        }
+    }
+
+    /// Whether one would be taken for the other.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.as_written == other.as_written || self.in_one_case == other.in_one_case
+    }
+}
+
+/// The signs that are seen, each as the plainest one that looks like it, in one case.
+fn drawn(text: &str) -> String {
+    let plain: String = skeleton(text).collect();
+    let folded = caseless::default_case_fold_str(&plain);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Likeness;
+
+    fn are_alike(one: &str, two: &str) -> bool {
+        let (one, two) = (Likeness::of(one), Likeness::of(two));
+        assert_eq!(one.is_like(&two), two.is_like(&one));
+        one.is_like(&two)
+    }
+
+    #[test]
+    fn a_name_is_like_itself_in_other_clothes() {
+        for (one, two) in [
+            ("admin", "admin"),
+            ("admin", "Admin"),
+            ("admin", "\u{430}dmin"),            // Cyrillic а
+            ("ADMIN", "\u{410}D\u{41c}IN"),      // Cyrillic А and М
+            ("Anna", "\u{391}nn\u{3b1}"),        // Greek Α and α
+            ("Ann", "\u{ff21}\u{ff4e}\u{ff4e}"), // wide letters
+            ("Ann", "A\u{200b}nn\u{2060}"),      // what nobody sees
+            ("Ann Lee", "Ann\u{a0} Lee"),        // two kinds of blank
+            ("Ian", "lan"),                      // I and l
+            ("Bob", "B0b"),                      // O and 0
+            ("Zoë", "Zoe\u{308}"),               // composed and not
+            ("Stra\u{df}e", "STRASSE"),
+        ] {
+            assert!(are_alike(one, two), "{one:?} and {two:?}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_other_names() {
+        for (one, two) in [
+            ("Ann", "Anna"),
+            ("Ann", "Ann 2"),
+            ("Zoë", "Zoe"),
+            ("Anna", "Hanna"),
+            ("Guest 1", "Guest 2"),
+            ("Анна", "Иван"),
+            ("小林", "小森"),
+        ] {
+            assert!(!are_alike(one, two), "{one:?} and {two:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The register of everybody with an account, as those who run the server read and change it.
+//!
+//! **Invariant:** there is always an active admin. Changes wait for each other at the rows of the
+//! active admins, so that two of them cannot take the office from each other at once.
+
+use crate::accounts::api_key;
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::accounts::user::ActiveModel;
+use crate::accounts::user::Column;
+use crate::accounts::user::Entity;
+use crate::accounts::user::Model;
+use crate::accounts::user::Role;
+use crate::accounts::user::Status;
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+use crate::ids::UserId;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::ExprTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::Select;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::Func;
+use sea_orm::sea_query::LikeExpr;
+use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::SimpleExpr;
+use std::collections::HashMap;
+
+/// Those whose username or display name holds `text`, and who are of this status. Case does not
+/// matter in a username; in a display name SQLite knows it for ASCII alone.
+pub fn search(text: Option<&str>, status: Option<Status>) -> Select<Entity> {
+    let mut found = Entity::find();
+    if let Some(text) = text {
+        let folded = user::fold(text);
+        let shown = Expr::expr(Func::lower(Expr::col(Column::DisplayName)));
+        found = found.filter(
+            holds(Expr::col(Column::UsernameKey), &folded)
+                .or(holds(shown, &folded))
+                .or(holds(Expr::col(Column::DisplayName), text)),
+        );
+    }
+    if let Some(status) = status {
+        found = found.filter(Column::Status.eq(status));
+    }
+    found
+}
+
+fn holds(column: Expr, text: &str) -> SimpleExpr {
+    let plain = text
+        .replace('\\', r"\\")
+        .replace('%', r"\%")
+        .replace('_', r"\_");
+    column.like(LikeExpr::new(format!("%{plain}%")).escape('\\'))
+}
+
+/// In how many browsers somebody is signed in, and when they were last seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Visits {
+    pub n_sessions: i64,
+    /// By a browser that is still signed in, or by a key that still opens.
+    pub last_seen_at: Option<Timestamp>,
+}
+
+/// The visits of these people; who is missing in the answer left no trace.
+pub async fn visits(
+    db: &impl ConnectionTrait,
+    users: &[UserId],
+    now: Timestamp,
+) -> Result<HashMap<UserId, Visits>, DbErr> {
+    let sessions: Vec<(UserId, i64, Timestamp)> = session::Entity::find()
+        .select_only()
+        .column(session::Column::UserId)
+        .column_as(session::Column::Id.count(), "n")
+        .column_as(session::Column::LastSeenAt.max(), "last")
+        .filter(session::Column::UserId.is_in(users.iter().copied()))
+        .filter(session::Column::ExpiresAt.gt(now))
+        .group_by(session::Column::UserId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    let keys: Vec<(UserId, Option<Timestamp>)> = api_key::Entity::find()
+        .select_only()
+        .column(api_key::Column::UserId)
+        .column_as(api_key::Column::LastUsedAt.max(), "last")
+        .filter(api_key::Column::UserId.is_in(users.iter().copied()))
+        .filter(api_key::Column::RevokedAt.is_null())
+        .group_by(api_key::Column::UserId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    let mut visits: HashMap<UserId, Visits> = HashMap::new();
+    for (user, n_sessions, last) in sessions {
+        let last_seen_at = Some(last);
+        visits.insert(
+            user,
+            Visits {
+                n_sessions,
+                last_seen_at,
+            },
+        );
+    }
+    for (user, last) in keys {
+        let of_user = visits.entry(user).or_default();
+        of_user.last_seen_at = [of_user.last_seen_at, last].into_iter().flatten().max();
+    }
+    Ok(visits)
+}
+
+/// What an admin changes of an account; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub role: Option<Role>,
+    pub status: Option<Status>,
+    pub display_name: Option<String>,
+    pub password_hash: Option<String>,
+}
+
+/// An account before and after a change.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    pub before: Model,
+    pub after: Model,
+    /// The sessions that ended with it.
+    pub ended: Vec<SessionId>,
+}
+
+/// Why an account was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error("nobody has this id")]
+    Gone,
+    #[error("Only an admin may do this.")]
+    NotAdmin,
+    #[error(
+        "This is the last active admin: make somebody else an admin first, or nobody could run the server."
+    )]
+    LastAdmin,
+    #[error("A guest has no password to come back with: set one, then make them an admin.")]
+    Guest,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Changes somebody's account in the name of the admin `by`. A new password and the end of the
+/// right to sign in end every session.
+///
+/// # Errors
+/// [`ChangeError`]; nothing has been changed then.
+pub async fn change(
+    tx: &impl ConnectionTrait,
+    by: UserId,
+    id: UserId,
+    change: Change,
+) -> Result<Changed, ChangeError> {
+    let admins = lock_admins(tx).await?;
+    // Theirs may have been taken away since they were let in.
+    if !admins.contains(&by) {
+        return Err(ChangeError::NotAdmin);
+    }
+    let found = Entity::find_by_id(id)
+        .lock(LockType::Update)
+        .one(tx)
+        .await?;
+    let before = found.ok_or(ChangeError::Gone)?;
+    let ends_sessions = change.password_hash.is_some() || change.status == Some(Status::Disabled);
+    let after = changed(before.clone(), change);
+    if admins == [id] && !runs_the_server(&after) {
+        return Err(ChangeError::LastAdmin);
+    }
+    if after.role == Role::Admin && after.is_guest() {
+        return Err(ChangeError::Guest);
+    }
+    save(tx, &before, &after).await?;
+    let ended = match ends_sessions {
+        true => session::end_all(tx, id).await?,
+        false => Vec::new(),
+    };
+    Ok(Changed {
+        before,
+        after,
+        ended,
+    })
+}
+
+/// The active admins, in order; they stay what they are until this transaction ends.
+async fn lock_admins(tx: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
+    let admins = Entity::find()
+        .filter(Column::Role.eq(Role::Admin))
+        .filter(Column::Status.eq(Status::Active))
+        .order_by_asc(Column::Id)
+        .lock(LockType::Update)
+        .all(tx)
+        .await?;
+    Ok(admins.iter().map(|it| it.id).collect())
+}
+
+fn runs_the_server(user: &Model) -> bool {
+    user.role == Role::Admin && user.status == Status::Active
+}
+
+fn changed(mut user: Model, change: Change) -> Model {
+    user.role = change.role.unwrap_or(user.role);
+    user.status = change.status.unwrap_or(user.status);
+    user.display_name = change.display_name.unwrap_or(user.display_name);
+    user.password_hash = change.password_hash.or(user.password_hash);
+    user
+}
+
+async fn save(tx: &impl ConnectionTrait, before: &Model, after: &Model) -> Result<(), DbErr> {
+    if before == after {
+        return Ok(());
+    }
+    let row = ActiveModel {
+        role: Set(after.role),
+        status: Set(after.status),
+        display_name: Set(after.display_name.clone()),
+        password_hash: Set(after.password_hash.clone()),
+        ..before.clone().into_active_model()
+    };
+    row.update(tx).await.map(|_| ())
+}

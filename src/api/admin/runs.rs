@@ -1,0 +1,178 @@
+//! The runs of all spaces, for those who look after the queue.
+//!
+//! **Invariant:** no text of a conversation is told here, only how long one has grown.
+
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::http::auth::Admin;
+use crate::http::error::ApiResult;
+use crate::http::page;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::runs::ledger::Wanted;
+use crate::runs::run;
+use crate::spaces::membership;
+use crate::spaces::space;
+use actix_web::HttpRequest;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Query;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use serde::Deserialize;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
+
+/// Which runs; the code of an error is read beside it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Filter {
+    #[param(inline)]
+    status: Option<run::Status>,
+    #[param(inline)]
+    kind: Option<run::Kind>,
+    #[param(inline)]
+    space_id: Option<SpaceId>,
+    #[param(inline)]
+    conversation_id: Option<ConversationId>,
+}
+
+/// A run as an admin reads it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdminRun)]
+pub struct View {
+    #[serde(flatten)]
+    run: run::View,
+    space_id: SpaceId,
+    space_name: String,
+    conversation_title: String,
+    speaker_name: String,
+    /// The node that runs it, or ran it last.
+    worker_id: Option<String>,
+    /// How long ago its node was last heard of; null when it does not run.
+    heartbeat_age_ms: Option<i64>,
+    /// What it has written so far; null when it does not run on the node that answers.
+    live: Option<Live>,
+}
+
+/// How far a text has grown.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LiveText)]
+pub struct Live {
+    chars: usize,
+}
+
+/// The runs of all spaces, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/admin/runs",
+    tag = "admin",
+    operation_id = "list_runs",
+    params(
+        Filter,
+        ("error_code" = Option<String>, Query, description = "Why it failed, as `upstream_timeout`."),
+        Page<RunId>
+    ),
+    responses((status = 200, body = Listing<View>), (status = 403))
+)]
+pub async fn list(
+    app: Data<App>,
+    _admin: Admin,
+    request: HttpRequest,
+    filter: Query<Filter>,
+    page: Page<RunId>,
+) -> ApiResult<Json<Listing<View>>> {
+    let wanted = Wanted {
+        conversation: filter.conversation_id,
+        space: filter.space_id,
+        status: filter.status,
+        kind: filter.kind,
+        error_code: page::text_of(request.query_string(), "error_code")?,
+    };
+    let runs = wanted.runs(app.db.dialect());
+    let found = page
+        .newest_first(runs, run::Column::Id, app.db.reader())
+        .await?;
+    let names = Names::of(&app, &found.data).await?;
+    let now = app.clock.now();
+    let views = found.data.iter().filter_map(|it| names.view(&app, it, now));
+    Ok(Json(Listing {
+        data: views.collect(),
+        has_more: found.has_more,
+    }))
+}
+
+/// What the places and speakers of some runs are called.
+struct Names {
+    conversations: HashMap<ConversationId, conversation::Model>,
+    spaces: HashMap<SpaceId, String>,
+    speakers: HashMap<MembershipId, String>,
+}
+
+impl Names {
+    async fn of(app: &App, runs: &[run::Model]) -> ApiResult<Self> {
+        let db = app.db.reader();
+        let ids: HashSet<_> = runs.iter().map(|it| it.conversation_id).collect();
+        let conversations = conversation::Entity::find()
+            .filter(conversation::Column::Id.is_in(ids))
+            .all(db)
+            .await?;
+        let ids: HashSet<_> = conversations.iter().map(|it| it.space_id).collect();
+        let spaces = space::Entity::find()
+            .filter(space::Column::Id.is_in(ids))
+            .all(db)
+            .await?;
+        let ids: HashSet<_> = runs
+            .iter()
+            .map(|it| it.speaker_space_membership_id)
+            .collect();
+        let speakers = membership::Entity::find()
+            .filter(membership::Column::Id.is_in(ids))
+            .all(db)
+            .await?;
+        let by_id = |it: conversation::Model| (it.id, it);
+        Ok(Self {
+            conversations: conversations.into_iter().map(by_id).collect(),
+            spaces: spaces.into_iter().map(|it| (it.id, it.name)).collect(),
+            speakers: speakers
+                .into_iter()
+                .map(|it| (it.id, it.cached_display_name))
+                .collect(),
+        })
+    }
+
+    /// `None`: the conversation was deleted meanwhile, and its runs with it.
+    fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<View> {
+        let conversation = self.conversations.get(&run.conversation_id)?;
+        let speaker = self.speakers.get(&run.speaker_space_membership_id);
+        let is_running = run.status == run::Status::Running;
+        let beat = run.heartbeat_at.filter(|_| is_running);
+        Some(View {
+            run: run.view(),
+            space_id: conversation.space_id,
+            space_name: self.spaces.get(&conversation.space_id)?.clone(),
+            conversation_title: conversation.title.clone(),
+            speaker_name: speaker.cloned().unwrap_or_default(),
+            worker_id: run.worker_id.clone(),
+            // The clocks of two machines may differ a little.
+            heartbeat_age_ms: beat.map(|at| now.ms_since(at).max(0)),
+            live: live(app, run),
+        })
+    }
+}
+
+fn live(app: &App, run: &run::Model) -> Option<Live> {
+    let written = app.engine.live_text(run.conversation_id)?;
+    (written.run_id == run.id).then(|| Live {
+        chars: written.text.chars().count(),
+    })
+}

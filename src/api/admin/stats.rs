@@ -1,0 +1,273 @@
+//! The server in figures: what there is, what it does now, and what it spent by space and day.
+
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::db::connect::Dialect;
+use crate::http::auth::Admin;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page;
+use crate::ids::SpaceId;
+use crate::runs::ledger;
+use crate::runs::ledger::DAY_MS;
+use crate::runs::ledger::Spent;
+use crate::spaces::space;
+use actix_web::HttpRequest;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::PaginatorTrait;
+use sea_orm::QueryFilter;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use utoipa::ToSchema;
+
+const DEFAULT_DAYS: i64 = 30;
+const MOST_DAYS: i64 = 90;
+
+/// Spaces that are told one by one; those that spent less are told together.
+const MOST_SPACES: usize = 50;
+
+/// The figures of a server.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Stats)]
+pub struct View {
+    version: &'static str,
+    database: &'static str,
+    started_at: Timestamp,
+    uptime_ms: i64,
+    totals: Totals,
+    token_use: TokenUse,
+}
+
+/// How much of everything there is now.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatsTotals)]
+pub struct Totals {
+    users: u64,
+    /// Those of them without a password.
+    guests: u64,
+    active_sessions: u64,
+    spaces: u64,
+    conversations: u64,
+    messages: u64,
+    queued_runs: i64,
+    running_runs: i64,
+    /// Since the queued run that waits longest was planned.
+    oldest_queued_age_ms: Option<i64>,
+    /// At this node.
+    open_sockets: usize,
+}
+
+/// What was spent in the last days, today included. Days are those of UTC.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TokenUse {
+    days: i64,
+    from: String,
+    to: String,
+    /// One for each space and day on which something ended; the newest day first, in it the space
+    /// that spent most.
+    data: Vec<Row>,
+}
+
+/// What one space came to on one day.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TokenUseRow)]
+pub struct Row {
+    /// Null: all further spaces together.
+    space_id: Option<SpaceId>,
+    space_name: Option<String>,
+    day: String,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// What some runs came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TokenUseSum)]
+pub struct Sum {
+    prompt_tokens: i64,
+    completion_tokens: i64,
+    runs: i64,
+    failed: i64,
+}
+
+impl Sum {
+    fn add(&mut self, spent: &Spent) {
+        self.prompt_tokens += spent.prompt_tokens;
+        self.completion_tokens += spent.completion_tokens;
+        self.runs += spent.n_runs;
+        self.failed += spent.n_failed;
+    }
+
+    fn tokens(&self) -> i64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+}
+
+/// The server in figures.
+#[utoipa::path(
+    get,
+    path = "/api/admin/stats",
+    tag = "admin",
+    operation_id = "show_stats",
+    params(("days" = Option<i64>, Query, minimum = 1, maximum = 90, description = "How far back the use of tokens is told; 30 unless said.")),
+    responses((status = 200, body = View), (status = 403))
+)]
+pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiResult<Json<View>> {
+    let days = match page::value_of(request.query_string(), "days")? {
+        None => DEFAULT_DAYS,
+        Some(days @ 1..=MOST_DAYS) => days,
+        Some(_) => {
+            let message = format!("This takes a number from 1 to {MOST_DAYS}.");
+            return Err(ApiError::new(400, "invalid_value", message).about("days"));
+        }
+    };
+    let now = app.clock.now();
+    Ok(Json(View {
+        version: env!("CARGO_PKG_VERSION"),
+        database: match app.db.dialect() {
+            Dialect::Sqlite => "sqlite",
+            Dialect::Postgres => "postgres",
+        },
+        started_at: app.started_at,
+        uptime_ms: now.ms_since(app.started_at),
+        totals: totals(&app, now).await?,
+        token_use: token_use(&app, now, days).await?,
+    }))
+}
+
+async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
+    let db = app.db.reader();
+    let guests = user::Entity::find().filter(user::Column::PasswordHash.is_null());
+    let signed_in = session::Entity::find().filter(session::Column::ExpiresAt.gt(now));
+    let load = ledger::load(db).await?;
+    Ok(Totals {
+        users: user::Entity::find().count(db).await?,
+        guests: guests.count(db).await?,
+        active_sessions: signed_in.count(db).await?,
+        spaces: space::Entity::find().count(db).await?,
+        conversations: conversation::Entity::find().count(db).await?,
+        messages: message::Entity::find().count(db).await?,
+        queued_runs: load.n_queued,
+        running_runs: load.n_running,
+        oldest_queued_age_ms: load.oldest_queued_at.map(|at| now.ms_since(at).max(0)),
+        open_sockets: app.limits.sockets.count(),
+    })
+}
+
+async fn token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> {
+    let db = app.db.reader();
+    let today = now.0.div_euclid(DAY_MS);
+    let first = today - days + 1;
+    let from = Timestamp(first * DAY_MS);
+    let spent = ledger::spent_since(db, app.db.dialect(), from).await?;
+    let told = those_who_spent_most(&spent);
+    let names = space::Entity::find()
+        .filter(space::Column::Id.is_in(told.iter().copied()))
+        .all(db)
+        .await?;
+    let names: HashMap<SpaceId, String> = names.into_iter().map(|it| (it.id, it.name)).collect();
+    let row = |((day, space_id), sum): ((i64, Option<SpaceId>), Sum)| Row {
+        space_id,
+        space_name: space_id.and_then(|it| names.get(&it).cloned()),
+        day: date(day),
+        sum,
+    };
+    Ok(TokenUse {
+        days,
+        from: date(first),
+        to: date(today),
+        data: by_day(&spent, &told).into_iter().map(row).collect(),
+    })
+}
+
+/// The spaces that are told one by one.
+fn those_who_spent_most(spent: &[Spent]) -> HashSet<SpaceId> {
+    let mut sums: HashMap<SpaceId, Sum> = HashMap::new();
+    for it in spent {
+        sums.entry(it.space_id).or_default().add(it);
+    }
+    let mut order: Vec<(SpaceId, Sum)> = sums.into_iter().collect();
+    order.sort_by_key(|(id, sum)| (-sum.tokens(), -sum.runs, *id));
+    order.into_iter().take(MOST_SPACES).map(|it| it.0).collect()
+}
+
+/// What was spent, by day and by told space, in the order in which it is told.
+fn by_day(spent: &[Spent], told: &HashSet<SpaceId>) -> Vec<((i64, Option<SpaceId>), Sum)> {
+    let mut sums: HashMap<(i64, Option<SpaceId>), Sum> = HashMap::new();
+    for it in spent {
+        let space = told.contains(&it.space_id).then_some(it.space_id);
+        sums.entry((it.day, space)).or_default().add(it);
+    }
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|((day, space), sum)| {
+        let is_rest = space.is_none();
+        (-day, is_rest, -sum.tokens(), -sum.runs, *space)
+    });
+    rows
+}
+
+fn date(day: i64) -> String {
+    let at = Timestamp(day * DAY_MS).utc();
+    at.format("%Y-%m-%d").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MOST_SPACES;
+    use super::by_day;
+    use super::date;
+    use super::those_who_spent_most;
+    use crate::ids::SpaceId;
+    use crate::runs::ledger::Spent;
+
+    fn spent(space: i64, day: i64, tokens: i64) -> Spent {
+        Spent {
+            space_id: SpaceId(space),
+            day,
+            prompt_tokens: tokens,
+            completion_tokens: 1,
+            n_runs: 2,
+            n_failed: 1,
+        }
+    }
+
+    #[test]
+    fn the_newest_day_comes_first_and_in_it_who_spent_most() {
+        let spent = [spent(1, 8, 5), spent(2, 9, 5), spent(1, 9, 7)];
+
+        let rows = by_day(&spent, &those_who_spent_most(&spent));
+
+        let order: Vec<_> = rows
+            .iter()
+            .map(|((day, space), _)| (*day, space.unwrap().0))
+            .collect();
+        assert_eq!(order, [(9, 1), (9, 2), (8, 1)]);
+    }
+
+    #[test]
+    fn however_many_spaces_there_are_the_sums_are_whole() {
+        let n = MOST_SPACES as i64 + 3;
+        let spent: Vec<_> = (1..=n).map(|it| spent(it, 3, it * 10)).collect();
+
+        let rows = by_day(&spent, &those_who_spent_most(&spent));
+
+        assert_eq!(rows.len(), MOST_SPACES + 1);
+        let ((_, rest), sum) = rows[MOST_SPACES];
+        assert_eq!((rest, sum.prompt_tokens), (None, 10 + 20 + 30));
+        assert_eq!((sum.completion_tokens, sum.runs, sum.failed), (3, 6, 3));
+    }
+
+    #[test]
+    fn a_day_is_a_date() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(20_778), "2026-11-21");
+    }
+}

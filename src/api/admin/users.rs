@@ -1,0 +1,235 @@
+//! Everybody with an account, for those who run the server.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names::Password;
+use crate::accounts::register;
+use crate::accounts::register::Change;
+use crate::accounts::register::ChangeError;
+use crate::accounts::register::Changed;
+use crate::accounts::register::Visits;
+use crate::accounts::user;
+use crate::accounts::user::Role;
+use crate::accounts::user::Status;
+use crate::api::session;
+use crate::api::users;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::auth::Admin;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json;
+use crate::http::json::Body;
+use crate::http::page;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::ids::UserId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Order;
+use crate::spaces::events;
+use crate::spaces::membership;
+use crate::spaces::roster;
+use actix_web::HttpRequest;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use actix_web::web::Query;
+use sea_orm::ConnectionTrait;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
+
+/// Which accounts; the text is read beside it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Filter {
+    #[param(inline)]
+    status: Option<Status>,
+}
+
+/// An account as an admin reads it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdminUser)]
+pub struct View {
+    #[serde(flatten)]
+    user: user::View,
+    /// Browsers that are signed in.
+    n_sessions: i64,
+    /// Spaces with a seat of theirs.
+    n_spaces: i64,
+    /// Null when nothing of theirs is signed in and no key was used.
+    last_seen_at: Option<Timestamp>,
+    created_at: Timestamp,
+}
+
+/// What an admin changes of somebody's account.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeUser {
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    role: Option<Role>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    status: Option<Status>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = ShownName)]
+    display_name: Option<String>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Password)]
+    password: Option<String>,
+}
+
+/// Everybody with an account.
+#[utoipa::path(
+    get,
+    path = "/api/admin/users",
+    tag = "admin",
+    operation_id = "list_users",
+    params(("q" = Option<String>, Query, description = "Looks into both names."), Filter, Page),
+    responses((status = 200, body = Listing<View>), (status = 403))
+)]
+pub async fn list(
+    app: Data<App>,
+    _admin: Admin,
+    request: HttpRequest,
+    filter: Query<Filter>,
+    page: Page,
+) -> ApiResult<Json<Listing<View>>> {
+    let text = page::text_of(request.query_string(), "q")?;
+    let found = register::search(text.as_deref(), filter.status);
+    let found = page.of(found, user::Column::Id, app.db.reader()).await?;
+    Ok(Json(Listing {
+        data: views(&app, found.data).await?,
+        has_more: found.has_more,
+    }))
+}
+
+/// Somebody's account.
+#[utoipa::path(
+    get,
+    path = "/api/admin/users/{user_id}",
+    tag = "admin",
+    operation_id = "show_user",
+    responses((status = 200, body = View), (status = 403))
+)]
+pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<Json<View>> {
+    let found = user::Entity::find_by_id(id.into_inner())
+        .one(app.db.reader())
+        .await?;
+    let user = found.ok_or_else(ApiError::not_found)?;
+    view(&app, user).await.map(Json)
+}
+
+/// Changes somebody's account.
+///
+/// Whoever is disabled is out at once, on open sockets too; what they made stays, and what runs for them
+/// goes on.
+#[utoipa::path(
+    patch,
+    path = "/api/admin/users/{user_id}",
+    tag = "admin",
+    operation_id = "change_user",
+    request_body = ChangeUser,
+    responses((status = 200, body = View), (status = 409, description = "`last_admin`."))
+)]
+pub async fn change(
+    app: Data<App>,
+    admin: Admin,
+    id: Path<UserId>,
+    body: Body<ChangeUser>,
+) -> ApiResult<Json<View>> {
+    let body = body.read().await?;
+    let name = body.display_name.as_deref();
+    let change = Change {
+        role: body.role,
+        status: body.status,
+        display_name: name.map(users::display_name_of).transpose()?,
+        password_hash: match body.password.as_deref() {
+            Some(password) => Some(users::hash(&app, users::password_of(password)?).await?),
+            None => None,
+        },
+    };
+    let (by, id) = (admin.0.id(), id.into_inner());
+    let (changed, seats) = app
+        .db
+        .write(move |tx| Box::pin(async move { apply(tx, by, id, change).await }))
+        .await?;
+    tell(&app, &changed, &seats);
+    view(&app, changed.after).await.map(Json)
+}
+
+/// Changes the account, and its seats with its name.
+async fn apply(
+    tx: &impl ConnectionTrait,
+    by: UserId,
+    id: UserId,
+    change: Change,
+) -> ApiResult<(Changed, Vec<membership::Model>)> {
+    let changed = register::change(tx, by, id, change).await?;
+    if changed.before.display_name == changed.after.display_name {
+        return Ok((changed, Vec::new()));
+    }
+    let seats = roster::rename_person(tx, id, &changed.after.display_name).await?;
+    Ok((changed, seats.ok_or_else(users::name_in_use)?))
+}
+
+/// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.
+fn tell(app: &App, changed: &Changed, seats: &[membership::Model]) {
+    let Changed {
+        before,
+        after,
+        ended,
+    } = changed;
+    for session in ended {
+        session::tell_ended(app, after.id, *session);
+    }
+    if (before.status, after.status) == (Status::Active, Status::Disabled) {
+        app.hub.publish(Envelope::order(after.id, Order::Disabled));
+    }
+    if (before.role, after.role) == (Role::Admin, Role::User) {
+        app.hub.publish(Envelope::order(after.id, Order::RoleLost));
+    }
+    for seat in seats {
+        app.hub.publish(events::membership_updated(seat));
+    }
+}
+
+async fn view(app: &App, user: user::Model) -> ApiResult<View> {
+    let view = views(app, vec![user]).await?.pop();
+    view.ok_or_else(ApiError::not_found)
+}
+
+async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
+    let db = app.db.reader();
+    let ids: Vec<UserId> = users.iter().map(|it| it.id).collect();
+    let visits = register::visits(db, &ids, app.clock.now()).await?;
+    let n_spaces = membership::n_spaces_of(db, &ids).await?;
+    let view = |user: user::Model| {
+        let Visits {
+            n_sessions,
+            last_seen_at,
+        } = visits.get(&user.id).copied().unwrap_or_default();
+        View {
+            user: user.view(),
+            n_sessions,
+            n_spaces: n_spaces.get(&user.id).copied().unwrap_or_default(),
+            last_seen_at,
+            created_at: user.created_at,
+        }
+    };
+    Ok(users.into_iter().map(view).collect())
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Gone => Self::not_found(),
+            ChangeError::NotAdmin => Self::forbidden(error.to_string()),
+            ChangeError::LastAdmin => Self::conflict("last_admin", error.to_string()),
+            ChangeError::Guest => Self::invalid_value("role", error.to_string()),
+            ChangeError::Db(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Invites: links with which the hosts of a space let people in.
+
+use crate::api::memberships;
+use crate::api::new_seat;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::origin;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::ids::InviteId;
+use crate::ids::SpaceId;
+use crate::spaces::invite;
+use crate::spaces::invite::NewInvite;
+use crate::spaces::membership::Role;
+use crate::spaces::permissions::Act;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use qrcode::QrCode;
+use qrcode::render::svg;
+use qrcode::types::QrError;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+const DEFAULT_HOURS: f64 = 7.0 * 24.0;
+const MAX_HOURS: f64 = 30.0 * 24.0;
+const MAX_USES: i64 = 1_000;
+
+/// The least width of the picture in pixels; it is drawn with lines, so a page may scale it.
+const QR_WIDTH: u32 = 240;
+
+/// An invitation to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewInvite)]
+pub struct Wanted {
+    #[schema(schema_with = new_seat::role_schema)]
+    role: Role,
+    /// Null or absent: as many as come.
+    #[schema(minimum = 1, maximum = 1_000)]
+    max_uses: Option<i64>,
+    /// Null or absent: seven days.
+    #[schema(exclusive_minimum = 0, maximum = 720)]
+    expires_in_hours: Option<f64>,
+}
+
+/// A new invitation; nobody reads its token again.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InviteWithToken)]
+pub struct Made {
+    #[serde(flatten)]
+    view: invite::View,
+    /// The link.
+    url: String,
+    token: String,
+    /// The link as a picture.
+    qr_svg: String,
+}
+
+/// The invitations that nobody has taken back, spent ones too.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/invites",
+    tag = "invites",
+    params(Page),
+    responses((status = 200, body = Listing<invite::View>), (status = 403))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    page: Page,
+) -> ApiResult<Json<Listing<invite::View>>> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may(Act::Moderate)?;
+    let of_space = invite::of_space(at.space.id);
+    let invites = page
+        .of(of_space, invite::Column::Id, app.db.reader())
+        .await?;
+    Ok(Json(invites.map(|it| it.view())))
+}
+
+/// Makes an invitation. This is the one answer that holds its token, its link and its picture.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/invites",
+    tag = "invites",
+    request_body = Wanted,
+    responses((status = 201, body = Made))
+)]
+pub async fn create(
+    app: Data<App>,
+    request: HttpRequest,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    body: Body<Wanted>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may_write(Act::Moderate)?;
+    let body = body.read().await?;
+    memberships::may_let_in_as(&at, body.role)?;
+    let now = app.clock.now();
+    let new = NewInvite {
+        space: at.space.id,
+        role: body.role,
+        max_uses: body.max_uses.map(uses).transpose()?,
+        expires_at: now.plus_ms(ms(body.expires_in_hours.unwrap_or(DEFAULT_HOURS))?),
+        created_by: caller.id(),
+    };
+    let address = origin::own_address(request.headers(), app.config.public_url.as_deref());
+    let address = address.ok_or_else(|| {
+        let message = "Say in the header `Host` at which address people reach this server.";
+        ApiError::new(400, "invalid_value", message)
+    })?;
+    let (made, token) = invite::create(&app.db, new, now).await?;
+    // Behind the `#`: browsers send that part to nobody.
+    let url = format!("{address}/join#{token}");
+    Ok(HttpResponse::Created().json(Made {
+        view: made.view(),
+        qr_svg: qr_svg(&url).map_err(ApiError::internal)?,
+        url,
+        token,
+    }))
+}
+
+fn uses(most: i64) -> ApiResult<i64> {
+    match (1..=MAX_USES).contains(&most) {
+        true => Ok(most),
+        false => Err(ApiError::invalid_value(
+            "max_uses",
+            format!("This takes 1 to {MAX_USES}, or null for as many as come."),
+        )),
+    }
+}
+
+/// Hours as milliseconds, at least one.
+fn ms(hours: f64) -> ApiResult<i64> {
+    let is_a_time = hours > 0.0 && hours <= MAX_HOURS;
+    if !is_a_time {
+        return Err(ApiError::invalid_value(
+            "expires_in_hours",
+            format!("An invitation lives for more than 0 and at most {MAX_HOURS} hours (30 days)."),
+        ));
+    }
+    // In that range, every product is a whole number of milliseconds that fits.
+    #[allow(clippy::cast_possible_truncation)]
+    Ok(((hours * 3_600_000.0).round() as i64).max(1))
+}
+
+/// The link as a picture, with the quiet margin that cameras look for. Colors are named, so that
+/// the text has no `#` and needs little to become a `data:` address.
+fn qr_svg(url: &str) -> Result<String, QrError> {
+    let code = QrCode::new(url)?;
+    let mut picture = code.render::<svg::Color>();
+    picture
+        .min_dimensions(QR_WIDTH, QR_WIDTH)
+        .quiet_zone(true)
+        .dark_color(svg::Color("black"))
+        .light_color(svg::Color("white"));
+    Ok(picture.build())
+}
+
+/// Takes an invitation back.
+#[utoipa::path(
+    delete,
+    path = "/api/invites/{invite_id}",
+    tag = "invites",
+    responses((status = 204))
+)]
+pub async fn revoke(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<InviteId>,
+) -> ApiResult<HttpResponse> {
+    let found = invite::Entity::find_by_id(id.into_inner())
+        .one(app.db.reader())
+        .await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_space(&app, &caller, found.space_id).await?;
+    at.may_write(Act::Moderate)?;
+    match invite::revoke(&app.db, found.id, app.clock.now()).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ms;
+    use super::qr_svg;
+    use super::uses;
+
+    #[test]
+    fn an_invite_lives_for_up_to_thirty_days() {
+        assert_eq!(ms(168.0).unwrap(), 7 * 86_400_000);
+        assert_eq!(ms(0.5).unwrap(), 1_800_000);
+        assert_eq!(ms(720.0).unwrap(), 30 * 86_400_000);
+        assert_eq!(ms(f64::MIN_POSITIVE).unwrap(), 1);
+        for hours in [0.0, -1.0, 720.001, f64::INFINITY, f64::NAN] {
+            let error = ms(hours).unwrap_err();
+            assert_eq!(error.param.as_deref(), Some("expires_in_hours"), "{hours}");
+            assert!(error.message.contains("720"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn an_invite_is_for_one_to_a_thousand() {
+        assert!(uses(1).is_ok() && uses(1_000).is_ok());
+        assert!(uses(0).is_err() && uses(1_001).is_err() && uses(-1).is_err());
+    }
+
+    #[test]
+    fn the_picture_stands_alone_and_has_a_margin() {
+        let picture = qr_svg(&format!("https://troupe.example/join#{}", "x".repeat(43))).unwrap();
+
+        assert!(picture.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+        assert!(picture.ends_with("</svg>"));
+        assert!(!picture.contains('#'), "{picture}");
+        // The first dark corner does not begin at the edge.
+        let (x, rest) = picture
+            .split("d=\"M")
+            .nth(1)
+            .unwrap()
+            .split_once(' ')
+            .unwrap();
+        let y = rest.split_once('h').unwrap().0;
+        let (x, y): (u32, u32) = (x.parse().unwrap(), y.parse().unwrap());
+        assert!(x > 0 && x == y, "{x} {y}");
+    }
+}

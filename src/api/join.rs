@@ -1,0 +1,256 @@
+//! Coming in by an invite: what one would join, and joining it.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::user;
+use crate::accounts::user::NewUser;
+use crate::api::memberships;
+use crate::api::session;
+use crate::api::users;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::auth;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::peer;
+use crate::spaces::joining;
+use crate::spaces::joining::Door;
+use crate::spaces::joining::JoinError;
+use crate::spaces::joining::Joiner;
+use crate::spaces::membership;
+use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::HttpResponseBuilder;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// By which name a guest is known; whoever is signed in keeps the name of the account.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    #[schema(value_type = Option<ShownName>)]
+    display_name: Option<String>,
+}
+
+/// What one would join.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Invitation)]
+pub struct Preview {
+    space: SpacePreview,
+    /// The name of whoever owns the space.
+    host: Option<String>,
+    /// How many sit there, people and characters.
+    members: usize,
+    role: Role,
+    expires_at: Option<Timestamp>,
+    /// Whether the caller is one of them.
+    already_member: bool,
+}
+
+/// Who came in, and where they sit.
+#[derive(Serialize, ToSchema)]
+pub struct Joined {
+    user: user::View,
+    membership: membership::View,
+}
+
+/// What strangers learn of a space.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SpacePreview {
+    name: String,
+}
+
+/// What one would join.
+#[utoipa::path(
+    get,
+    path = "/api/join/{token}",
+    tag = "invites",
+    security(),
+    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    responses(
+        (status = 200, body = Preview),
+        (status = 403, description = "`space_archived`."),
+        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many links from this address led nowhere.")
+    )
+)]
+pub async fn look(
+    app: Data<App>,
+    request: HttpRequest,
+    caller: Option<CurrentUser>,
+    token: Path<String>,
+) -> ApiResult<Json<Preview>> {
+    let door = door(&app, &request, &token).await?;
+    let db = app.db.reader();
+    let already_member = match &caller {
+        Some(caller) => joining::seat_of(db, &door, &caller.user).await?.is_some(),
+        None => false,
+    };
+    if !already_member {
+        door.must_be_open(app.clock.now())?;
+    }
+    let mut seats = membership::in_space(db, door.space.id).await?;
+    seats.retain(|it| it.status == Status::Active);
+    let owner = seats.iter().find(|it| it.role == Role::Owner);
+    Ok(Json(Preview {
+        host: owner.map(|it| it.cached_display_name.clone()),
+        members: seats.len(),
+        role: door.invite.role,
+        expires_at: door.invite.expires_at,
+        already_member,
+        space: SpacePreview {
+            name: door.space.name,
+        },
+    }))
+}
+
+/// Joins: as whoever is signed in; else, with a name, as a guest.
+///
+/// A guest's account lives by its session. Who is inside already is let in without taking a use.
+#[utoipa::path(
+    post,
+    path = "/api/join/{token}",
+    tag = "invites",
+    security(),
+    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    request_body = Option<Join>,
+    responses(
+        (status = 200, description = "Inside already.", body = Joined),
+        (status = 201, body = Joined, headers(("set-cookie" = String))),
+        (status = 401, description = "`not_authenticated`: this invitation is for people with an account."),
+        (status = 403, description = "`space_archived`; `cross_origin`."),
+        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many links from this address led nowhere, or too many accounts were made from it.")
+    )
+)]
+pub async fn join(
+    app: Data<App>,
+    request: HttpRequest,
+    caller: Option<CurrentUser>,
+    token: Path<String>,
+    body: Body<Join>,
+) -> ApiResult<HttpResponse> {
+    let token = token.into_inner();
+    let body = body.read_or_default().await?;
+    match caller {
+        Some(caller) => enter(&app, &request, token, Joiner::Known(caller.user)).await,
+        None => enter_as_guest(&app, &request, token, body).await,
+    }
+}
+
+async fn enter_as_guest(
+    app: &App,
+    request: &HttpRequest,
+    token: String,
+    body: Join,
+) -> ApiResult<HttpResponse> {
+    let door = must_be_open(app, request, &token).await?;
+    if door.invite.role != Role::Guest {
+        return Err(ApiError::new(
+            401,
+            "not_authenticated",
+            "This invitation is for people with an account. Sign in, or make one, to join.",
+        ));
+    }
+    let Some(name) = body.display_name else {
+        let message = "Say by which name people here shall know you.";
+        return Err(ApiError::new(400, "missing_field", message).about("display_name"));
+    };
+    let guest = NewUser::guest(users::display_name_of(&name)?);
+    let entering = enter(app, request, token, Joiner::New(guest));
+    users::counted(app, request, entering).await
+}
+
+/// Lets somebody in, and answers `{user, membership}`: 201, or 200 for who is inside already.
+///
+/// # Errors
+/// 404, 410, 403 for an archived space, 422 for a name, 429 for a guess too many.
+pub async fn enter(
+    app: &App,
+    request: &HttpRequest,
+    token: String,
+    joiner: Joiner,
+) -> ApiResult<HttpResponse> {
+    may_guess(app, request)?;
+    let agent = session::agent_of(request).to_owned();
+    let joined = joining::join(&app.db, token, joiner, agent, app.clock.now()).await;
+    let joined = joined.map_err(|error| noted(app, request, error))?;
+    let mut answer = HttpResponseBuilder::new(match joined.is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    });
+    if joined.is_new {
+        memberships::announce(app, &joined.seat);
+    }
+    if let Some(opened) = joined.session {
+        answer.cookie(auth::cookie(app, opened.token));
+    }
+    Ok(answer.json(Joined {
+        user: joined.user.view(),
+        membership: joined.seat.view(),
+    }))
+}
+
+/// What a token opens to somebody who is not inside yet.
+///
+/// # Errors
+/// 404, 410, 403 for an archived space, 429 for a guess too many.
+pub async fn must_be_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> {
+    let door = door(app, request, token).await?;
+    door.must_be_open(app.clock.now())?;
+    Ok(door)
+}
+
+async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> {
+    may_guess(app, request)?;
+    let found = joining::door(app.db.reader(), token).await;
+    found.map_err(|error| noted(app, request, error))
+}
+
+/// Whether this address may try a token now.
+fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    let address = peer::address_of(request);
+    let wait = address.and_then(|it| app.limits.guesses.wait_for(&it));
+    match wait {
+        Some(seconds) => Err(ApiError::rate_limited(
+            seconds,
+            "Too many links from here led nowhere. Wait a little before the next one.",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The answer to who was not let in; a token that nobody made counts as a guess.
+fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
+    if let (JoinError::Unknown, Some(address)) = (&error, peer::address_of(request)) {
+        app.limits.guesses.note(address);
+    }
+    error.into()
+}
+
+impl From<JoinError> for ApiError {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Unknown | JoinError::Dead => Self::new(
+                404,
+                "not_found",
+                "This invitation leads nowhere: it was taken back, or never made.",
+            ),
+            JoinError::Spent => Self::new(410, "invite_expired", error.to_string()),
+            JoinError::Archived => Self::new(403, "space_archived", error.to_string()),
+            JoinError::NameInUse => users::name_in_use(),
+            JoinError::User(error) => error.into(),
+            JoinError::Db(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The figures of the server, for whoever watches it.
+
+use crate::app::App;
+use crate::http::auth;
+use crate::http::auth::Credential;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::runs::ledger;
+use crate::runs::ledger::Load;
+use crate::telemetry::metrics;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::http::header::HOST;
+use actix_web::web::Data;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Whoever scrapes wants the other figures even when the database hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a proxy leaves on what it passes on. Behind one, everybody comes from this machine.
+const FORWARDED: [&str; 6] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "via",
+];
+
+/// The figures of the server, for whoever watches it.
+///
+/// For the API key of an admin, or for a program on this machine.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "server",
+    security((), ("api_key" = [])),
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics.", body = String, content_type = "application/openmetrics-text"),
+        (status = 401),
+        (status = 403),
+        (status = 500)
+    )
+)]
+pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    may_read(&app, &request).await?;
+    let load = load(&app).await;
+    app.engine.context().meter.look(load, app.clock.now());
+    let text = app.metrics.text().map_err(ApiError::internal)?;
+    Ok(HttpResponse::Ok()
+        .content_type(metrics::CONTENT_TYPE)
+        .body(text))
+}
+
+async fn may_read(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    if !request.headers().contains_key(AUTHORIZATION) {
+        return match is_local(request) {
+            true => Ok(()),
+            false => Err(ApiError::not_authenticated()),
+        };
+    }
+    let caller = auth::caller(app, request).await?;
+    let caller = caller.ok_or_else(ApiError::not_authenticated)?;
+    // A browser's cookie is no key: no page of anybody may read this for an admin.
+    match (caller.by, caller.is_admin()) {
+        (Credential::ApiKey(_), true) => Ok(()),
+        _ => Err(ApiError::forbidden("This takes the API key of an admin.")),
+    }
+}
+
+/// Whether a program on this machine asks this machine. A proxy on it asks for others: it adds
+/// headers, or keeps the name by which they know it. So does a browser whom a name on the net was
+/// made to lead here.
+fn is_local(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let peer = request.peer_addr().map(|it| it.ip());
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok());
+    peer.is_some_and(is_loopback)
+        && host.is_some_and(is_own_name)
+        && !FORWARDED.iter().any(|it| headers.contains_key(*it))
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+}
+
+async fn load(app: &App) -> Option<Load> {
+    let look = ledger::load(app.db.reader());
+    match tokio::time::timeout(PATIENCE, look).await {
+        Ok(Ok(load)) => Some(load),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the queue could not be counted: {error}");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+    use actix_web::test::TestRequest;
+
+    fn local(peer: &str, headers: &[(&str, &str)]) -> bool {
+        let mut request = TestRequest::get().peer_addr(peer.parse().unwrap());
+        for header in headers {
+            request = request.insert_header(*header);
+        }
+        is_local(&request.to_http_request())
+    }
+
+    #[test]
+    fn a_program_on_this_machine_is_local() {
+        for host in ["127.0.0.1:8080", "localhost", "LocalHost:80", "[::1]:8080"] {
+            assert!(local("127.0.0.1:9", &[("host", host)]), "{host}");
+            assert!(local("[::1]:9", &[("host", host)]), "{host}");
+            assert!(local("[::ffff:127.0.0.1]:9", &[("host", host)]), "{host}");
+        }
+    }
+
+    #[test]
+    fn nobody_else_is() {
+        let own = ("host", "127.0.0.1:8080");
+        assert!(!local("10.0.0.7:9", &[own]));
+        assert!(!local("127.0.0.1:9", &[]));
+        for host in [
+            "troupe.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]",
+            "",
+        ] {
+            assert!(!local("127.0.0.1:9", &[("host", host)]), "{host}");
+        }
+        for passed_on in [
+            ("x-forwarded-for", "203.0.113.7"),
+            ("x-forwarded-for", ""),
+            ("forwarded", "for=203.0.113.7"),
+            ("x-real-ip", "127.0.0.1"),
+            ("x-forwarded-proto", "https"),
+            ("via", "1.1 proxy"),
+        ] {
+            assert!(!local("127.0.0.1:9", &[own, passed_on]), "{passed_on:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How busy the connections are, and how long who writes waits for one.
+
+use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use sea_orm::DatabaseConnection;
+use std::fmt;
+use std::time::Duration;
+
+/// Seconds. An idle connection is there at once; one that is waited for is the queue of writers.
+const BUCKETS: [f64; 11] = [
+    0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0,
+];
+
+/// What is measured while the database is used.
+#[derive(Clone)]
+pub struct Meter {
+    write_wait: Histogram,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            write_wait: Histogram::new(BUCKETS),
+        }
+    }
+}
+
+impl Meter {
+    /// A writing transaction has begun.
+    pub(super) fn waited(&self, time: Duration) {
+        self.write_wait.observe(time.as_secs_f64());
+    }
+}
+
+impl Db {
+    /// Makes the figures known.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "database_write_wait_seconds",
+            "Until a writing transaction has its connection and has begun",
+            self.meter.write_wait.clone(),
+        );
+        let pools = match self.dialect() {
+            Dialect::Sqlite => vec![
+                ("read", self.reader().pool.clone()),
+                ("write", self.writer.clone()),
+            ],
+            Dialect::Postgres => vec![
+                ("all", self.writer.clone()),
+                ("heartbeat", self.pulse().clone()),
+            ],
+        };
+        let dialect = self.dialect();
+        registry.register_collector(Box::new(Pools { dialect, pools }));
+    }
+}
+
+/// The pools, looked at when somebody asks.
+#[derive(Debug)]
+struct Pools {
+    dialect: Dialect,
+    pools: Vec<(&'static str, DatabaseConnection)>,
+}
+
+impl Collector for Pools {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let (name, help) = ("database_connections", "Open connections");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (pool, connection) in &self.pools {
+            let (n_open, n_idle) = size(self.dialect, connection);
+            for (state, n) in [("busy", n_open.saturating_sub(n_idle)), ("idle", n_idle)] {
+                let labels = [("pool", *pool), ("state", state)];
+                let one = family.encode_family(&labels)?;
+                ConstGauge::new(n).encode(one)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many connections are open, and how many of them wait for work.
+fn size(dialect: Dialect, pool: &DatabaseConnection) -> (usize, usize) {
+    let (n_open, n_idle) = match dialect {
+        Dialect::Sqlite => {
+            let pool = pool.get_sqlite_connection_pool();
+            (pool.size(), pool.num_idle())
+        }
+        Dialect::Postgres => {
+            let pool = pool.get_postgres_connection_pool();
+            (pool.size(), pool.num_idle())
+        }
+    };
+    (n_open as usize, n_idle)
+}

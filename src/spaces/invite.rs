@@ -1,0 +1,178 @@
+//! Table `invites`: links that let people in. The token is only in the link; here is its SHA-256.
+//!
+//! **Invariant:** a use is taken by one conditional statement, in the transaction that gives the
+//! seat. Two people cannot take the last one, and who gets no seat takes none.
+
+use crate::accounts::token;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::InviteId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::membership::Role;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::Condition;
+use sea_orm::ExprTrait;
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "invites")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: InviteId,
+    pub space_id: SpaceId,
+    pub token_hash: String,
+    /// With which newcomers sit down; never the owner's.
+    pub role: Role,
+    /// `None`: as many as come.
+    pub max_uses: Option<i64>,
+    pub uses: i64,
+    /// `None`: it does not run out.
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    /// `None`: that account is gone, and nobody stands behind this invite.
+    pub created_by: Option<UserId>,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::spaces::space::Entity",
+        from = "Column::SpaceId",
+        to = "crate::spaces::space::Column::Id"
+    )]
+    Space,
+}
+
+impl Related<crate::spaces::space::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Space.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// What those who may invite read of an invite: everything but its token.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Invite)]
+pub struct View {
+    pub id: InviteId,
+    pub role: Role,
+    pub max_uses: Option<i64>,
+    pub uses: i64,
+    pub expires_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub created_by: Option<UserId>,
+}
+
+impl Model {
+    /// What those who may invite read of this invite.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            role: self.role,
+            max_uses: self.max_uses,
+            uses: self.uses,
+            expires_at: self.expires_at,
+            created_at: self.created_at,
+            created_by: self.created_by,
+        }
+    }
+
+    /// Whether it has run out, or every use of it is taken.
+    pub fn is_spent(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|it| it <= now)
+            || self.max_uses.is_some_and(|most| self.uses >= most)
+    }
+}
+
+/// An invite to be made; every part has been judged.
+#[derive(Clone, Debug)]
+pub struct NewInvite {
+    pub space: SpaceId,
+    pub role: Role,
+    pub max_uses: Option<i64>,
+    pub expires_at: Timestamp,
+    pub created_by: UserId,
+}
+
+/// Makes an invite; its token is told here and never again.
+pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, String), DbErr> {
+    let token = token::random();
+    let row = ActiveModel {
+        id: NotSet,
+        space_id: Set(new.space),
+        token_hash: Set(token::hash(&token)),
+        role: Set(new.role),
+        max_uses: Set(new.max_uses),
+        uses: Set(0),
+        expires_at: Set(Some(new.expires_at)),
+        revoked_at: Set(None),
+        created_by: Set(Some(new.created_by)),
+        created_at: Set(now),
+    };
+    let model = db
+        .write(move |tx| Box::pin(async move { row.insert(tx).await }))
+        .await?;
+    Ok((model, token))
+}
+
+/// The invites of a space that nobody has taken back.
+pub fn of_space(space: SpaceId) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .filter(Column::RevokedAt.is_null())
+}
+
+/// The invite with this token, whatever has become of it.
+pub async fn by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::TokenHash.eq(token::hash(token)))
+        .one(db)
+        .await
+}
+
+/// Takes an invite back; `false`: it was, or is gone.
+pub async fn revoke(db: &Db, id: InviteId, now: Timestamp) -> Result<bool, DbErr> {
+    let revoked = db
+        .write(move |tx| {
+            Box::pin(async move {
+                Entity::update_many()
+                    .col_expr(Column::RevokedAt, Expr::value(now))
+                    .filter(Column::Id.eq(id))
+                    .filter(Column::RevokedAt.is_null())
+                    .exec(tx)
+                    .await
+            })
+        })
+        .await?;
+    Ok(revoked.rows_affected == 1)
+}
+
+/// Takes one use of an invite; `false`: there is none left, or it opens no more. A rollback gives
+/// the use back.
+pub async fn take_use(
+    tx: &impl ConnectionTrait,
+    id: InviteId,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let has_a_use = Condition::any()
+        .add(Column::MaxUses.is_null())
+        .add(Expr::col(Column::Uses).lt(Expr::col(Column::MaxUses)));
+    let lives = Condition::any()
+        .add(Column::ExpiresAt.is_null())
+        .add(Column::ExpiresAt.gt(now));
+    let taken = Entity::update_many()
+        .col_expr(Column::Uses, Expr::col(Column::Uses).add(1))
+        .filter(Column::Id.eq(id))
+        .filter(Column::RevokedAt.is_null())
+        .filter(has_a_use)
+        .filter(lives)
+        .exec(tx)
+        .await?;
+    Ok(taken.rows_affected == 1)
+}

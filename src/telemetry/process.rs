@@ -1,0 +1,63 @@
+//! What the system says about this process: its memory, its open files, its beginning.
+//!
+//! The names are those that all programs give to these figures. Where there is no `/proc`, only the
+//! beginning is told.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::metrics::gauge::ConstGauge;
+use std::fmt;
+use std::fs;
+
+/// This process, looked at each time somebody asks.
+#[derive(Debug)]
+pub struct Process {
+    /// When it began, in milliseconds since 1970.
+    pub started_at_ms: i64,
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let mut tell = |name, help, figure: f64| {
+            let figure = ConstGauge::new(figure);
+            let kind = figure.metric_type();
+            figure.encode(encoder.encode_descriptor(name, help, None, kind)?)
+        };
+        if let Some(bytes) = resident_bytes() {
+            let help = "Memory that is in use";
+            tell("process_resident_memory_bytes", help, bytes as f64)?;
+        }
+        if let Ok(open) = fs::read_dir("/proc/self/fd") {
+            // The folder that is being read is open, too.
+            let n = open.count().saturating_sub(1);
+            tell("process_open_fds", "Open files and sockets", n as f64)?;
+        }
+        let seconds = self.started_at_ms as f64 / 1000.0;
+        let help = "When the process began, in seconds since 1970";
+        tell("process_start_time_seconds", help, seconds)
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    kib_of("VmRSS:", &fs::read_to_string("/proc/self/status").ok()?).map(|it| it * 1024)
+}
+
+/// A line such as `VmRSS:    5432 kB`.
+fn kib_of(name: &str, status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|it| it.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kib_of;
+
+    #[test]
+    fn memory_is_read_from_its_line() {
+        let status = "Name:\ttroupe\nVmHWM:\t   9999 kB\nVmRSS:\t    5432 kB\nThreads:\t9\n";
+
+        assert_eq!(kib_of("VmRSS:", status), Some(5432));
+        assert_eq!(kib_of("VmSwap:", status), None);
+    }
+}

@@ -1,0 +1,19 @@
+// Why a speaker was chosen. The server says it in English, for programs and logs too; here the
+// sentences it has are known again, so that they can be said in another language.
+const SENTENCES = [
+  [/^forced by (?<name>.+)$/s, "because.forced"],
+  [/^mentioned "(?<name>.+)"$/s, "because.mentioned"],
+  [/^next by position$/, "because.next"],
+  [/^next in rotation$/, "because.rotation"],
+  [/^drawn at random$/, "because.random"],
+  [/^drawn from those who have not spoken yet$/, "because.not_spoken"],
+]
+
+// Answers `{ key, values }`, or null for a sentence that is new here.
+export function readReason(text) {
+  for (const [pattern, key] of SENTENCES) {
+    const match = pattern.exec(text)
+    if (match) return { key, values: { ...match.groups } }
+  }
+  return null
+}

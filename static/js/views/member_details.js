@@ -1,0 +1,188 @@
+// What opens below a member of the cast: what one may change of their seat, or of one's own.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { may } from "../models/rights.js"
+import { button, iconButton } from "./buttons.js"
+import { confirm } from "./dialog.js"
+import { select } from "./form.js"
+import { askForWords } from "./seat_dialog.js"
+
+const ROLES = ["guest", "member", "moderator"]
+
+export default class MemberDetails {
+  #parts
+  #move
+
+  // `move(member, step)` moves a character by one place.
+  constructor(parts, { move }) {
+    this.#parts = parts
+    this.#move = move
+  }
+
+  // Actions
+
+  // `role` is mine, not the member's.
+  build(member, role) {
+    const children =
+      member.kind === "character"
+        ? this.#ofCharacter(member)
+        : member.id === this.#parts.store.mySeat?.id
+          ? this.#ofMyself(member)
+          : this.#ofPerson(member, role)
+    return el("div", { class: "member__details" }, children)
+  }
+
+  // Private
+
+  #ofCharacter(member) {
+    const name = member.display_name
+    const isMuted = member.participation === "muted"
+    const mute = isMuted ? t("cast.unmute") : t("cast.mute")
+    return [
+      this.#talkativeness(member),
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#iconButton("up", t("cast.up", { name }), () => this.#move(member, -1)),
+        this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
+        this.#participation(member, "muted", isMuted ? "sound" : "mute", mute),
+        this.#participation(member, "observer", "eye", t("participation.observer")),
+        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+      ),
+    ]
+  }
+
+  #ofPerson(member, role) {
+    return [
+      this.#role(member),
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#participation(member, "observer", "eye", t("participation.observer")),
+        may(role, "hand_over") && this.#button("key", t("cast.hand_over"), () => this.#handOver(member)),
+        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+      ),
+    ]
+  }
+
+  #ofMyself(member) {
+    const isOwner = member.role === "owner"
+    return [
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#button("edit", t("seat.edit"), () => askForWords(this.#parts, member)),
+        !isOwner && this.#button("leave", t("seat.leave"), () => this.#leave(member)),
+      ),
+      isOwner && el("p", { class: "field__hint" }, t("seat.owner_stays")),
+    ]
+  }
+
+  #talkativeness(member) {
+    const id = `talk-${member.id}`
+    const change = ({ currentTarget }) =>
+      this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
+    const range = el("input", {
+      class: "range",
+      type: "range",
+      id,
+      "data-act": "talk",
+      min: "0",
+      max: "1",
+      step: "0.05",
+      value: String(member.talkativeness ?? 0.5),
+      on: { change },
+    })
+    return el(
+      "div",
+      { class: "field" },
+      el("label", { class: "field__label", for: id }, t("cast.talkativeness")),
+      range,
+      el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
+    )
+  }
+
+  // What is chosen holds at once; what was refused is taken back.
+  #role(member) {
+    const id = `role-${member.id}`
+    const control = select(
+      ROLES.map((role) => [role, t(`role.${role}`)]),
+      member.role,
+    )
+    control.id = id
+    control.dataset.act = "role"
+    control.addEventListener("change", () =>
+      this.#try(() => this.#parts.cast.setRole(member, control.value)).then((isDone) => {
+        if (!isDone) control.value = member.role
+      }),
+    )
+    return el(
+      "div",
+      { class: "field" },
+      el("label", { class: "field__label", for: id }, t("cast.role")),
+      control,
+      el("p", { class: "field__hint" }, t(`role.${member.role}_hint`)),
+    )
+  }
+
+  #participation(member, which, icon, label) {
+    const isOn = member.participation === which
+    return button(label, {
+      look: "small quiet",
+      icon,
+      "data-act": which,
+      title: t(`participation.${which}_hint`),
+      "aria-pressed": String(isOn),
+      click: () => this.#try(() => this.#parts.cast.setParticipation(member, isOn ? "active" : which)),
+    })
+  }
+
+  #iconButton(name, label, act) {
+    return iconButton(name, label, { look: "small", "data-act": name, click: () => this.#try(act) })
+  }
+
+  #button(name, label, act) {
+    return button(label, { look: "small quiet", icon: name, "data-act": name, click: () => this.#try(act) })
+  }
+
+  async #remove(member) {
+    const name = member.display_name
+    const isSure = await confirm({
+      title: t("cast.remove_title", { name }),
+      text: t("cast.remove_text", { name }),
+      action: t("cast.remove"),
+    })
+    if (isSure) await this.#parts.cast.remove(member)
+  }
+
+  async #handOver(member) {
+    const values = { name: member.display_name, space: this.#parts.store.openSpace.name }
+    const isSure = await confirm({
+      title: t("cast.hand_over_title", values),
+      text: t("cast.hand_over_text", values),
+      action: t("cast.hand_over"),
+    })
+    if (isSure) await this.#parts.cast.setRole(member, "owner")
+  }
+
+  async #leave(member) {
+    const { name } = this.#parts.store.openSpace
+    const isSure = await confirm({
+      title: t("seat.leave_title", { name }),
+      text: t("seat.leave_text"),
+      action: t("seat.leave"),
+    })
+    if (isSure) await this.#parts.cast.leave(member)
+  }
+
+  // Returns whether it worked.
+  async #try(act) {
+    try {
+      await act()
+      return true
+    } catch (error) {
+      this.#parts.toasts.error(error)
+      return false
+    }
+  }
+}

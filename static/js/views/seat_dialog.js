@@ -1,0 +1,39 @@
+// One's own seat: who one plays in this space, and by which other names one is addressed.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { readAliases } from "../models/aliases.js"
+import { submitButton } from "./buttons.js"
+import { openDialog } from "./dialog.js"
+import { area, field, form, input } from "./form.js"
+
+export function personaField(props = {}) {
+  return field({
+    label: t("seat.persona"),
+    hint: t("seat.persona_hint"),
+    control: area({ name: "persona", maxlength: "20000", ...props }),
+  })
+}
+
+export function askForWords({ cast, toasts }, member) {
+  return openDialog({
+    title: t("seat.edit"),
+    content: (close) => {
+      const persona = personaField({ value: member.persona ?? "", autofocus: true })
+      const aliases = field({
+        label: t("seat.aliases"),
+        hint: t("seat.aliases_hint"),
+        control: input({ name: "aliases", value: member.aliases.join(", "), autocomplete: "off" }),
+      })
+      const submit = async () => {
+        await cast.setWords(member, {
+          persona: persona.control.value.trim() || null,
+          aliases: readAliases(aliases.control.value),
+        })
+        toasts.show(t("saved"))
+        close(true)
+      }
+      const buttons = el("div", { class: "form__actions" }, submitButton(t("save")))
+      return form({ fields: { persona, aliases }, submit, children: [persona.node, aliases.node, buttons] })
+    },
+  })
+}

@@ -1,0 +1,235 @@
+//! The cast: order, roles, silence, removal, one's own seat. What one does, the others see at once.
+
+use serde_json::Value;
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::company::Company;
+use crate::page::Page;
+use crate::support::person::expect;
+
+/// The names of the cast, in order.
+const NAMES: &str = "[...document.querySelectorAll('.member__name')].map((it) => it.innerText)";
+
+async fn sees_order(page: &Page, names: &[&str]) {
+    let expected = format!(
+        "JSON.stringify({NAMES}) === JSON.stringify({})",
+        json!(names)
+    );
+    page.truth(&format!("the order is {names:?}"), &expected)
+        .await;
+}
+
+/// Opens the row of a member.
+async fn open_row(page: &Page, name: &str) {
+    page.click_text(".member__button", name).await;
+    page.see(".member__details").await;
+}
+
+#[tokio::test]
+async fn c72_a_cast_that_is_reordered_by_keys_is_seen_by_the_others() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    for page in [&ann, &bob] {
+        sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
+    }
+
+    ann.run("[...document.querySelectorAll('.member__button')][0].focus()")
+        .await;
+    ann.press(Key::Alt + Key::Down).await;
+
+    for page in [&ann, &bob] {
+        sees_order(page, &["Rook", "Mina", "ann", "bob"]).await;
+    }
+    ann.truth(
+        "the focus went along",
+        "document.activeElement.innerText.includes('Mina')",
+    )
+    .await;
+    ann.press(Key::Alt + Key::Up).await;
+    for page in [&ann, &bob] {
+        sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
+    }
+}
+
+#[tokio::test]
+async fn c72_a_cast_that_is_dragged_into_another_order_is_seen_by_the_others() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    for page in [&ann, &bob] {
+        sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
+    }
+
+    drag(&ann, "[data-membership-id] .member__grip", 50).await;
+
+    for page in [&ann, &bob] {
+        sees_order(page, &["Rook", "Mina", "ann", "bob"]).await;
+    }
+    ann.reload().await;
+    sees_order(&ann, &["Rook", "Mina", "ann", "bob"]).await;
+    assert_eq!(bob.n(".member__grip").await, 0);
+}
+
+/// Takes the first of these by a mouse and lets go of it further down.
+async fn drag(page: &Page, css: &str, by: i64) {
+    let place = page
+        .value(&format!(
+            "(({{ x, y, width, height }}) => [x + width / 2, y + height / 2])(document.querySelector({}).getBoundingClientRect())",
+            json!(css)
+        ))
+        .await;
+    let (x, y) = (place[0].clone(), place[1].as_f64().expect("a number"));
+    let mouse = async |kind: &str, y: f64| {
+        let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+        page.cdp("Input.dispatchMouseEvent", event).await;
+    };
+    mouse("mousePressed", y).await;
+    for step in 1..=by / 5 {
+        #[allow(clippy::cast_precision_loss)]
+        mouse("mouseMoved", y + (step * 5) as f64).await;
+    }
+    #[allow(clippy::cast_precision_loss)]
+    mouse("mouseReleased", y + by as f64).await;
+}
+
+#[tokio::test]
+async fn a_role_that_is_given_holds_at_once_and_shows_the_buttons_it_brings() {
+    let company = Company::with("guest").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    bob.see_text("#panel", "Guest").await;
+
+    open_row(&ann, "bob").await;
+    choose(&ann, "[data-act=role]", "moderator").await;
+
+    bob.see(".queue [aria-label='Let Mina speak']").await;
+    bob.see("[aria-label='Add a character']").await;
+    open_row(&bob, "Mina").await;
+    bob.click_text(".member__details button", "Mute").await;
+    ann.see_text(".member--muted", "Mina").await;
+}
+
+/// Chooses from a list, as a person would.
+async fn choose(page: &Page, css: &str, value: &str) {
+    page.see(css).await;
+    let script = format!(
+        "const list = document.querySelector({});
+        list.value = {};
+        list.dispatchEvent(new Event('change', {{ bubbles: true }}))",
+        json!(css),
+        json!(value)
+    );
+    page.run(&script).await;
+}
+
+#[tokio::test]
+async fn a_space_that_is_handed_over_has_a_new_owner_who_may_delete_it() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    open_row(&bob, "bob").await;
+    bob.see_text(".member__details button", "Leave the space")
+        .await;
+
+    open_row(&ann, "bob").await;
+    ann.click_text(".member__details button", "Hand over").await;
+    ann.see_text("dialog", "You become a moderator").await;
+    ann.click_text("dialog button", "Hand over").await;
+
+    bob.see_text(".member__details", "As its owner you cannot leave")
+        .await;
+    bob.see_text("#panel", "You · Owner").await;
+    ann.see_text("#panel", "You · Moderator").await;
+    let space = expect(
+        200,
+        company
+            .bob
+            .get(&format!("/api/spaces/{}", company.space))
+            .await,
+    );
+    assert_eq!(space["my_role"], "owner");
+}
+
+#[tokio::test]
+async fn who_is_made_an_observer_reads_and_has_no_field() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    bob.see(".composer__field").await;
+
+    open_row(&ann, "bob").await;
+    ann.click_text(".member__details button", "Observer").await;
+
+    bob.see_text(".composer__closed", "You are an observer")
+        .await;
+    bob.gone(".queue [aria-label='Let Mina speak']").await;
+    bob.gone(".place__add").await;
+    ann.click_text(".member__details button[aria-pressed=true]", "Observer")
+        .await;
+    bob.see(".composer__field").await;
+}
+
+#[tokio::test]
+async fn who_leaves_is_gone_for_the_others_and_told_how_to_come_back() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    company.room.say("A word to keep").await;
+
+    open_row(&bob, "bob").await;
+    bob.click_text(".member__details button", "Leave the space")
+        .await;
+    bob.click_text("dialog button", "Leave the space").await;
+
+    bob.see_text("h1", "You have left Harbor Lights").await;
+    sees_order(&ann, &["Mina", "Rook", "ann"]).await;
+}
+
+#[tokio::test]
+async fn a_person_is_removed_only_after_a_question() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    bob.see(".composer__field").await;
+
+    open_row(&ann, "bob").await;
+    ann.click_text(".member__details button", "Remove").await;
+    ann.see_text("dialog", "Remove bob?").await;
+    ann.press(Key::Escape).await;
+    ann.gone("dialog").await;
+    sees_order(&ann, &["Mina", "Rook", "ann", "bob"]).await;
+    ann.click_text(".member__details button", "Remove").await;
+    ann.click_text("dialog button", "Remove").await;
+
+    sees_order(&ann, &["Mina", "Rook", "ann"]).await;
+    bob.see_text("h1", "You were removed").await;
+}
+
+#[tokio::test]
+async fn c12_who_plays_somebody_else_keeps_the_draft_and_is_seen_as_them() {
+    let company = Company::with("guest").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+    bob.write(".composer__field", "half a thought").await;
+
+    open_row(&bob, "bob").await;
+    bob.click_text(".member__details button", "Who I play")
+        .await;
+    bob.write("dialog [name=persona]", "The smith of the harbor")
+        .await;
+    bob.write("dialog [name=aliases]", "Smith, Old Bob").await;
+    bob.click_text("dialog button", "Save").await;
+
+    ann.see_text(".member__persona", "The smith of the harbor")
+        .await;
+    bob.reload().await;
+    bob.truth(
+        "the draft is there",
+        "document.querySelector('.composer__field')?.value === 'half a thought'",
+    )
+    .await;
+    let path = format!("/api/spaces/{}/memberships", company.space);
+    let seats = expect(200, company.bob.get(&path).await);
+    let mine = seats["data"]
+        .as_array()
+        .and_then(|all| all.iter().find(|it| it["id"] == company.seat));
+    assert_eq!(
+        mine.map(|it| &it["aliases"]),
+        Some(&json!(["Smith", "Old Bob"]))
+    );
+    assert_ne!(mine.map(|it| &it["persona"]), Some(&Value::Null));
+}

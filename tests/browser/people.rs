@@ -1,0 +1,158 @@
+//! Several people in one room: each sees what is theirs to do, and who loses a seat is told.
+
+use serde_json::json;
+
+use crate::company::Company;
+use crate::company::page_of;
+use crate::house::manual;
+use crate::support::person::expect;
+
+#[tokio::test]
+async fn c44_who_becomes_a_guest_loses_the_buttons_at_once() {
+    let company = Company::with("member").await;
+    let page = company.bobs_page().await;
+    page.see(".queue [aria-label='Let Mina speak']").await;
+    page.see_text("#rail", "New conversation").await;
+
+    company.change_bob(json!({"role": "guest"})).await;
+
+    page.gone(".queue [aria-label='Let Mina speak']").await;
+    page.gone(".place__add").await;
+    assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
+    page.click_text("[role=tab]", "Prompt").await;
+    page.see_text("#panel", "Runs").await;
+    assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
+    page.click_text("[role=tab]", "Settings").await;
+    page.see_text("#panel", "Only moderators").await;
+    assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
+    let refused = company.bob.generate(company.room.conversation, None).await;
+    assert_eq!(refused.0, 403, "{}", refused.1);
+}
+
+/// Buttons that would be answered with 403.
+const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
+    .filter((it) => it.checkVisibility({ visibilityProperty: true }))
+    .map((it) => it.getAttribute('aria-label') ?? it.innerText)
+    .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show|Mute|Remove)/.test(it))";
+
+#[tokio::test]
+async fn c44_a_guest_stops_nobody_and_writes_their_own() {
+    let company = Company::with("guest").await;
+    company.house.upstream.say("One two three four five.");
+    let gate = company.house.upstream.gate();
+    let page = company.bobs_page().await;
+    company
+        .room
+        .ann
+        .generate(
+            company.room.conversation,
+            company.room.cast[0]["id"].as_i64(),
+        )
+        .await;
+    gate.step();
+    page.see(".message[data-state=streaming]").await;
+
+    assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
+    gate.open();
+    page.answered_by("Mina").await;
+    page.say("I only look").await;
+    page.see_text(".message[data-state=final]", "I only look")
+        .await;
+}
+
+#[tokio::test]
+async fn c75_who_is_removed_is_told_and_has_a_way_on() {
+    let company = Company::with("member").await;
+    company.bob.create_space("Bob's Barn", manual()).await;
+    let page = company.bobs_page().await;
+    page.see_text("#rail", "Harbor Lights").await;
+
+    let path = format!("/api/memberships/{}", company.seat);
+    expect(204, company.room.ann.delete(&path).await);
+
+    page.see_text("h1", "You were removed from Harbor Lights")
+        .await;
+    page.gone(".composer").await;
+    page.truth(
+        "the space has left the rail",
+        "!document.querySelector('#rail').innerText.includes('Harbor Lights')",
+    )
+    .await;
+    let space = format!("/api/spaces/{}", company.space);
+    assert_eq!(company.bob.get(&space).await.0, 404);
+    page.click_text(".hollow a", "Go to my conversations").await;
+    page.see_text(".stage__space", "Bob's Barn").await;
+    page.go(&company.room.path()).await;
+    page.see_text("h1", "not here").await;
+}
+
+#[tokio::test]
+async fn c75_a_removed_member_without_another_space_begins_anew() {
+    let company = Company::with("member").await;
+    let page = company.bobs_page().await;
+
+    let path = format!("/api/memberships/{}", company.seat);
+    expect(204, company.room.ann.delete(&path).await);
+    page.click_text(".hollow a", "Go to my conversations").await;
+
+    page.click_text(".hollow button", "New space").await;
+    page.see("dialog").await;
+}
+
+#[tokio::test]
+async fn c32_a_picture_from_elsewhere_is_a_link_that_loads_nothing() {
+    let company = Company::with("guest").await;
+    let page = company.room.page().await;
+    let text = "Look ![a cat](https://pictures.example/cat.png)";
+
+    let said = company
+        .bob
+        .post_message(company.room.conversation, text, None)
+        .await;
+    expect(201, said);
+
+    page.see_text(".message a.external-image", "a cat").await;
+    assert_eq!(page.n(".message img").await, 0);
+    let strangers = "performance.getEntriesByType('resource').filter((it) => !it.name.startsWith(location.origin)).length";
+    assert_eq!(page.value(strangers).await, json!(0));
+}
+#[tokio::test]
+async fn c75_a_deleted_conversation_leaves_the_rail_of_others_and_its_page_says_so() {
+    let company = Company::with("member").await;
+    let side = company.conversation("Side stage").await;
+    let there = page_of(&company.bob, &format!("/c/{side}")).await;
+    let elsewhere = company.bobs_page().await;
+    elsewhere.see_text("#rail", "Side stage").await;
+    there.see_text(".stage__title", "Side stage").await;
+
+    let path = format!("/api/conversations/{side}");
+    expect(204, company.room.ann.delete(&path).await);
+
+    there.see_text("h1", "This conversation was deleted").await;
+    elsewhere
+        .truth(
+            "it has left the rail",
+            "!document.querySelector('#rail').innerText.includes('Side stage')",
+        )
+        .await;
+    there.click_text(".hollow a", "Back to the space").await;
+    there.see_text(".stage__title", "Main").await;
+}
+
+#[tokio::test]
+async fn c75_a_deleted_space_leaves_the_rail_of_others_and_its_page_says_so() {
+    let company = Company::with("member").await;
+    company.bob.create_space("Bob's Barn", manual()).await;
+    let page = company.bobs_page().await;
+    page.see_text("#rail", "Harbor Lights").await;
+
+    let path = format!("/api/spaces/{}", company.space);
+    expect(204, company.room.ann.delete(&path).await);
+
+    page.see_text("h1", "Harbor Lights was deleted").await;
+    page.truth(
+        "it has left the rail",
+        "!document.querySelector('#rail').innerText.includes('Harbor Lights')",
+    )
+    .await;
+}

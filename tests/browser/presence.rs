@@ -1,0 +1,173 @@
+//! Who is here, who types, and what came while one looked elsewhere.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::company::Company;
+use crate::company::page_of;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::support::ear::Ear;
+
+#[tokio::test]
+async fn c34_one_sees_who_types_and_that_they_stopped() {
+    let company = Company::with("member").await;
+    let ann = company.room.page().await;
+    let bob = company.bobs_page().await;
+    ann.see(".present").await;
+
+    bob.write(FIELD, "I was just about to").await;
+    ann.see_text(".whisper", "bob is typing").await;
+    let since = Instant::now();
+    ann.truth(
+        "the line is gone",
+        "document.querySelector('.whisper').innerText === ''",
+    )
+    .await;
+    assert!(since.elapsed() < Duration::from_secs(7), "{since:?}");
+    bob.write(FIELD, " say").await;
+    ann.see_text(".whisper", "bob is typing").await;
+    bob.press(Key::Enter).await;
+
+    ann.see_text(".message", "about to say").await;
+    ann.truth(
+        "who has spoken types no more",
+        "document.querySelector('.whisper').innerText === ''",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn c34_of_many_who_type_one_is_told_that_they_are_several() {
+    let company = Company::with("member").await;
+    let ann = company.room.page().await;
+    let conversation = company.room.conversation;
+    let mut ears = vec![Ear::on(&company.bob, conversation).await];
+    for name in ["cleo", "dora", "emil"] {
+        let person = company.guest(name).await;
+        ears.push(Ear::on(&person, conversation).await);
+    }
+    let typing = json!({"op": "typing", "conversation_id": conversation, "active": true});
+
+    for ear in &ears[..2] {
+        ear.call(typing.clone()).await;
+    }
+    ann.see_text(".whisper", "bob and cleo are typing").await;
+    for ear in &ears[2..] {
+        ear.call(typing.clone()).await;
+    }
+
+    ann.see_text(".whisper", "Several people").await;
+}
+
+#[tokio::test]
+async fn c34_a_character_who_writes_is_named() {
+    let company = Company::with("guest").await;
+    company.house.upstream.say("One two three four five.");
+    let gate = company.house.upstream.gate();
+    let page = company.bobs_page().await;
+    page.see(".composer__field").await;
+
+    let speaker = company.room.cast[0]["id"].as_i64();
+    company
+        .room
+        .ann
+        .generate(company.room.conversation, speaker)
+        .await;
+
+    page.see_text(".queue", "Mina is writing").await;
+    gate.open();
+    page.answered_by("Mina").await;
+    page.see_text(".queue", "Your turn").await;
+}
+
+#[tokio::test]
+async fn c62_what_came_meanwhile_is_marked_until_it_is_seen_in_every_window() {
+    let company = Company::with("member").await;
+    let side = company.conversation("Side stage").await;
+    company.room.say("Before").await;
+    let first = company.bobs_page().await;
+    first.see_text(".message", "Before").await;
+    first.click_text("#rail a", "Side stage").await;
+    first.see_text(".stage__title", "Side stage").await;
+    let second = page_of(&company.bob, &format!("/c/{side}")).await;
+    second.see_text(".stage__title", "Side stage").await;
+
+    for text in ["one", "two"] {
+        company.room.say(text).await;
+    }
+    for page in [&first, &second] {
+        page.see_text(".place--unread .badge", "2").await;
+        page.see_text(".space__name .badge", "2").await;
+        page.truth("the title says it", "document.title.startsWith('(2) ')")
+            .await;
+    }
+    first.click_text("#rail a", "Main").await;
+
+    first.see_text(".divider--unread", "New").await;
+    let after = "document.querySelector('.divider--unread').nextElementSibling.innerText";
+    first
+        .truth(
+            "the line is above the first",
+            &format!("{after}.includes('one')"),
+        )
+        .await;
+    for page in [&first, &second] {
+        page.gone(".badge").await;
+        page.truth("the title is quiet", "!document.title.startsWith('(')")
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn c62_what_comes_while_one_looks_elsewhere_waits_under_a_line() {
+    let company = Company::with("member").await;
+    company.room.say("Before").await;
+    let page = company.bobs_page().await;
+    page.see_text(".message", "Before").await;
+    page.gone(".badge").await;
+    look(&page, false).await;
+
+    company.room.say("While you were away").await;
+    page.see_text(".divider--unread", "New").await;
+    page.truth("the title says it", "document.title.startsWith('(1) ')")
+        .await;
+    look(&page, true).await;
+
+    page.truth("the title is quiet", "!document.title.startsWith('(')")
+        .await;
+}
+
+#[tokio::test]
+async fn c64_a_hidden_tab_is_away_and_a_closed_one_gone() {
+    let company = Company::with("member").await;
+    let ann = company.room.page().await;
+    let bob = company.bobs_page().await;
+    let row = format!("[data-membership-id='{}']", company.seat);
+    ann.see_text(&row, "online").await;
+    ann.see(&format!("{row} .avatar__presence--online")).await;
+    ann.see("[aria-label='Here now: bob']").await;
+
+    look(&bob, false).await;
+    ann.see_text(&row, "away").await;
+    ann.see("[aria-label='Here now: bob (away)']").await;
+    look(&bob, true).await;
+    ann.see_text(&row, "online").await;
+    drop(bob);
+
+    ann.see_text(&row, "here until").await;
+    ann.gone(".present").await;
+}
+
+/// Shows or hides the tab, as the page can tell it.
+async fn look(page: &Page, is_visible: bool) {
+    let script = format!(
+        "Object.defineProperty(document, 'hidden', {{ value: {}, configurable: true }});
+        document.dispatchEvent(new Event('visibilitychange'))",
+        !is_visible
+    );
+    page.run(&script).await;
+}

@@ -1,0 +1,87 @@
+//! A server with its admin, people who may register, and a model that says what a test wants.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// The server of a test, seen by those who run it.
+pub struct Office {
+    pub app: TestApp,
+    pub admin: Person,
+    pub upstream: Upstream,
+}
+
+/// A space with one character in it.
+pub struct Place {
+    pub space: i64,
+    pub conversation: i64,
+}
+
+impl Office {
+    pub async fn open(backend: Backend) -> Office {
+        Office::open_with(backend, &[]).await
+    }
+
+    /// The same with more settings.
+    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Office {
+        let upstream = Upstream::start().await;
+        let url = upstream.base_url();
+        let model = [
+            ("TROUPE_OPEN_REGISTRATION", "true"),
+            ("TROUPE_LLM_BASE_URL", url.as_str()),
+            ("TROUPE_LLM_MODEL", "scripted"),
+        ];
+        let app = TestApp::start_with(backend, &[&model, env].concat()).await;
+        let admin = app.admin().await;
+        Office {
+            app,
+            admin,
+            upstream,
+        }
+    }
+
+    /// Somebody's space, in which Ada answers.
+    pub async fn place(&self, owner: &Person, name: &str) -> Place {
+        let space = owner
+            .create_space(name, json!({"reply_order": "list"}))
+            .await;
+        let ada = owner.create_character("Ada", None).await;
+        owner.seat(&space, &ada).await;
+        Place {
+            space: id(&space),
+            conversation: root_of(&space),
+        }
+    }
+
+    /// Says something and waits until whatever follows has ended.
+    pub async fn says(&self, person: &Person, conversation: i64, text: &str) {
+        expect(201, person.post_message(conversation, text, None).await);
+        self.settle(person, conversation).await;
+    }
+
+    /// Waits until nothing is queued or running in a conversation.
+    pub async fn settle(&self, person: &Person, conversation: i64) {
+        wait::until("nothing is queued or running", async || {
+            let at = person.conversation(conversation).await;
+            (at["queued_run"].is_null() && at["running_run"].is_null()).then_some(())
+        })
+        .await;
+    }
+
+    /// A document for the admin.
+    pub async fn reads(&self, path: &str) -> Value {
+        expect(200, self.admin.get(path).await)
+    }
+
+    pub async fn close(self) {
+        self.app.close().await;
+    }
+}

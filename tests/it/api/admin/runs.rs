@@ -1,0 +1,111 @@
+//! The ledger: every run of every space, filtered, without a word of what was said.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::api::admin::office::Office;
+use crate::support::answer::refusal;
+use crate::support::backends::on_both;
+use crate::support::person::expect;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+const PLANTED: &str = "zanzibar-secret";
+
+fn field<'a>(list: &'a Value, name: &str) -> Vec<&'a Value> {
+    let all = list["data"].as_array().unwrap().iter();
+    all.map(|it| &it[name]).collect()
+}
+
+on_both! {
+    async fn every_run_is_in_the_ledger_newest_first_and_can_be_filtered(backend) {
+        let office = Office::open(backend).await;
+        let ann = office.app.person("ann").await;
+        let (one, two) = (office.place(&office.admin, "Harbor").await, office.place(&ann, "Inn").await);
+        office.says(&office.admin, one.conversation, "First.").await;
+        office.upstream.next(Script::status(401));
+        office.says(&ann, two.conversation, "Second.").await;
+        let forced = json!({});
+        expect(202, ann.post(&format!("/api/conversations/{}/generate", two.conversation), forced).await);
+        office.settle(&ann, two.conversation).await;
+        let list = async |query: &str| office.reads(&format!("/api/admin/runs{query}")).await;
+
+        let all = list("").await;
+
+        assert_eq!(field(&all, "status"), ["succeeded", "failed", "succeeded"]);
+        assert_eq!(field(&all, "space_name"), ["Inn", "Inn", "Harbor"]);
+        assert_eq!(field(&all, "speaker_name"), ["Ada"; 3]);
+        assert_eq!(all["data"][2]["conversation_id"], one.conversation);
+        assert!(field(&all, "worker_id").iter().all(|it| it.as_str().unwrap().starts_with("node-")));
+        let ids = field(&all, "id");
+        let (space, conversation) = (two.space, one.conversation);
+        for (query, found) in [
+            ("?status=failed".to_owned(), vec![1]),
+            ("?status=queued".to_owned(), vec![]),
+            ("?status=running".to_owned(), vec![]),
+            ("?kind=force_talk".to_owned(), vec![0]),
+            ("?kind=user_turn".to_owned(), vec![1, 2]),
+            (format!("?space_id={space}"), vec![0, 1]),
+            (format!("?conversation_id={conversation}"), vec![2]),
+            (format!("?conversation_id={conversation}&space_id={space}"), vec![]),
+            ("?error_code=upstream_error".to_owned(), vec![1]),
+            ("?error_code=internal".to_owned(), vec![]),
+            ("?error_code=upstream_error&status=succeeded".to_owned(), vec![]),
+            ("?limit=1".to_owned(), vec![0]),
+            (format!("?limit=1&before={}", ids[0].as_str().unwrap()), vec![1]),
+            (format!("?limit=1&after={}", ids[2].as_str().unwrap()), vec![1]),
+            (format!("?after={}", ids[2].as_str().unwrap()), vec![0, 1]),
+        ] {
+            let wanted: Vec<&Value> = found.iter().map(|at: &usize| ids[*at]).collect();
+            assert_eq!(field(&list(&query).await, "id"), wanted, "{query}");
+        }
+        assert_eq!(list("?limit=1").await["has_more"], true);
+        for query in ["?status=done", "?kind=x", "?space_id=x", "?error_code=%00", "?before=1"] {
+            let refused = office.admin.get(&format!("/api/admin/runs{query}")).await;
+            assert_eq!(refusal(&refused), (400, "invalid_value".to_owned()), "{query}");
+        }
+        office.close().await;
+    }
+
+    async fn a_running_run_shows_its_pulse_and_how_far_it_is_but_no_word(backend) {
+        let office = Office::open(backend).await;
+        let place = office.place(&office.admin, "Harbor").await;
+        let (gate, text) = (Gate::closed(), format!("{PLANTED} ünd more"));
+        office.upstream.next(Script::say(&text).gated(&gate));
+        let post = office.admin.post_message(place.conversation, PLANTED, None).await;
+        expect(201, post);
+        gate.step();
+        gate.step();
+
+        let running = wait::until("two words are written", async || {
+            let list = office.reads("/api/admin/runs?status=running").await;
+            let live = &list["data"][0]["live"];
+            (live["chars"].as_u64()? > 16).then_some(list)
+        })
+        .await;
+
+        let run = &running["data"][0];
+        assert_eq!(run["live"], json!({"chars": format!("{PLANTED} ünd").chars().count()}));
+        assert!(run["heartbeat_age_ms"].as_i64().unwrap() >= 0);
+        assert_eq!((&run["attempt"], &run["finished_at"]), (&json!(1), &Value::Null));
+        assert!(!running.to_string().contains("zanzibar"), "{running}");
+        gate.open();
+        office.settle(&office.admin, place.conversation).await;
+        let ended = office.reads("/api/admin/runs").await;
+        assert_eq!(ended["data"][0]["live"], Value::Null);
+        assert_eq!(ended["data"][0]["heartbeat_age_ms"], Value::Null);
+        assert_eq!(ended["data"][0]["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3}));
+        assert!(!ended.to_string().contains("zanzibar"), "{ended}");
+        office.close().await;
+    }
+
+    async fn reaping_answers_what_was_healed(backend) {
+        let office = Office::open(backend).await;
+
+        let report = expect(200, office.admin.post("/api/admin/reap", json!({})).await);
+
+        assert_eq!(report, json!({"failed": 0, "requeued": 0, "rounds_closed": 0}));
+        office.close().await;
+    }
+}

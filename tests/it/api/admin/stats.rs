@@ -1,0 +1,123 @@
+//! The figures are exact: what there is, what goes on, and who spent what on which day.
+
+use serde_json::Value;
+use serde_json::json;
+use troupe::runs::ledger::DAY_MS;
+
+use crate::api::admin::office::Office;
+use crate::support::answer::refusal;
+use crate::support::backends::on_both;
+use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::person::expect;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+fn reply(prompt_tokens: i64, completion_tokens: i64) -> Script {
+    let reply = Script::stream().role().text("Yes.").finish("stop");
+    reply.usage(prompt_tokens, completion_tokens).done()
+}
+
+/// The date that a server of a test shows, so many days from now.
+fn date(office: &Office, days_ago: i64) -> String {
+    let at = office.app.app.clock.now().plus_ms(-days_ago * DAY_MS);
+    at.to_string()[..10].to_owned()
+}
+
+on_both! {
+    async fn what_each_space_spent_on_each_day_is_added_up(backend) {
+        let office = Office::open(backend).await;
+        let ann = office.app.person("ann").await;
+        let (harbor, inn) = (office.place(&ann, "Harbor").await, office.place(&ann, "Inn").await);
+        office.upstream.next(reply(100, 20));
+        office.says(&ann, harbor.conversation, "One.").await;
+        office.upstream.next(reply(1_000, 1));
+        office.says(&ann, inn.conversation, "Two.").await;
+        office.upstream.next(Script::status(401));
+        office.says(&ann, inn.conversation, "Three.").await;
+        office.app.app.clock.advance_ms(DAY_MS);
+        for (prompt, completion) in [(7, 3), (8, 4)] {
+            office.upstream.next(reply(prompt, completion));
+            office.says(&ann, harbor.conversation, "Four.").await;
+        }
+        let row = |space: i64, name: &str, days_ago, figures: [i64; 4]| json!({
+            "space_id": space, "space_name": name, "day": date(&office, days_ago),
+            "prompt_tokens": figures[0], "completion_tokens": figures[1],
+            "runs": figures[2], "failed": figures[3],
+        });
+        let today = row(harbor.space, "Harbor", 0, [15, 7, 2, 0]);
+
+        let stats = office.reads("/api/admin/stats").await;
+        let one_day = office.reads("/api/admin/stats?days=1").await;
+
+        assert_eq!(stats["token_use"], json!({
+            "days": 30, "from": date(&office, 29), "to": date(&office, 0),
+            "data": [
+                today,
+                row(inn.space, "Inn", 1, [1_000, 1, 2, 1]),
+                row(harbor.space, "Harbor", 1, [100, 20, 1, 0]),
+            ],
+        }));
+        assert_eq!(one_day["token_use"]["data"], json!([today]));
+        for query in ["?days=0", "?days=91", "?days=x", "?days=-1"] {
+            let refused = office.admin.get(&format!("/api/admin/stats{query}")).await;
+            assert_eq!(refusal(&refused), (400, "invalid_value".to_owned()), "{query}");
+            assert_eq!(refused.1["error"]["param"], "days");
+        }
+        office.close().await;
+    }
+
+    async fn the_server_is_counted_as_it_stands(backend) {
+        let office = Office::open(backend).await;
+        let clock = &office.app.app.clock;
+        let ann = office.app.person("ann").await;
+        let place = office.place(&ann, "Harbor").await;
+        let _ear = Ear::on(&ann, place.conversation).await;
+        let gate = Gate::closed();
+        office.upstream.next(Script::say("One two.").gated(&gate));
+        expect(201, ann.post_message(place.conversation, "Count.", None).await);
+        office.upstream.requested(1).await;
+        expect(201, ann.post_message(place.conversation, "Faster.", None).await);
+        clock.advance_ms(5_000);
+
+        let stats = office.reads("/api/admin/stats").await;
+
+        let mut facts = Facts::open(&office.app.database).await;
+        let mut n = async |table: &str| {
+            facts.number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}")).await
+        };
+        assert_eq!(stats["totals"], json!({
+            "users": 2, "guests": 0, "active_sessions": 2,
+            "spaces": n("spaces").await, "conversations": n("conversations").await,
+            "messages": n("messages").await,
+            "queued_runs": 1, "running_runs": 1, "oldest_queued_age_ms": 5_000, "open_sockets": 1,
+        }));
+        assert_eq!(stats["uptime_ms"], 5_000);
+        assert_eq!(stats["version"], env!("CARGO_PKG_VERSION"));
+        let database = format!("{backend:?}").to_lowercase();
+        assert_eq!(stats["database"], database);
+        gate.open();
+        office.settle(&ann, place.conversation).await;
+        let later = office.reads("/api/admin/stats").await;
+        let load = ["queued_runs", "running_runs", "oldest_queued_age_ms"];
+        let load = load.map(|it| later["totals"][it].clone());
+        assert_eq!(load, [json!(0), json!(0), Value::Null]);
+        office.close().await;
+    }
+
+    async fn a_closed_socket_is_counted_no_more(backend) {
+        let office = Office::open(backend).await;
+        let ear = Ear::open(&office.admin).await;
+        assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
+
+        drop(ear);
+
+        wait::until("no socket is open", async || {
+            let stats = office.reads("/api/admin/stats").await;
+            (stats["totals"]["open_sockets"] == 0).then_some(())
+        })
+        .await;
+        office.close().await;
+    }
+}

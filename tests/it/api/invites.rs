@@ -1,0 +1,190 @@
+//! Invites: made, listed, taken back.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::cast::Cast;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::token_of;
+
+const DAY_MS: i64 = 86_400_000;
+
+fn own(invite: &Value) -> String {
+    format!("/api/invites/{}", id(invite))
+}
+
+/// How long an invite lives, in milliseconds.
+fn lifetime(invite: &Value) -> i64 {
+    let at = |field: &str| {
+        let text = invite[field].as_str().expect("an instant");
+        chrono::DateTime::parse_from_rfc3339(text)
+            .expect("an instant is RFC 3339")
+            .timestamp_millis()
+    };
+    at("expires_at") - at("created_at")
+}
+
+on_both! {
+    async fn the_hosts_of_a_space_invite_and_nobody_else(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let path = cast.path("/invites");
+        let made = cast.owner.invite(cast.space, json!({"role": "member"})).await;
+
+        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 201, 201, 201]) {
+            let answer = person.post(&path, json!({"role": "moderator"})).await;
+            assert_eq!(answer.0, status, "{who}: {}", answer.1);
+            let listed = person.get(&path).await;
+            assert_eq!(listed.0, if status == 201 { 200 } else { status }, "{who}");
+        }
+        for (person, status) in [(&cast.outsider, 404), (&cast.guest, 403), (&cast.member, 403), (&cast.moderator, 204), (&cast.owner, 404)] {
+            assert_eq!(person.delete(&own(&made)).await.0, status);
+        }
+        assert_eq!(cast.owner.delete("/api/invites/424242").await.0, 404);
+        assert_eq!(cast.owner.delete("/api/invites/x").await.0, 404);
+        cast.app.close().await;
+    }
+
+    async fn the_token_is_told_once_and_stored_as_a_hash(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+
+        let made = cast.owner.invite(cast.space, json!({"role": "guest", "max_uses": 5})).await;
+
+        let token = token_of(&made);
+        assert_eq!(token.len(), 43, "32 random bytes");
+        assert_eq!(made["url"], format!("{}/join#{token}", cast.app.base));
+        assert!(made["qr_svg"].as_str().unwrap().contains("<svg"));
+        assert_eq!((&made["role"], &made["max_uses"], &made["uses"]), (&json!("guest"), &json!(5), &json!(0)));
+        assert_eq!(lifetime(&made), 7 * DAY_MS);
+        let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
+        let mut without_secrets = made.clone();
+        for secret in ["url", "token", "qr_svg"] {
+            without_secrets.as_object_mut().unwrap().remove(secret);
+        }
+        assert_eq!(listed["data"], json!([without_secrets]));
+        let mut facts = Facts::open(&cast.app.database).await;
+        let stored = facts.rows("SELECT token_hash FROM invites").await;
+        assert_eq!(stored.len(), 1);
+        assert!(!format!("{stored:?}").contains(token));
+        let hash = stored[0][0].as_deref().unwrap();
+        assert_eq!(Person::at(&cast.app.base).get(&format!("/api/join/{hash}")).await.0, 404);
+        cast.app.close().await;
+    }
+
+    async fn an_invite_that_cannot_be_is_refused_with_what_it_takes(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let path = cast.path("/invites");
+        let cases = [
+            (json!({}), 400, "missing_field", "role"),
+            (json!({"role": "owner"}), 422, "invalid_value", "role"),
+            (json!({"role": "king"}), 422, "invalid_value", "role"),
+            (json!({"role": "guest", "max_uses": 0}), 422, "invalid_value", "max_uses"),
+            (json!({"role": "guest", "max_uses": 1001}), 422, "invalid_value", "max_uses"),
+            (json!({"role": "guest", "max_uses": 1.5}), 400, "invalid_type", "max_uses"),
+            (json!({"role": "guest", "expires_in_hours": 0}), 422, "invalid_value", "expires_in_hours"),
+            (json!({"role": "guest", "expires_in_hours": 720.1}), 422, "invalid_value", "expires_in_hours"),
+            (json!({"role": "guest", "expires_in_hours": "1"}), 400, "invalid_type", "expires_in_hours"),
+            (json!({"role": "guest", "space_id": 1}), 400, "unknown_field", "space_id"),
+            (json!({"role": "guest", "token": "mine"}), 400, "unknown_field", "token"),
+            (json!({"role": "guest", "uses": -5}), 400, "unknown_field", "uses"),
+            (json!({"role": "guest", "created_by": 1}), 400, "unknown_field", "created_by"),
+        ];
+
+        for (body, status, code, param) in cases {
+            let refused = cast.owner.post(&path, body.clone()).await;
+            assert_eq!(refusal(&refused), (status, code.to_owned()), "{body}");
+            assert_eq!(refused.1["error"]["param"], param, "{body}");
+        }
+        let longest = cast.owner.invite(cast.space, json!({"role": "guest", "max_uses": null, "expires_in_hours": 720})).await;
+        assert_eq!((lifetime(&longest), &longest["max_uses"]), (30 * DAY_MS, &Value::Null));
+        let short = cast.owner.invite(cast.space, json!({"role": "guest", "expires_in_hours": 0.25})).await;
+        assert_eq!(lifetime(&short), 15 * 60_000);
+        cast.app.close().await;
+    }
+
+    async fn what_was_taken_back_opens_nothing_and_is_not_listed(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let made = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+        let other = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+        let path = format!("/api/join/{}", token_of(&made));
+        assert_eq!(Person::at(&cast.app.base).get(&path).await.0, 200);
+
+        assert_eq!(cast.moderator.delete(&own(&made)).await.0, 204);
+
+        assert_eq!(refusal(&Person::at(&cast.app.base).get(&path).await), (404, "not_found".to_owned()));
+        let late = Person::at(&cast.app.base).post(&path, json!({"display_name": "Late"})).await;
+        assert_eq!(refusal(&late), (404, "not_found".to_owned()));
+        assert_eq!(cast.owner.delete(&own(&made)).await.0, 404, "once is enough");
+        let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
+        let ids: Vec<i64> = listed["data"].as_array().unwrap().iter().map(id).collect();
+        assert_eq!(ids, [id(&other)]);
+        cast.app.close().await;
+    }
+
+    async fn an_invite_belongs_to_its_space(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let theirs = cast.outsider.create_space("Theirs", json!({})).await;
+        let invite = cast.outsider.invite(id(&theirs), json!({"role": "guest"})).await;
+
+        assert_eq!(cast.owner.delete(&own(&invite)).await.0, 404);
+        assert_eq!(cast.owner.get(&format!("/api/spaces/{}/invites", id(&theirs))).await.0, 404);
+        let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
+
+        assert_eq!(listed["data"], json!([]));
+        assert_eq!(cast.outsider.delete(&own(&invite)).await.0, 204);
+        cast.app.close().await;
+    }
+
+    async fn a_deleted_space_takes_its_invites_along(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+
+        assert_eq!(cast.owner.delete(&cast.path("")).await.0, 204);
+
+        let path = format!("/api/join/{}", token_of(&invite));
+        assert_eq!(Person::at(&cast.app.base).get(&path).await.0, 404);
+        let mut facts = Facts::open(&cast.app.database).await;
+        assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM invites").await, 0);
+        cast.app.close().await;
+    }
+
+    async fn nobody_comes_into_an_archived_space(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+        let path = format!("/api/join/{}", token_of(&invite));
+        let archived = (403, "space_archived".to_owned());
+
+        expect(200, cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await);
+
+        let visitor = Person::at(&cast.app.base);
+        assert_eq!(refusal(&visitor.get(&path).await), archived);
+        assert_eq!(refusal(&visitor.post(&path, json!({"display_name": "Zoe"})).await), archived);
+        assert_eq!(refusal(&cast.outsider.join(token_of(&invite)).await), archived);
+        assert_eq!(refusal(&cast.owner.post(&cast.path("/invites"), json!({"role": "guest"})).await), archived);
+        expect(200, cast.owner.patch(&cast.path(""), json!({"status": "active"})).await);
+        expect(201, cast.outsider.join(token_of(&invite)).await);
+        cast.app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_names_the_public_address() {
+    let public = [("TROUPE_PUBLIC_URL", "https://troupe.example/app/")];
+    let app = TestApp::start_with(Backend::Sqlite, &public).await;
+    let admin = app.admin().await;
+
+    let made = admin.invite(1, json!({"role": "guest"})).await;
+
+    let url = made["url"].as_str().unwrap();
+    assert_eq!(
+        url,
+        format!("https://troupe.example/app/join#{}", token_of(&made))
+    );
+    app.close().await;
+}

@@ -1,0 +1,247 @@
+//! The figures for a watcher: who may read them, that they are right, and that they tell nothing.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::api::admin::office::Office;
+use crate::support::answer::Answer;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::ear::Ear;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+const PLANTED: &str = "zanzibar";
+
+/// Asks for the figures with these headers.
+async fn ask(office: &Office, headers: &[(&str, &str)]) -> Answer {
+    let mut request = http_client().get(format!("{}/metrics", office.app.base));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    Answer::to(request).await
+}
+
+/// Every figure by its name and labels; fails on what no reader of OpenMetrics takes.
+async fn figures(office: &Office) -> BTreeMap<String, f64> {
+    let answer = ask(office, &[]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let mut lines: Vec<&str> = answer.text.lines().collect();
+    assert_eq!(lines.pop(), Some("# EOF"));
+    let mut found = BTreeMap::new();
+    let mut family = "";
+    for line in lines {
+        if let Some(said) = line.strip_prefix("# ") {
+            family = said.split(' ').nth(1).unwrap();
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        assert!(series.starts_with(family), "{series} stands under {family}");
+        let value = value
+            .parse()
+            .unwrap_or_else(|_| panic!("no number: {line}"));
+        assert!(
+            found.insert(series.to_owned(), value).is_none(),
+            "twice: {series}"
+        );
+    }
+    found
+}
+
+async fn key_of(person: &Person) -> String {
+    let made = expect(
+        201,
+        person
+            .post("/api/api_keys", json!({"name": "scraper"}))
+            .await,
+    );
+    format!("Bearer {}", made["key"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
+    let office = Office::open(Backend::Sqlite).await;
+    let ann = office.app.person("ann").await;
+    let (admins, anns) = (key_of(&office.admin).await, key_of(&ann).await);
+    let elsewhere = ("x-forwarded-for", "203.0.113.7");
+    let cookie = ("cookie", office.admin.cookie());
+
+    let here = ask(&office, &[]).await;
+
+    assert_eq!(here.status, 200);
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(here.header("content-type"), kind);
+    let by_key = ask(&office, &[elsewhere, ("authorization", &admins)]).await;
+    assert_eq!(by_key.status, 200);
+    for (headers, refusal) in [
+        (vec![elsewhere], (401, "not_authenticated")),
+        (vec![("host", "troupe.example")], (401, "not_authenticated")),
+        (vec![elsewhere, cookie], (401, "not_authenticated")),
+        (
+            vec![("authorization", "Bearer trp_wrong")],
+            (401, "not_authenticated"),
+        ),
+        (
+            vec![("authorization", "Basic x"), cookie],
+            (403, "forbidden"),
+        ),
+        (vec![("authorization", anns.as_str())], (403, "forbidden")),
+        (
+            vec![elsewhere, ("authorization", anns.as_str())],
+            (403, "forbidden"),
+        ),
+    ] {
+        let refused = ask(&office, &headers).await;
+        assert_eq!(
+            refused.refusal(),
+            (refusal.0, refusal.1.to_owned()),
+            "{headers:?}"
+        );
+    }
+    office.close().await;
+}
+
+on_both! {
+    async fn every_figure_is_counted_where_it_happens(backend) {
+        let office = Office::open(backend).await;
+        let place = office.place(&office.admin, "Harbor").await;
+        let ear = Ear::on(&office.admin, place.conversation).await;
+        office.says(&office.admin, place.conversation, "One.").await;
+        office.upstream.next(Script::status(401));
+        office.says(&office.admin, place.conversation, "Two.").await;
+        let gate = Gate::closed();
+        office.upstream.next(Script::say("Slow one.").gated(&gate));
+        let post = office.admin.post_message(place.conversation, "Three.", None).await;
+        expect(201, post);
+        office.upstream.requested(3).await;
+        let post = office.admin.post_message(place.conversation, "Four.", None).await;
+        expect(201, post);
+        office.app.app.clock.advance_ms(5_000);
+
+        let during = figures(&office).await;
+        expect(202, office.admin.stop(place.conversation).await);
+        office.settle(&office.admin, place.conversation).await;
+        drop(ear);
+        let after = wait::until("everything has ended", async || {
+            let now = figures(&office).await;
+            let rests = ["troupe_runs_held", "troupe_sockets_open"].iter().all(|it| now[*it] == 0.0);
+            rests.then_some(now)
+        })
+        .await;
+
+        let messages = r#"route="/api/conversations/{conversation_id}/messages",method="POST""#;
+        for (series, value) in [
+            ("troupe_sockets_open", 1.0),
+            ("troupe_runs_held", 1.0),
+            ("troupe_runs_running", 1.0),
+            ("troupe_runs_queued", 1.0),
+            ("troupe_runs_oldest_queued_seconds", 5.0),
+            ("troupe_database_up", 1.0),
+        ] {
+            assert_eq!(during[series], value, "{series}");
+        }
+        for (series, value) in [
+            ("troupe_runs_queued".to_owned(), 0.0),
+            ("troupe_runs_running".to_owned(), 0.0),
+            ("troupe_runs_oldest_queued_seconds".to_owned(), 0.0),
+            (r#"troupe_runs_ended_total{kind="user_turn",outcome="succeeded",error=""}"#.to_owned(), 1.0),
+            (r#"troupe_runs_ended_total{kind="user_turn",outcome="failed",error="upstream_error"}"#.to_owned(), 1.0),
+            (r#"troupe_runs_ended_total{kind="user_turn",outcome="canceled",error=""}"#.to_owned(), 2.0),
+            ("troupe_run_wait_seconds_count".to_owned(), 3.0),
+            ("troupe_run_first_delta_seconds_count".to_owned(), 1.0),
+            (r#"troupe_run_duration_seconds_count{outcome="succeeded"}"#.to_owned(), 1.0),
+            (r#"troupe_run_duration_seconds_sum{outcome="canceled"}"#.to_owned(), 5.0),
+            (r#"troupe_upstream_calls_total{provider="openai_compatible",outcome="answered"}"#.to_owned(), 1.0),
+            (r#"troupe_upstream_calls_total{provider="openai_compatible",outcome="refused"}"#.to_owned(), 1.0),
+            (r#"troupe_upstream_calls_total{provider="openai_compatible",outcome="hung_up"}"#.to_owned(), 1.0),
+            (r#"troupe_upstream_tokens_total{provider="openai_compatible",direction="prompt"}"#.to_owned(), 7.0),
+            (r#"troupe_upstream_tokens_total{provider="openai_compatible",direction="completion"}"#.to_owned(), 1.0),
+            (format!(r#"troupe_http_requests_total{{{messages},status="2xx"}}"#), 4.0),
+            (format!("troupe_http_request_duration_seconds_count{{{messages}}}"), 4.0),
+        ] {
+            assert_eq!(after.get(&series), Some(&value), "{series} in {after:#?}");
+        }
+        let pool = match backend {
+            Backend::Sqlite => "read",
+            Backend::Postgres => "all",
+        };
+        for series in [
+            r#"troupe_events_published_total{kind="delta"}"#.to_owned(),
+            r#"troupe_events_published_total{kind="frame"}"#.to_owned(),
+            "troupe_database_write_wait_seconds_count".to_owned(),
+            format!(r#"troupe_database_connections{{pool="{pool}",state="idle"}}"#),
+            "process_resident_memory_bytes".to_owned(),
+            "process_open_fds".to_owned(),
+            "process_start_time_seconds".to_owned(),
+        ] {
+            assert!(after[&series] > 0.0, "{series}");
+        }
+        office.close().await;
+    }
+
+    async fn no_figure_tells_what_anybody_wrote(backend) {
+        let office = Office::open(backend).await;
+        let ann = office.app.person(PLANTED).await;
+        let settings = json!({"reply_order": "list", "description": PLANTED});
+        let space = ann.create_space(PLANTED, settings).await;
+        let character = ann.create_character(PLANTED, Some(PLANTED)).await;
+        ann.seat(&space, &character).await;
+        let conversation = space["root_conversation_id"].as_i64().unwrap();
+        let title = json!({"title": PLANTED});
+        expect(200, ann.patch(&format!("/api/conversations/{conversation}"), title).await);
+        let model = json!({"name": PLANTED, "model": PLANTED, "base_url": office.upstream.base_url(), "is_default": true});
+        expect(201, office.admin.post("/api/providers", model).await);
+        office.upstream.next(Script::say(PLANTED));
+        office.says(&ann, conversation, PLANTED).await;
+        let refusal = json!({"error": {"message": PLANTED, "code": PLANTED, "type": PLANTED}});
+        office.upstream.next(Script::json(400, &refusal));
+        office.says(&ann, conversation, PLANTED).await;
+        for path in [
+            format!("/{PLANTED}"),
+            format!("/api/{PLANTED}?q={PLANTED}"),
+            format!("/c/{PLANTED}"),
+            format!("/api/conversations/{PLANTED}"),
+            format!("/api/search?q={PLANTED}"),
+            format!("/css/{PLANTED}.css"),
+        ] {
+            ann.get(&path).await;
+        }
+
+        let answer = ask(&office, &[]).await;
+
+        assert_eq!(answer.status, 200);
+        assert!(!answer.text.contains(PLANTED), "{}", answer.text);
+        assert!(answer.text.contains(r#"outcome="succeeded""#), "{}", answer.text);
+        office.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn however_odd_the_requests_the_figures_stay_few() {
+    let office = Office::open(Backend::Sqlite).await;
+    let ann = office.app.person("ann").await;
+    let odd = async |n: usize| {
+        let method = Method::from_bytes(format!("ODD{n}").as_bytes()).unwrap();
+        for path in ["/nothing", "/api/nothing", "/api/spaces/"] {
+            let path = format!("{path}{n}");
+            ann.get(&path).await;
+            ann.attempt(method.clone(), &path, None).await.unwrap();
+        }
+        figures(&office).await.len()
+    };
+    odd(1).await;
+    let before = odd(2).await;
+
+    for n in 3..20 {
+        odd(n).await;
+    }
+
+    assert_eq!(odd(20).await, before);
+    office.close().await;
+}

@@ -1,0 +1,90 @@
+//! A name that means one thing when it is judged and another when it is called.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use troupe::llm::catalog;
+use troupe::llm::egress::Egress;
+use troupe::llm::error::LlmError;
+use troupe::llm::registry::Registry;
+
+use crate::support::decoy::Decoy;
+use crate::support::model_call::spec;
+use crate::support::names::TestNames;
+use crate::support::upstream::server::Upstream;
+
+/// Lists the models behind a name over a connection of its own.
+async fn list(names: &Arc<TestNames>, port: u16, allow_private: bool) -> Result<usize, LlmError> {
+    let egress = Egress::new(names.clone(), allow_private)?;
+    let endpoint = Registry::new(egress, Duration::ZERO)
+        .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
+        .expect("a name passes the look at the URL");
+    Ok(catalog::list_models(&endpoint).await?.len())
+}
+
+fn port_of(upstream: &Upstream) -> u16 {
+    let url = upstream.base_url();
+    let port = url.rsplit(':').next().and_then(|it| it.split('/').next());
+    port.and_then(|it| it.parse().ok()).expect("a port")
+}
+
+#[tokio::test]
+async fn a_call_goes_to_the_address_that_was_judged() {
+    let upstream = Upstream::start().await;
+    // Good when it is looked at first, bad when it is looked at again, and so on.
+    let names = TestNames::new(&[
+        ("turning.example", &["127.0.0.1"]),
+        ("turning.example", &["169.254.169.254"]),
+    ]);
+
+    for nth in 0..10 {
+        let listed = list(&names, port_of(&upstream), true).await;
+
+        // A second look between the judgement and the call would take the other answer.
+        assert_eq!(names.asked().len(), nth + 1, "one look for each call");
+        match nth % 2 {
+            0 => assert_eq!(listed, Ok(1), "{nth}"),
+            _ => assert!(matches!(listed, Err(LlmError::Unusable { .. })), "{nth}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_several_addresses_none_that_is_refused_is_tried() {
+    let decoy = Decoy::set_up();
+    let upstream = Upstream::start().await;
+    let names = TestNames::new(&[(
+        "turning.example",
+        &["169.254.169.254", "0.0.0.0", "127.0.0.1"],
+    )]);
+
+    let listed = list(&names, port_of(&upstream), true).await;
+    // 0.0.0.0 would reach the decoy, which listens on this machine.
+    let only_bad = TestNames::new(&[("turning.example", &["0.0.0.0", "::", "fe80::1"])]);
+    let refused = list(&only_bad, decoy.port, true).await;
+
+    assert_eq!(listed, Ok(1));
+    assert!(matches!(refused, Err(LlmError::Unusable { .. })));
+    assert_eq!(decoy.n_came(), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_turns_inwards_reaches_nobody() {
+    let decoy = Decoy::set_up();
+    let names = TestNames::new(&[
+        ("turning.example", &["127.0.0.1"]),
+        ("turning.example", &["::1"]),
+        ("turning.example", &["::ffff:127.0.0.1", "10.0.0.1"]),
+    ]);
+
+    for _ in 0..9 {
+        let refused = list(&names, decoy.port, false).await;
+        assert!(
+            matches!(refused, Err(LlmError::Unusable { .. })),
+            "{refused:?}"
+        );
+    }
+
+    eprintln!("by a turning name: {} connections", decoy.n_came());
+    assert_eq!(decoy.n_came(), 0);
+}

@@ -1,0 +1,77 @@
+//! Secrets stay where they belong: whatever the log is told to say, it says none of them, and the
+//! database holds them only as hashes.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::backends::fresh_database;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::token_of;
+use crate::support::process::Server;
+use crate::support::wait;
+
+/// The table and its columns that hold text; the store of a person who has the whole file.
+const TABLES: &[(&str, &[&str])] = &[
+    ("users", &["username", "display_name", "password_hash"]),
+    ("sessions", &["token_hash", "user_agent"]),
+    ("api_keys", &["name", "key_hash", "prefix"]),
+    ("invites", &["token_hash"]),
+];
+
+on_both! {
+    async fn no_secret_is_in_the_log_at_its_loudest_nor_in_the_database(backend) {
+        let database = fresh_database(&backend).await;
+        let mut server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
+        let base = server.url();
+        let ann = Person::set_up(&base, "ann").await;
+        let key = expect(201, ann.post("/api/api_keys", json!({"name": "k"})).await);
+        let invite = ann.invite(1, json!({"role": "guest"})).await;
+        let revoked = ann.invite(1, json!({"role": "guest"})).await;
+        expect(204, ann.delete(&format!("/api/invites/{}", id(&revoked))).await);
+        for token in [token_of(&invite), token_of(&revoked), "planted-guess"] {
+            Person::at(&base).get(&format!("/api/join/{token}")).await;
+        }
+        Person::at(&base).get(&format!("/join?{}", token_of(&invite))).await;
+        let (zoe, _) = Person::by_link(&base, token_of(&invite), "Zoe").await;
+        let body = json!({"username": "ben", "password": "planted horse", "display_name": "Ben", "invite_token": token_of(&invite)});
+        expect(201, Person::at(&base).post("/api/users", body).await);
+        let wrong = json!({"username": "ben", "password": "planted and wrong"});
+        expect(401, Person::at(&base).post("/api/session", wrong).await);
+
+        let text = |it: &Value| it.as_str().unwrap().to_owned();
+        let cookie = |it: &Person| it.cookie().split_once('=').unwrap().1.to_owned();
+        let secrets = [
+            text(&key["key"]),
+            text(&invite["token"]),
+            text(&revoked["token"]),
+            cookie(&ann),
+            cookie(&zoe),
+            "correct horse battery".to_owned(),
+            "planted horse".to_owned(),
+            "planted and wrong".to_owned(),
+            "planted-guess".to_owned(),
+        ];
+        server.sigterm();
+        server.wait_exit().await;
+        wait::until("its last line", async || server.output().contains("closed").then_some(())).await;
+        let log = server.output();
+        assert!(log.contains("TRACE") || log.contains("DEBUG"), "it is loud: {} lines", log.lines().count());
+        for secret in &secrets {
+            let line = log.lines().find(|it| it.contains(secret));
+            assert_eq!(line, None, "{secret} is in the log");
+        }
+        let mut facts = Facts::open(&database).await;
+        for (table, columns) in TABLES {
+            let rows = facts.rows(&format!("SELECT {} FROM {table}", columns.join(", "))).await;
+            assert!(!rows.is_empty(), "{table}");
+            let rows = format!("{rows:?}");
+            for secret in &secrets {
+                assert!(!rows.contains(secret.as_str()), "{secret} is in {table}");
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Something of this machine that nobody may talk to: listeners that count who comes.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use tokio::task::JoinHandle;
+
+/// Listens on 127.0.0.1 and, where there is IPv6, on [::1], on one port. Whoever connects is
+/// counted, and hung up on.
+pub struct Decoy {
+    pub port: u16,
+    n_came: Arc<AtomicUsize>,
+    listening: Vec<JoinHandle<()>>,
+}
+
+impl Decoy {
+    pub fn set_up() -> Decoy {
+        let four = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = four.local_addr().expect("a bound socket").port();
+        // Another process may have this port over IPv6, and some machines have no IPv6.
+        let six = TcpListener::bind(("::1", port)).ok();
+        let n_came = Arc::new(AtomicUsize::new(0));
+        let listening = [Some(four), six].into_iter().flatten();
+        let listening = listening.map(|it| tokio::spawn(count(it, n_came.clone())));
+        Decoy {
+            port,
+            listening: listening.collect(),
+            n_came,
+        }
+    }
+
+    /// Whether it also listens on [::1].
+    pub fn has_ipv6(&self) -> bool {
+        self.listening.len() == 2
+    }
+
+    /// How many connections were made so far.
+    pub fn n_came(&self) -> usize {
+        self.n_came.load(Ordering::SeqCst)
+    }
+}
+
+async fn count(listener: TcpListener, n_came: Arc<AtomicUsize>) {
+    listener.set_nonblocking(true).expect("a socket of ours");
+    let listener = tokio::net::TcpListener::from_std(listener).expect("a listening socket");
+    while listener.accept().await.is_ok() {
+        n_came.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Decoy {
+    fn drop(&mut self) {
+        for listening in &self.listening {
+            listening.abort();
+        }
+    }
+}

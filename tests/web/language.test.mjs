@@ -1,0 +1,163 @@
+// Which language is spoken, and how it writes what is filled in.
+import assert from "node:assert/strict"
+import test from "node:test"
+import { has, LANGUAGES, locale, match, speak, t } from "../../static/js/base/i18n.js"
+import { dayName, list, listParts, seconds, timeOfDay } from "../../static/js/base/time.js"
+import { readReason } from "../../static/js/models/because.js"
+import en from "../../static/js/strings/en.js"
+import zh from "../../static/js/strings/zh-CN.js"
+import { explain, explainChoice, explainRun } from "../../static/js/views/explain.js"
+
+// Speaks this language until the test ends.
+async function speaking(context, tag) {
+  context.after(() => speak("en"))
+  await speak(tag)
+}
+
+test("the first wish that can be met is met", () => {
+  assert.equal(match(["fr", "zh", "en"]), "zh-CN")
+  assert.equal(match(["en-GB", "zh-CN"]), "en")
+  assert.equal(match(["zh-SG"]), "zh-CN")
+  assert.equal(match(["ja", "fr"]), null)
+})
+
+test("who reads traditional signs is not given simplified ones", () => {
+  assert.equal(match(["zh-TW", "en-US"]), "en")
+  assert.equal(match(["zh-Hant", "zh-HK"]), null)
+})
+
+test("what is no language tag is no wish", () => {
+  assert.equal(match([null, undefined, "", "a language", "en"]), "en")
+})
+
+test("the page speaks another language at once, and times with it", async (context) => {
+  const noon = new Date(2026, 0, 5, 12, 30).getTime()
+  const later = new Date(2026, 5, 5).getTime()
+
+  assert.deepEqual([t("save"), dayName(noon, later)], ["Save", "Monday, January 5"])
+  await speaking(context, "zh-CN")
+
+  assert.equal(locale, "zh-CN")
+  assert.deepEqual([t("save"), dayName(noon, later), timeOfDay(noon)], ["保存", "1月5日星期一", "12:30"])
+  assert.equal(dayName(later, later), "今天")
+})
+
+test("a language whose table cannot be fetched changes nothing", async (context) => {
+  const broken = { tag: "xx", dir: "ltr", load: () => Promise.reject(new TypeError("offline")) }
+  LANGUAGES.push(broken)
+  context.after(() => LANGUAGES.pop())
+
+  await assert.rejects(speak("xx"), { message: "offline" })
+
+  assert.deepEqual([locale, t("save")], ["en", "Save"])
+})
+
+test("what a table lacks is said in English", async (context) => {
+  const { save } = zh
+  delete zh.save
+  context.after(() => {
+    zh.save = save
+  })
+  await speaking(context, "zh-CN")
+
+  assert.deepEqual([t("save"), has("save")], ["Save", true])
+  assert.deepEqual([t("no.such.key"), has("no.such.key")], ["no.such.key", false])
+})
+
+test("one and many are different words", () => {
+  assert.equal(t("rail.unread", { n: 1 }), "1 unread message")
+  assert.equal(t("rail.unread", { n: 2 }), "2 unread messages")
+})
+
+test("numbers are written as the language writes them", () => {
+  assert.equal(t("rail.unread", { n: 12345 }), "12,345 unread messages")
+  assert.equal(seconds(1234), "1.2")
+})
+
+test("lists are written as the language writes them", async (context) => {
+  assert.equal(list(["Ann", "Bob", "Eve"]), "Ann, Bob, and Eve")
+  assert.equal(
+    listParts(["Ann", "Bob"])
+      .map(({ value }) => value)
+      .join(""),
+    "Ann, Bob",
+  )
+  await speaking(context, "zh-CN")
+
+  assert.equal(list(["甲", "乙", "丙"]), "甲、乙和丙")
+  assert.equal(
+    listParts(["甲", "乙"])
+      .map(({ value }) => value)
+      .join(""),
+    "甲、乙",
+  )
+})
+
+test("a right-to-left name does not turn the sentence around it", () => {
+  assert.equal(t("queue.speak", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
+  assert.equal(t("queue.speak", { name: "Mina" }), "Let Mina speak")
+})
+
+test("Chinese is parted from Latin by a blank, and from Chinese by none", async (context) => {
+  await speaking(context, "zh-CN")
+
+  assert.equal(t("queue.speak", { name: "Mina" }), "让 Mina 发言")
+  assert.equal(t("queue.speak", { name: "米娜" }), "让米娜发言")
+  assert.equal(t("rail.unread", { n: 3 }), "3 条未读消息")
+  assert.equal(t("cast.moved", { name: "小 A", n: 2 }), "小 A 现在排在第 2 位。")
+  assert.equal(t("because.mentioned", { name: "Mina" }), "提到了“Mina”")
+})
+
+test("an error is explained by its field, else by its code, else in the server's words", () => {
+  const server = { message: "The server's words." }
+
+  assert.equal(
+    explain({ ...server, code: "invalid_value", param: "username" }),
+    en["error.invalid_value.username"],
+  )
+  assert.equal(explain({ ...server, code: "invalid_value", param: "base_url" }), server.message)
+  assert.equal(explain({ ...server, code: "username_taken", param: "username" }), en["error.username_taken"])
+  assert.equal(explain({ ...server, code: "brand_new" }), server.message)
+  assert.equal(explain({ code: "invalid_value" }), en["error.unexpected"])
+  assert.equal(explain(undefined), en["error.unexpected"])
+  assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many tries. Please wait 90 seconds.")
+})
+
+test("what only the server can say is led in by words one can read", async (context) => {
+  await speaking(context, "zh-CN")
+
+  const found = explain({ code: "invalid_value", param: "base_url", message: "This is no URL." })
+
+  assert.equal(found, "填写的内容不符合要求：This is no URL.")
+})
+
+test("a failed run is explained by its code", () => {
+  assert.equal(explainRun({ error: { code: "no_provider" } }), en["run_error.no_provider"])
+  assert.equal(explainRun({ error: { code: "brand_new" } }), en["run_error.unexpected"])
+})
+
+test("why somebody was chosen is said in the language of the page", async (context) => {
+  await speaking(context, "zh-CN")
+
+  assert.equal(explainChoice("forced by Ann"), "由 Ann 指定")
+  assert.equal(explainChoice('mentioned "米娜"'), "提到了“米娜”")
+  assert.equal(explainChoice("a reason that is new"), "a reason that is new")
+})
+
+test("every reason that the server gives is known", async () => {
+  const { readdirSync, readFileSync } = await import("node:fs")
+  const room = new URL("../../src/speakers/", import.meta.url)
+  const code = readdirSync(room)
+    .filter((name) => !name.endsWith("_tests.rs"))
+    .map((name) => readFileSync(new URL(name, room), "utf8"))
+    .join("\n")
+  const reasons = [
+    ...code.matchAll(/(?:Choice|Self)::new\(\s*[\w.]+,\s*(?:format!\()?"((?:[^"\\]|\\.)*)"/g),
+  ].map(([, reason]) => reason.replace(/\\"/g, '"').replace(/\{[^}]*\}/g, "Ann"))
+
+  assert.ok(reasons.length >= 6, "reasons are found")
+  assert.deepEqual(
+    reasons.filter((reason) => readReason(reason) === null),
+    [],
+  )
+})

@@ -1,0 +1,197 @@
+// Several people in one space: who may do what, whose seat is gone, what waits to be read.
+import assert from "node:assert/strict"
+import test from "node:test"
+import Emitter from "../../static/js/base/emitter.js"
+import { may, mayManageSeat, standing } from "../../static/js/models/rights.js"
+import { unreadIn } from "../../static/js/models/unread.js"
+import Store from "../../static/js/store.js"
+import { MemoryStorage } from "./support.mjs"
+
+class Line extends Emitter {
+  forgotten = []
+  subscribe() {}
+  unsubscribe() {}
+  resubscribe() {}
+  forgetSpace(id) {
+    this.forgotten.push(id)
+  }
+}
+
+const seat = (fields = {}) => ({
+  id: 10,
+  space_id: 1,
+  kind: "human",
+  user_id: 5,
+  role: "member",
+  status: "active",
+  participation: "active",
+  position: 0,
+  display_name: "Bob",
+  ...fields,
+})
+
+const conversation = (id, fields = {}) => ({ id, space_id: 1, title: `C${id}`, last_seq: 0, ...fields })
+
+// Bob in the Inn, with one conversation open.
+function bobsTab(user = {}) {
+  const line = new Line()
+  const store = new Store({ socket: line, storage: new MemoryStorage() })
+  const told = []
+  for (const name of ["removed", "rights"]) store.on(name, (detail) => told.push([name, detail]))
+  store.setUser({ id: 5, display_name: "Bob", role: "user", ...user })
+  store.setSpaces([{ id: 1, name: "The Inn", my_role: "member", root_conversation_id: 7 }])
+  store.setConversations(1, [conversation(7), conversation(8, { last_seq: 5, last_read_seq: 2 })])
+  store.openRoom(7)
+  store.setRoster(1, [seat(), seat({ id: 11, user_id: 6, role: "owner", display_name: "Ann" })])
+  return { store, line, told, hear: (event) => line.emit("event", event) }
+}
+
+test("a seat that was taken away closes its open room, by name", () => {
+  const { store, line, told, hear } = bobsTab()
+
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ status: "removed" }) })
+
+  assert.deepEqual(told, [["removed", { reason: "removed", name: "The Inn", spaceId: 1 }]])
+  assert.deepEqual(store.spaces, [])
+  assert.deepEqual(line.forgotten, [1])
+})
+
+test("who leaves was not removed", () => {
+  const { store, told, hear } = bobsTab()
+
+  store.leave(1, true)
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ status: "removed" }) })
+
+  assert.equal(told[0][1].reason, "left")
+})
+
+test("what is heard twice is told once", () => {
+  const { told, hear } = bobsTab()
+
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ status: "removed" }) })
+  hear({ type: "unsubscribed", space_id: 1, reason: "removed" })
+
+  assert.equal(told.length, 1)
+})
+
+test("the seat of another that was taken away leaves mine alone", () => {
+  const { store, told, hear } = bobsTab()
+
+  hear({
+    type: "membership_updated",
+    space_id: 1,
+    membership: seat({ id: 11, user_id: 6, status: "removed", display_name: "Ann" }),
+  })
+
+  assert.deepEqual(told, [])
+  assert.equal(store.roster(1).nameOf(11), "Ann")
+})
+
+test("an admin whose seat was taken away looks on", () => {
+  const { store, told, hear } = bobsTab({ role: "admin" })
+
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ status: "removed" }) })
+
+  assert.equal(store.mySeat, null)
+  assert.equal(store.space(1).my_role, "admin")
+  assert.deepEqual(
+    told.filter(([name]) => name === "removed"),
+    [],
+  )
+})
+
+test("another role is another right at once", () => {
+  const { store, told, hear } = bobsTab()
+
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ role: "guest" }) })
+
+  assert.equal(store.space(1).my_role, "guest")
+  assert.deepEqual(told, [["rights", 1]])
+})
+
+test("a change of the space says nothing of my role", () => {
+  const { store, told, hear } = bobsTab()
+
+  hear({ type: "space_updated", space: { id: 1, name: "The Old Inn", my_role: null } })
+
+  assert.equal(store.space(1).my_role, "member")
+  assert.equal(store.space(1).name, "The Old Inn")
+  assert.deepEqual(told, [])
+})
+
+test("a deleted conversation leaves the list, and its page is told", () => {
+  const { store, told, hear } = bobsTab()
+
+  hear({ type: "conversation_deleted", conversation_id: 8, space_id: 1 })
+  hear({ type: "conversation_deleted", conversation_id: 7, space_id: 1 })
+
+  assert.deepEqual(store.conversations(1), [])
+  assert.deepEqual(told, [["removed", { reason: "conversation_deleted", name: "C7", spaceId: 1 }]])
+})
+
+test("a deleted space leaves the list with all that was in it", () => {
+  const { store, told, hear } = bobsTab()
+
+  hear({ type: "space_deleted", space_id: 1 })
+
+  assert.deepEqual(store.spaces, [])
+  assert.equal(store.conversation(8), null)
+  assert.equal(told[0][1].reason, "space_deleted")
+})
+
+test("a conversation that is refused may be gone for one reason or another", () => {
+  const { line, told } = bobsTab()
+
+  line.emit("refused", { conversationId: 7, error: { code: "not_found" } })
+
+  assert.deepEqual(told, [["removed", { reason: null, name: "The Inn", spaceId: 1 }]])
+})
+
+test("what was read in one window is read in the other", () => {
+  const { store, hear } = bobsTab()
+  const before = store.unread(1)
+
+  hear({ type: "activity", conversation_id: 8, seq: 6 })
+  const more = store.unread(1)
+  hear({ type: "read_updated", conversation_id: 8, last_read_seq: 6 })
+  hear({ type: "read_updated", conversation_id: 8, last_read_seq: 3 })
+
+  assert.deepEqual([before, more, store.unread(1)], [3, 4, 0])
+})
+
+test("a name that changed elsewhere is mine here too", () => {
+  const { store, hear } = bobsTab()
+
+  hear({ type: "membership_updated", space_id: 1, membership: seat({ display_name: "Robert" }) })
+
+  assert.equal(store.user.display_name, "Robert")
+})
+
+test("who only reads plays no more than a guest, but a moderator goes on moderating", () => {
+  assert.equal(standing({ role: "member", isObserver: true }), "guest")
+  assert.equal(standing({ role: "moderator", isObserver: true }), "moderator")
+  assert.equal(standing({ role: "member" }), "member")
+})
+
+test("an admin manages wherever they sit", () => {
+  for (const role of [null, "guest", "member"])
+    assert.equal(may(standing({ role, isAdmin: true }), "delete_space"), true)
+})
+
+test("a guest may ask nobody in and nobody out", () => {
+  for (const act of ["invite", "people", "generate", "cast", "settings", "new_conversation", "prompt"])
+    assert.equal(may("guest", act), false, act)
+})
+
+test("nobody removes the owner, nor themselves this way", () => {
+  assert.equal(mayManageSeat("moderator", { role: "member" }, false), true)
+  assert.equal(mayManageSeat("moderator", { role: "owner" }, false), false)
+  assert.equal(mayManageSeat("moderator", { role: "moderator" }, true), false)
+  assert.equal(mayManageSeat("member", { role: "guest" }, false), false)
+})
+
+test("unread is what stands behind the mark", () => {
+  assert.equal(unreadIn({ last_seq: 7, last_read_seq: 4 }), 3)
+  assert.equal(unreadIn({ last_seq: 7 }), 7)
+  assert.equal(unreadIn({ last_seq: 2, last_read_seq: 4 }), 0)
+})

@@ -1,0 +1,135 @@
+// No text that a person sees or hears stands in the code: all of it is in the tables.
+import assert from "node:assert/strict"
+import { readdirSync, readFileSync } from "node:fs"
+import test from "node:test"
+import { literals } from "./literals.mjs"
+
+const ROOT = new URL("../../static", import.meta.url).pathname
+
+// What people see or hear under these names: attributes, properties, and what views hand around.
+const SHOWN = new Set([
+  "action",
+  "alt",
+  "aria-description",
+  "aria-label",
+  "aria-roledescription",
+  "aria-valuetext",
+  "hint",
+  "innerText",
+  "label",
+  "lead",
+  "placeholder",
+  "text",
+  "textContent",
+  "title",
+])
+
+// A word with a capital, a sentence, and letters beyond ASCII look like text wherever they stand.
+const LIKE_TEXT = /(?<!\p{L})\p{Lu}\p{Ll}|\p{L}[,.!?…] \p{L}|\p{L}[!?…](?:\s|$)|(?!\p{ASCII})\p{L}/u
+const WORD = /\p{L}/u
+
+// What stands in these is a key of the tables, or a question to the browser.
+const NOT_SHOWN = new Set(["t", "has", "querySelector", "querySelectorAll", "closest", "matches"])
+
+// Each with the reason why it needs no key.
+const EXCEPTIONS = [
+  // Keys of a keyboard, as the browser calls them.
+  /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
+  // Names and addresses are the same in every language.
+  /^(Ollama|LM Studio|KoboldCpp|English|简体中文|https:\/\/…\/v1)$/,
+  /^(Edge|Opera|Samsung Internet|Firefox|Chrome|Safari|Android|Windows|ChromeOS|Linux)$/,
+  // Events, states and methods of the browser.
+  /^(AbortError|TimeoutError|Emulation\..*)$/,
+]
+
+// The literals of a script that a person would see.
+function visible(code) {
+  const isShown = ({ text, name, call, argument }) =>
+    LIKE_TEXT.test(text) ||
+    (WORD.test(text) && (SHOWN.has(name) || (call === "el" && argument >= 2 && name === null)))
+  return literals(code)
+    .filter(({ call, isCompared }) => !NOT_SHOWN.has(call) && !isCompared)
+    .filter(isShown)
+    .map(({ text }) => text)
+    .filter((text) => !EXCEPTIONS.some((pattern) => pattern.test(text)))
+}
+
+function scripts() {
+  return readdirSync(`${ROOT}/js`, { recursive: true })
+    .filter((name) => name.endsWith(".js") && !name.startsWith("strings/"))
+    .map((name) => [name, visible(readFileSync(`${ROOT}/js/${name}`, "utf8"))])
+}
+
+test("the reader of scripts finds texts where they stand", () => {
+  const code =
+    'f(1, "a", [`b${g("c") + "}"}d`]); /* "no" */ x.title = y ? "e" : /"/ // "no"\nel("p", {}, z && "f")'
+
+  const found = literals(code).map(({ text, name, call, argument }) => [text, name ?? call, argument])
+
+  assert.deepEqual(found, [
+    ["a", "f", 1],
+    ["c", "g", 0],
+    ["}", null, 0],
+    ["b\u0000d", "f", 2],
+    ["e", "title", 0],
+    ["p", "el", 0],
+    ["f", "el", 2],
+  ])
+})
+
+test("a text that stands in a view is found", () => {
+  const views = [
+    'el("p", {}, "then")',
+    'el("p", { class: "a b" }, icon("more"), [isOld && "did not fit"])',
+    'el("button", { "aria-label": "close" })',
+    'button(name, { title: isMuted ? "muted" : t("x") })',
+    "node.textContent = `${n} new`",
+    'toasts.show("Saved.")',
+    'confirm({ action: "delete", title: t("x") })',
+    'toasts.show("删除")',
+  ]
+
+  assert.deepEqual(
+    views.filter((code) => visible(code).length !== 1),
+    [],
+  )
+})
+
+test("what nobody sees is left alone", () => {
+  const code = `
+    el("p", { class: "card card--slim", "data-card": "failed", role: "alert" }, t("failed.title", { name }))
+    button(t("retry"), { look: "small quiet", icon: "retry", click })
+    if (event.key === "Escape") node.querySelector("button, a, [tabindex='0']")?.focus()
+    el("span", {}, order === "manual" && t("queue.your_turn_manual"))
+    this.#say("good", t(\`run_status.\${run.status}\`))`
+
+  assert.deepEqual(visible(code), [])
+})
+
+test("no visible text stands in the code", () => {
+  assert.deepEqual(
+    scripts().filter(([, texts]) => texts.length > 0),
+    [],
+  )
+})
+
+test("the pages themselves say nothing but their name", () => {
+  for (const page of readdirSync(ROOT).filter((name) => name.endsWith(".html"))) {
+    const html = readFileSync(`${ROOT}/${page}`, "utf8")
+      .replace(/<!--.*?-->/gs, "")
+      // Whoever reads this has no script that could choose a language: it is said in both.
+      .replace(/<noscript>.*?<\/noscript>/gs, "")
+      // The client puts it into the language of the page.
+      .replace(/<meta name="description"[^>]*>/, "")
+    const said = [
+      ...html.matchAll(/>([^<]*\p{L}[^<]*)</gu),
+      ...html.matchAll(/ (?:aria-label|title|alt|placeholder)="([^"]+)"/g),
+    ]
+
+    assert.deepEqual(
+      said.map(([, text]) => text.trim()).filter((text) => text !== "Troupe"),
+      [],
+      page,
+    )
+  }
+})
