@@ -29,8 +29,21 @@ const FORWARDED: [&str; 6] = [
     "via",
 ];
 
-/// `GET /metrics`: for an admin's API key, or for this machine itself.
-#[utoipa::path(get, path = "/metrics", tag = "server")]
+/// The figures of the server, for whoever watches it.
+///
+/// For the API key of an admin, or for a program on this machine.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "server",
+    security((), ("api_key" = [])),
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics.", body = String, content_type = "application/openmetrics-text"),
+        (status = 401),
+        (status = 403),
+        (status = 500)
+    )
+)]
 pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
     may_read(&app, &request).await?;
     let load = load(&app).await;

@@ -21,7 +21,7 @@ use actix_web::web::Data;
 use std::net::IpAddr;
 
 /// Asked by balancers and supervisors, under whatever name; they tell nothing.
-const FOR_EVERYBODY: [&str; 2] = ["/healthz", "/readyz"];
+pub const FOR_EVERYBODY: [&str; 2] = ["/healthz", "/readyz"];
 
 /// No name is longer; what is, is shown in part.
 const MAX_SHOWN_CHARS: usize = 255;

@@ -7,6 +7,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "spaces")]
@@ -45,6 +46,7 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// An archived space refuses every write; reads go on.
+    #[schema(as = SpaceStatus)]
     Status { Active, Archived }
     /// Who speaks next; see `speakers/`.
     ReplyOrder { Manual, Natural, List, Pooled }
@@ -59,7 +61,8 @@ words! {
 }
 
 /// The document `space` of the API.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Space)]
 pub struct View {
     pub id: SpaceId,
     pub name: String,
@@ -76,6 +79,7 @@ pub struct View {
     pub during_generation_user_input_policy: InputPolicy,
     pub user_turn_debounce_ms: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
+    #[schema(value_type = Object)]
     pub settings: Json,
     pub settings_version: i64,
     pub token_limit: i64,
