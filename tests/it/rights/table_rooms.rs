@@ -128,6 +128,8 @@ pub fn characters() -> Vec<Row> {
             .body(|_, _| json!({"description": "Another."})),
         Row::of("DELETE /api/characters/{character_id}", owners(204)),
         Row::of("GET /api/characters/{character_id}/export", inside(200)),
+        // This one has no picture: who sees it and who does not learn the same.
+        Row::of("GET /api/characters/{character_id}/avatar", inside(404)),
     ]
 }
 
