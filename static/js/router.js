@@ -1,8 +1,10 @@
-// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`. Links inside the page do not reload it.
+// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`, `/admin/{part}`. Links inside the
+// page do not reload it.
 const ROUTES = [
   [/^\/$/, () => ({ name: "home" })],
   [/^\/c\/(\d+)$/, ([, id]) => ({ name: "conversation", conversationId: Number(id) })],
   [/^\/settings(?:\/(\w+))?$/, ([, part]) => ({ name: "settings", part: part ?? "profile" })],
+  [/^\/admin(?:\/(\w+))?$/, ([, part]) => ({ name: "admin", part: part ?? "overview" })],
 ]
 
 export function parse(path) {
@@ -17,6 +19,7 @@ export const paths = {
   home: () => "/",
   conversation: (id) => `/c/${id}`,
   settings: (part) => `/settings/${part}`,
+  admin: (part) => `/admin/${part}`,
 }
 
 export default class Router {

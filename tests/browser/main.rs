@@ -4,6 +4,7 @@
 //! the line of the client's checklist that it covers. Waits are for facts in the page.
 
 mod actions;
+mod admin;
 mod cast;
 mod company;
 mod device;
