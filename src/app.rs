@@ -165,7 +165,7 @@ pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
 /// How the database of these settings is opened.
 pub fn database_options(config: &Config) -> Options {
     Options {
-        url: config.database_url.clone(),
+        url: config.database_url.to_string(),
         synchronous_full: config.sqlite_synchronous_full,
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
 
+use ipnet::IpNet;
 use std::fmt;
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::net::ToSocketAddrs;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,9 +18,14 @@ pub struct Config {
     pub bind: SocketAddr,
     /// How the world reaches us, without a trailing slash, when that is not the bound address.
     pub public_url: Option<String>,
+    /// Names and addresses to which the server answers beside its own; in lower case.
+    pub allowed_hosts: Vec<String>,
+    /// Who may say in `X-Forwarded-For` for whom they ask.
+    pub trusted_proxies: Vec<IpNet>,
     pub data_dir: PathBuf,
-    pub database_url: String,
-    pub redis_url: Option<String>,
+    /// May hold a password.
+    pub database_url: Hidden,
+    pub redis_url: Option<Hidden>,
     /// Encrypts provider keys; made and kept in the data directory when absent.
     pub secret_key: Option<Hidden>,
     pub open_registration: bool,
@@ -57,6 +65,7 @@ pub struct Limits {
     /// Per address.
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
+    pub sockets_per_address: u32,
 }
 
 /// How log lines look.
@@ -69,6 +78,14 @@ pub enum LogFormat {
 /// A text that must not be shown: its `Debug` form says nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden(pub String);
+
+impl Deref for Hidden {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,9 +123,11 @@ impl Config {
         let config = Self {
             bind,
             public_url: it.public_url("TROUPE_PUBLIC_URL")?,
-            database_url: it.database_url("DATABASE_URL", &data_dir)?,
+            allowed_hosts: it.list("TROUPE_ALLOWED_HOSTS", HOST, host)?,
+            trusted_proxies: it.list("TROUPE_TRUSTED_PROXIES", NETWORK, network)?,
+            database_url: Hidden(it.database_url("DATABASE_URL", &data_dir)?),
             data_dir,
-            redis_url: it.text("REDIS_URL"),
+            redis_url: it.text("REDIS_URL").map(Hidden),
             secret_key: it.secret("TROUPE_SECRET_KEY")?,
             open_registration: it.flag("TROUPE_OPEN_REGISTRATION", false)?,
             workers: it.number("TROUPE_WORKERS", 1, 0, 1)?,
@@ -238,6 +257,19 @@ impl Reader<'_> {
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
 
+    /// What stands between commas, each read by `read`.
+    fn list<T>(
+        &self,
+        name: &'static str,
+        takes: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, ConfigError> {
+        let got = self.text(name).unwrap_or_default();
+        let each = got.split(',').map(str::trim).filter(|it| !it.is_empty());
+        each.map(|it| read(it).ok_or_else(|| wrong(name, it.to_owned(), takes)))
+            .collect()
+    }
+
     fn database_url(
         &self,
         name: &'static str,
@@ -322,8 +354,28 @@ impl Reader<'_> {
                 1_000_000,
             )?,
             sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
+            sockets_per_address: self.number("LIMIT_SOCKETS_PER_ADDRESS", 100, 0, 1_000_000)?,
         })
     }
+}
+
+const HOST: &str = "names and addresses without scheme and port, such as troupe.lan,my-host";
+
+fn host(text: &str) -> Option<String> {
+    let is_name = |it: &str| {
+        let fits = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+        it.split('.')
+            .all(|it| !it.is_empty() && it.chars().all(fits))
+    };
+    let fits = text.parse::<IpAddr>().is_ok() || is_name(text);
+    fits.then(|| text.to_ascii_lowercase())
+}
+
+const NETWORK: &str = "addresses and networks, such as 127.0.0.1,10.0.0.0/8";
+
+fn network(text: &str) -> Option<IpNet> {
+    let one = text.parse::<IpAddr>().map(IpNet::from);
+    one.ok().or_else(|| text.parse().ok())
 }
 
 fn wrong(name: &'static str, got: String, takes: &str) -> ConfigError {

@@ -3,6 +3,7 @@
 //! **Invariant:** what is older than its window is forgotten, so memory follows the traffic of the
 //! last minutes and not of the server's life.
 
+use crate::accounts::sockets::Sockets;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
@@ -14,7 +15,6 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -45,7 +45,7 @@ impl Limits {
             registrations: Window::new(settings.registrations_per_hour, 60 * MINUTE_MS, clock),
             guesses: Window::new(failures, 3 * MINUTE_MS, clock),
             posts: Window::new(settings.posts_per_minute, MINUTE_MS, clock),
-            sockets: Sockets::new(settings.sockets_per_user),
+            sockets: Sockets::new(settings.sockets_per_user, settings.sockets_per_address),
         }
     }
 }
@@ -57,6 +57,13 @@ pub struct Wait(pub u64);
 /// Where a caller is: one IPv4 address, or the network of an IPv6 one, which a home has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
+
+impl Address {
+    /// Whether it is this machine's own.
+    pub fn is_loopback(self) -> bool {
+        self.0.is_loopback()
+    }
+}
 
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
@@ -198,68 +205,14 @@ fn forget(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
     }
 }
 
-/// Open sockets per person.
-pub struct Sockets {
-    most: usize,
-    open: Arc<Mutex<HashMap<UserId, usize>>>,
-}
-
-/// A place for one socket, free again when this value goes.
-pub struct SocketPlace {
-    user: UserId,
-    open: Arc<Mutex<HashMap<UserId, usize>>>,
-}
-
-impl Sockets {
-    fn new(most: u32) -> Self {
-        Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            open: Arc::default(),
-        }
-    }
-
-    /// A place for one more; `None`: this person has enough.
-    pub fn take(&self, user: UserId) -> Option<SocketPlace> {
-        let mut open = self.open.lock();
-        let count = open.entry(user).or_default();
-        if self.most != 0 && *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(SocketPlace {
-            user,
-            open: self.open.clone(),
-        })
-    }
-
-    /// How many are open.
-    pub fn count(&self) -> usize {
-        self.open.lock().values().sum()
-    }
-}
-
-impl Drop for SocketPlace {
-    fn drop(&mut self) {
-        let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.user);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Address;
     use super::SWEEP_FROM;
     use super::SignIns;
-    use super::Sockets;
     use super::Wait;
     use super::Window;
     use crate::clock::Clock;
-    use crate::ids::UserId;
     use std::net::IpAddr;
 
     #[test]
@@ -339,22 +292,5 @@ mod tests {
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::4"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-    }
-
-    #[test]
-    fn a_closed_socket_makes_place() {
-        let sockets = Sockets::new(2);
-        let one = sockets.take(UserId(1));
-        let _two = sockets.take(UserId(1));
-        assert!(sockets.take(UserId(1)).is_none());
-        assert!(sockets.take(UserId(2)).is_some());
-
-        assert_eq!(sockets.count(), 2);
-
-        drop(one);
-
-        assert_eq!(sockets.count(), 1);
-        assert!(sockets.take(UserId(1)).is_some());
-        assert_eq!(sockets.open.lock().get(&UserId(2)), None);
     }
 }

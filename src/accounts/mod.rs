@@ -7,5 +7,6 @@ pub mod names;
 pub mod password;
 pub mod register;
 pub mod session;
+pub mod sockets;
 pub mod token;
 pub mod user;

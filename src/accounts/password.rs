@@ -12,6 +12,7 @@ use argon2::PasswordVerifier;
 use argon2::Version;
 use argon2::password_hash::phc::PasswordHash;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 
 /// Each takes 19 MiB while it works: more than this at once would cost memory, not save time.
@@ -21,6 +22,12 @@ const AT_ONCE: usize = 4;
 #[derive(Clone)]
 pub struct Passwords {
     places: Arc<Semaphore>,
+}
+
+/// A place at work, free again when this value is gone and the work in it is done.
+#[derive(Clone)]
+pub struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl Passwords {
@@ -36,11 +43,22 @@ impl Passwords {
     /// # Errors
     /// When the hash cannot be computed, for want of memory or random bytes.
     pub async fn hash(&self, password: Password) -> anyhow::Result<String> {
-        self.in_place(move || {
+        in_place(&self.place().await?, move || {
             let hash = argon2()?.hash_password(password.expose().as_bytes());
             Ok(hash.context("the password cannot be hashed")?.to_string())
         })
         .await
+    }
+
+    /// Waits for a place to check in.
+    ///
+    /// # Errors
+    /// Never, as long as the server runs.
+    pub async fn place(&self) -> anyhow::Result<Place> {
+        let permit = self.places.clone().acquire_owned().await?;
+        Ok(Place {
+            _permit: Arc::new(permit),
+        })
     }
 
     /// Whether this is the password behind `hash`. Without a hash (nobody has that name, or a
@@ -48,8 +66,13 @@ impl Passwords {
     ///
     /// # Errors
     /// When the check cannot be made, or the stored hash is damaged.
-    pub async fn check(&self, attempt: String, hash: Option<String>) -> anyhow::Result<bool> {
-        self.in_place(move || match hash {
+    pub async fn check(
+        &self,
+        place: &Place,
+        attempt: String,
+        hash: Option<String>,
+    ) -> anyhow::Result<bool> {
+        in_place(place, move || match hash {
             Some(hash) => {
                 let hash = PasswordHash::new(&hash).context("a stored hash is damaged")?;
                 Ok(argon2()?.verify_password(attempt.as_bytes(), &hash).is_ok())
@@ -64,19 +87,19 @@ impl Passwords {
         })
         .await
     }
+}
 
-    async fn in_place<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
-    ) -> anyhow::Result<T> {
-        let place = self.places.clone().acquire_owned().await?;
-        tokio::task::spawn_blocking(move || {
-            // Held until the work is done, also when the one who asked has left.
-            let _place = place;
-            work()
-        })
-        .await?
-    }
+async fn in_place<T: Send + 'static>(
+    place: &Place,
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    // Held until the work is done, also when the one who asked has left.
+    let held = place.clone();
+    tokio::task::spawn_blocking(move || {
+        let _held = held;
+        work()
+    })
+    .await?
 }
 
 impl Default for Passwords {
@@ -95,6 +118,15 @@ mod tests {
     use super::Passwords;
     use crate::accounts::names::Password;
 
+    async fn check(
+        passwords: &Passwords,
+        attempt: &str,
+        hash: Option<String>,
+    ) -> anyhow::Result<bool> {
+        let place = passwords.place().await?;
+        passwords.check(&place, attempt.to_owned(), hash).await
+    }
+
     #[tokio::test]
     async fn the_right_password_opens_and_no_other() {
         let passwords = Passwords::new();
@@ -104,19 +136,14 @@ mod tests {
             .unwrap();
 
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        let right = check(&passwords, "correct horse", Some(hash.clone())).await;
+        assert!(right.unwrap());
         assert!(
-            passwords
-                .check("correct horse".into(), Some(hash.clone()))
+            !check(&passwords, "correct horsf", Some(hash))
                 .await
                 .unwrap()
         );
-        assert!(
-            !passwords
-                .check("correct horsf".into(), Some(hash))
-                .await
-                .unwrap()
-        );
-        assert!(!passwords.check("correct horse".into(), None).await.unwrap());
+        assert!(!check(&passwords, "correct horse", None).await.unwrap());
     }
 
     #[tokio::test]
@@ -131,11 +158,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_hash_is_an_error_and_not_a_wrong_password() {
-        assert!(
-            Passwords::new()
-                .check("x".into(), Some("$argon2id$x".into()))
-                .await
-                .is_err()
-        );
+        let checked = check(&Passwords::new(), "x", Some("$argon2id$x".into())).await;
+
+        assert!(checked.is_err());
+    }
+
+    #[tokio::test]
+    async fn four_are_at_work_and_the_fifth_waits() {
+        let passwords = Passwords::new();
+        let mut working = Vec::new();
+        for _ in 0..4 {
+            working.push(passwords.place().await.unwrap());
+        }
+
+        let fifth = passwords.place();
+        tokio::pin!(fifth);
+        assert!(futures::poll!(&mut fifth).is_pending());
+        working.pop();
+
+        assert!(fifth.await.is_ok());
     }
 }

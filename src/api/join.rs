@@ -11,6 +11,7 @@ use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json::Body;
+use crate::http::peer;
 use crate::spaces::joining;
 use crate::spaces::joining::Door;
 use crate::spaces::joining::JoinError;
@@ -176,7 +177,7 @@ async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> 
 
 /// Whether this address may try a token now.
 fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
-    let address = session::address_of(request);
+    let address = peer::address_of(request);
     let wait = address.and_then(|it| app.limits.guesses.wait_for(&it));
     match wait {
         Some(seconds) => Err(ApiError::rate_limited(
@@ -189,7 +190,7 @@ fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
 
 /// The answer to who was not let in; a token that nobody made counts as a guess.
 fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
-    if let (JoinError::Unknown, Some(address)) = (&error, session::address_of(request)) {
+    if let (JoinError::Unknown, Some(address)) = (&error, peer::address_of(request)) {
         app.limits.guesses.note(address);
     }
     error.into()

@@ -14,6 +14,7 @@ use crate::http::error::ApiResult;
 use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
+use crate::http::peer;
 use crate::ids::SessionId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
@@ -61,22 +62,14 @@ pub async fn sign_in(
     body: Body<SignIn>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
-    let address = address_of(&request);
-    may_try(&app, address, &body.username)?;
+    let address = peer::address_of(&request);
     let user = user::by_username(app.db.reader(), &body.username).await?;
     let hash = user
         .as_ref()
         .filter(|it| it.status == user::Status::Active)
         .and_then(|it| it.password_hash.clone());
-    let is_right = app
-        .passwords
-        .check(body.password, hash)
-        .await
-        .map_err(ApiError::internal)?;
-    // Others may have failed while this one waited: who guesses at once gains nothing by it.
-    may_try(&app, address, &body.username)?;
+    let is_right = is_right(&app, address, &body.username, (body.password, hash)).await?;
     let Some(user) = user.filter(|_| is_right) else {
-        app.limits.sign_ins.failed(address, &body.username);
         return Err(ApiError::new(
             401,
             "invalid_credentials",
@@ -87,11 +80,30 @@ pub async fn sign_in(
     open(&app, &request, StatusCode::OK, &user).await
 }
 
-/// Whether this address may try this name now.
+/// Whether an attempt is the password behind a hash; a wrong one counts against address and name.
 ///
 /// # Errors
-/// 429.
-pub fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
+/// 429: too many were wrong before.
+pub async fn is_right(
+    app: &App,
+    address: Option<Address>,
+    username: &str,
+    (attempt, hash): (String, Option<String>),
+) -> ApiResult<bool> {
+    // Who has to wait anyway takes no place. The place is held until a failure has been counted.
+    may_try(app, address, username)?;
+    let place = app.passwords.place().await.map_err(ApiError::internal)?;
+    // Others may have failed while this one waited: who guesses at once gains nothing by it.
+    may_try(app, address, username)?;
+    let checked = app.passwords.check(&place, attempt, hash).await;
+    let is_right = checked.map_err(ApiError::internal)?;
+    if !is_right {
+        app.limits.sign_ins.failed(address, username);
+    }
+    Ok(is_right)
+}
+
+fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
     let checked = app.limits.sign_ins.check(address, username);
     checked.map_err(|Wait(seconds)| {
         ApiError::rate_limited(
@@ -161,11 +173,6 @@ pub async fn new_cookie(
 pub fn agent_of(request: &HttpRequest) -> &str {
     let agent = request.headers().get(USER_AGENT);
     agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
-}
-
-/// Where a caller is; headers that anybody can write are not asked.
-pub fn address_of(request: &HttpRequest) -> Option<Address> {
-    request.peer_addr().map(|it| it.ip().into())
 }
 
 /// `GET /api/session`

@@ -17,6 +17,7 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
+use crate::http::peer;
 use crate::ids::SessionId;
 use crate::spaces::events;
 use crate::spaces::joining::JoinError;
@@ -176,7 +177,7 @@ pub async fn counted<T>(
     request: &HttpRequest,
     work: impl Future<Output = ApiResult<T>>,
 ) -> ApiResult<T> {
-    let address = session::address_of(request);
+    let address = peer::address_of(request);
     if let Some(address) = address {
         app.limits
             .registrations
@@ -260,13 +261,11 @@ async fn must_know_password(
         )
         .about("current_password"));
     };
-    let address = session::address_of(request);
-    session::may_try(app, address, &caller.user.username)?;
-    let checked = app.passwords.check(current, Some(hash)).await;
-    if checked.map_err(ApiError::internal)? {
+    let address = peer::address_of(request);
+    let name = &caller.user.username;
+    if session::is_right(app, address, name, (current, Some(hash))).await? {
         return Ok(());
     }
-    app.limits.sign_ins.failed(address, &caller.user.username);
     Err(ApiError::invalid_value(
         "current_password",
         "This is not your current password.",

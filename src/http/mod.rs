@@ -1,13 +1,15 @@
-//! What all doors share: who calls, how a body is read, how an error looks, how lists are paged.
+//! What all doors share: who calls, from where and under which name, how a body is read, how an error looks, how lists are paged.
 
 pub mod auth;
 pub mod carry;
 pub mod door;
 pub mod error;
 pub mod frame;
+pub mod host;
 pub mod json;
 pub mod meter;
 pub mod origin;
 pub mod page;
+pub mod peer;
 pub mod seat;
 pub mod typed;

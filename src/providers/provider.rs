@@ -12,8 +12,10 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::LockType;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -206,6 +208,7 @@ pub async fn insert(
         settings: Set(new.settings),
         created_at: Set(now),
     };
+    one_at_a_time(tx).await?;
     let made = row.insert(tx).await?;
     // The key is sealed for its row, so the row comes first.
     let change = Change {
@@ -226,6 +229,7 @@ pub async fn update(
     let sealer = sealer.clone();
     db.write(move |tx| {
         Box::pin(async move {
+            one_at_a_time(tx).await?;
             let Some(present) = Entity::find_by_id(id).one(tx).await? else {
                 return Ok(None);
             };
@@ -239,6 +243,7 @@ pub async fn update(
 pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
+            one_at_a_time(tx).await?;
             let deleted = Entity::delete_by_id(id).exec(tx).await?;
             settle_default(tx).await?;
             Ok(deleted.rows_affected == 1)
@@ -247,7 +252,14 @@ pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
     .await
 }
 
-/// Changes a row inside of a transaction.
+/// Which one is the default is a matter of all of them: whoever changes one has the whole shelf,
+/// and reads what it changes only then.
+pub async fn one_at_a_time(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let shelf = Entity::find().order_by_asc(Column::Id);
+    shelf.lock(LockType::Update).all(tx).await.map(|_| ())
+}
+
+/// Changes a row inside of a transaction that has the shelf to itself.
 pub async fn change_row(
     tx: &impl ConnectionTrait,
     sealer: &Sealer,

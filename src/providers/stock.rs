@@ -59,6 +59,7 @@ pub async fn stock_environment(
     let model = from.model.clone();
     db.write(move |tx| {
         Box::pin(async move {
+            provider::one_at_a_time(tx).await?;
             let Some(present) = of_environment(tx).await? else {
                 let new = NewProvider {
                     name: ENVIRONMENT_NAME.to_owned(),

@@ -9,6 +9,7 @@ use crate::http::carry;
 use crate::http::door;
 use crate::http::error::ApiError;
 use crate::http::frame;
+use crate::http::host;
 use crate::http::meter;
 use crate::server::client_files;
 use crate::server::doors;
@@ -44,14 +45,12 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
         actix_web::App::new()
             .app_data(data.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
-            .app_data(web::QueryConfig::default().error_handler(|error, _| {
-                ApiError::new(
-                    400,
-                    "invalid_value",
-                    format!("The query is wrong: {error}."),
-                )
-                .into()
+            .app_data(web::QueryConfig::default().error_handler(|_, _| {
+                // Not in the words of the reader below: those give the whole query back.
+                let message = "The query holds a name or a value that this address does not take.";
+                ApiError::new(400, "invalid_value", message).into()
             }))
+            .wrap(from_fn(host::answer_to_our_names))
             .wrap(from_fn(frame::dress))
             .wrap(from_fn(meter::count))
             .configure(|it| door::mount(&doors.open, "", it))

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::http::auth;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
+use crate::http::peer;
 use crate::socket::errand::Caller;
 use crate::socket::session;
 use crate::socket::wire;
@@ -30,8 +31,9 @@ pub async fn connect(
     let within = app.pace.write_within;
     let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
     // Only now: what is no upgrade at all takes no place.
-    let Some(place) = app.limits.sockets.take(caller.user) else {
-        let most = "You have as many sockets open as one person may.";
+    let address = peer::address_of(&request);
+    let Some(place) = app.limits.sockets.take(caller.user, address) else {
+        let most = "There are as many sockets open, yours or from where you are, as may be.";
         return Err(ApiError::rate_limited(10, most).into());
     };
     actix_web::rt::spawn(async move {

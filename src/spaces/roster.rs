@@ -37,6 +37,7 @@ use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::LockType;
 use sea_orm::sea_query::SimpleExpr;
 
 /// Why a seat was not taken.
@@ -274,6 +275,10 @@ async fn write_name(
     name: String,
 ) -> Result<Vec<Model>, DbErr> {
     let seats = whose.and(Column::Status.eq(Status::Active));
+    // In one order: two who lock many rows in different orders wait for each other.
+    let in_order = Entity::find().filter(seats.clone());
+    let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);
+    in_order.all(tx).await?;
     Entity::update_many()
         .col_expr(Column::CachedDisplayName, Expr::value(name))
         .filter(seats.clone())

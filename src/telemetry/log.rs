@@ -14,6 +14,14 @@ use tracing_subscriber::fmt;
 
 const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
 
+/// What libraries would tell when asked for everything, and must not: a parser of HTML each piece
+/// of text it reads, a database its address with the password.
+const NEVER: [&str; 3] = [
+    "html5ever=off",
+    "sea_orm::database=info",
+    "sea_orm::driver=info",
+];
+
 /// Sends the log of this process to its standard output.
 ///
 /// # Errors
@@ -25,6 +33,9 @@ pub fn start(format: LogFormat) -> anyhow::Result<()> {
     let filter = asked.as_deref().unwrap_or(DEFAULT_FILTER);
     let filter = EnvFilter::try_new(filter).with_context(|| {
         format!("RUST_LOG is {filter:?}, but takes filters such as {DEFAULT_FILTER:?}")
+    })?;
+    let filter = NEVER.iter().try_fold(filter, |filter, it| {
+        anyhow::Ok(filter.add_directive(it.parse().context("a filter of our own")?))
     })?;
     let is_read_by_a_person = std::io::stdout().is_terminal();
     let log = fmt().with_env_filter(filter).with_ansi(is_read_by_a_person);

@@ -39,6 +39,8 @@ export default class Api {
   signIn = (body) => this.#call("POST", "/session", { body, mayBeSignedOut: true })
   signOut = () => this.#delete("/session")
   changeMe = (body) => this.#patch("/users/me", body)
+  sessions = () => this.#get("/sessions?limit=200")
+  endSession = (id) => this.#delete(`/sessions/${id}`)
   apiKeys = () => this.#get("/api_keys")
   createApiKey = (name) => this.#post("/api_keys", { name })
   revokeApiKey = (id) => this.#delete(`/api_keys/${id}`)
@@ -56,6 +58,14 @@ export default class Api {
   removeMembership = (id) => this.#delete(`/memberships/${id}`)
   characters = () => this.#get("/characters?limit=200")
   createCharacter = (body) => this.#post("/characters", body)
+
+  // Inviting and joining
+  invites = (spaceId) => this.#get(`/spaces/${spaceId}/invites?limit=200`)
+  createInvite = (spaceId, body) => this.#post(`/spaces/${spaceId}/invites`, body)
+  revokeInvite = (id) => this.#delete(`/invites/${id}`)
+  invitation = (token) => this.#call("GET", joinPath(token), { mayBeSignedOut: true })
+  join = (token, body) => this.#call("POST", joinPath(token), { body, mayBeSignedOut: true })
+  register = (body) => this.#call("POST", "/users", { body, mayBeSignedOut: true })
 
   // Conversations
   conversations = (spaceId) => this.#get(`/spaces/${spaceId}/conversations?limit=200`)
@@ -142,6 +152,10 @@ export default class Api {
 function search(values) {
   const given = Object.entries(values).filter(([, value]) => ![undefined, null, ""].includes(value))
   return given.length === 0 ? "" : `?${new URLSearchParams(given)}`
+}
+
+function joinPath(token) {
+  return `/join/${encodeURIComponent(token)}`
 }
 
 async function readJson(answer) {

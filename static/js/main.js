@@ -2,6 +2,7 @@
 import AdminActions from "./actions/admin.js"
 import ModelActions from "./actions/models.js"
 import CastActions from "./actions/cast.js"
+import InviteActions from "./actions/invites.js"
 import RoomActions from "./actions/room.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
@@ -11,10 +12,13 @@ import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
 import Language from "./language.js"
 import Drafts from "./models/drafts.js"
-import Router from "./router.js"
+import Invitation from "./models/invitation.js"
+import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
+import { hintAtKeeping } from "./views/guest.js"
+import JoinPage from "./views/join.js"
 import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
 import Title from "./views/title.js"
@@ -37,6 +41,8 @@ const parts = {
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
+  invites: new InviteActions(tools),
+  invitation: new Invitation(storage("sessionStorage")),
   models: new ModelActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
@@ -49,19 +55,57 @@ start()
 async function start() {
   showSplash(root)
   await parts.language.start()
-  await findOut()
+  const joined = location.pathname === "/join" ? await join() : null
+  if (!joined) await findOut()
   parts.drafts = new Drafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
   watchSession()
   watchLine()
   socket.start()
   await withPatience(() => parts.spaces.load())
+  if (joined) arrive(joined)
   parts.models.load().catch(() => {})
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route))
   shell.mount()
   parts.title.mount()
   parts.router.start()
+}
+
+// Somebody came by an invite link. Ends when they are in, with their seat; null: there is no server yet
+// to be invited to.
+async function join() {
+  takeInvitation()
+  const found = await withPatience(() => parts.session.discover())
+  if (found === "setup") {
+    history.replaceState({}, "", paths.home())
+    return null
+  }
+  if (found === "signed_in") await parts.language.follow(store.user)
+  const { token } = parts.invitation
+  const look = () => withPatience(() => parts.invites.look(token))
+  const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, look }).open()
+  parts.invitation.forget()
+  store.setUser(user)
+  if (isNewUser) await parts.language.teach(user)
+  if (persona) await parts.invites.setPersona(membership, persona).catch((error) => parts.toasts.error(error))
+  return membership
+}
+
+// The token leaves the address, and with it the history, before anything else happens. Another link
+// in the same tab begins anew.
+function takeInvitation() {
+  parts.invitation.take(location)
+  history.replaceState({}, "", location.pathname)
+  window.addEventListener("hashchange", () => {
+    if (location.pathname === "/join") location.reload()
+  })
+}
+
+// From now on the page is at the conversation in which the space begins.
+function arrive({ space_id: spaceId }) {
+  history.replaceState({}, "", paths.conversation(parts.spaces.firstOf(spaceId)))
+  if (store.user.is_guest) hintAtKeeping(parts)
 }
 
 // Ends when somebody is signed in.

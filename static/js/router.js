@@ -1,5 +1,6 @@
 // Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`, `/admin/{part}`. Links inside the
-// page do not reload it.
+// page do not reload it. `/join#{token}` is no page of the inside: a link to it loads the client anew,
+// before anybody is known.
 const ROUTES = [
   [/^\/$/, () => ({ name: "home" })],
   [/^\/c\/(\d+)$/, ([, id]) => ({ name: "conversation", conversationId: Number(id) })],

@@ -3,13 +3,16 @@
 //! Each test has a server, a database, a model and a browser of its own. The number in a name is
 //! the line of the client's checklist that it covers. Waits are for facts in the page.
 
+mod account;
 mod actions;
 mod admin;
 mod cast;
 mod company;
+mod content;
 mod device;
 mod entry;
 mod house;
+mod joining;
 mod language;
 mod page;
 mod people;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::company::Company;
+use crate::company::page_of;
 use crate::house::manual;
 use crate::support::person::expect;
 
@@ -114,4 +115,44 @@ async fn c32_a_picture_from_elsewhere_is_a_link_that_loads_nothing() {
     assert_eq!(page.n(".message img").await, 0);
     let strangers = "performance.getEntriesByType('resource').filter((it) => !it.name.startsWith(location.origin)).length";
     assert_eq!(page.value(strangers).await, json!(0));
+}
+#[tokio::test]
+async fn c75_a_deleted_conversation_leaves_the_rail_of_others_and_its_page_says_so() {
+    let company = Company::with("member").await;
+    let side = company.conversation("Side stage").await;
+    let there = page_of(&company.bob, &format!("/c/{side}")).await;
+    let elsewhere = company.bobs_page().await;
+    elsewhere.see_text("#rail", "Side stage").await;
+    there.see_text(".stage__title", "Side stage").await;
+
+    let path = format!("/api/conversations/{side}");
+    expect(204, company.room.ann.delete(&path).await);
+
+    there.see_text("h1", "This conversation was deleted").await;
+    elsewhere
+        .truth(
+            "it has left the rail",
+            "!document.querySelector('#rail').innerText.includes('Side stage')",
+        )
+        .await;
+    there.click_text(".hollow a", "Back to the space").await;
+    there.see_text(".stage__title", "Main").await;
+}
+
+#[tokio::test]
+async fn c75_a_deleted_space_leaves_the_rail_of_others_and_its_page_says_so() {
+    let company = Company::with("member").await;
+    company.bob.create_space("Bob's Barn", manual()).await;
+    let page = company.bobs_page().await;
+    page.see_text("#rail", "Harbor Lights").await;
+
+    let path = format!("/api/spaces/{}", company.space);
+    expect(204, company.room.ann.delete(&path).await);
+
+    page.see_text("h1", "Harbor Lights was deleted").await;
+    page.truth(
+        "it has left the rail",
+        "!document.querySelector('#rail').innerText.includes('Harbor Lights')",
+    )
+    .await;
 }

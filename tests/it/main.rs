@@ -4,8 +4,10 @@
 
 mod api;
 mod architecture;
+mod boundary;
 mod commands;
 mod config;
+mod corpora;
 mod crash;
 mod evening;
 mod generation;

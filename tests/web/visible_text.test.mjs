@@ -37,6 +37,7 @@ const EXCEPTIONS = [
   /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.
   /^(Ollama|LM Studio|KoboldCpp|English|简体中文|https:\/\/…\/v1)$/,
+  /^(Edge|Opera|Samsung Internet|Firefox|Chrome|Safari|Android|Windows|ChromeOS|Linux)$/,
   // Events, states and methods of the browser.
   /^(AbortError|TimeoutError|Emulation\..*)$/,
 ]

@@ -34,10 +34,23 @@ export default class SessionActions {
   }
 
   // What another session of this person left on the screen must go: the page begins anew.
-  async signOut() {
+  async signOut(to = "/") {
     await this.#api.signOut()
     this.#socket.stop()
-    location.assign("/")
+    location.assign(to)
+  }
+
+  // A guest becomes an account to which one can come back. The session is a new one afterwards.
+  async keepAccount({ username, password }) {
+    this.#takeUser(await this.#api.changeMe({ username, password }))
+  }
+
+  // Where one is signed in.
+  async sessions() {
+    return (await this.#api.sessions()).data
+  }
+  endSession(id) {
+    return this.#api.endSession(id)
   }
 
   async changeProfile({ displayName, username }) {

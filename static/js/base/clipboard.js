@@ -13,7 +13,9 @@ function copyBySelection(text) {
   field.value = text
   field.className = "visually-hidden"
   const focused = document.activeElement
-  document.body.append(field)
+  // Behind an open dialog nothing can be selected.
+  const place = focused?.closest?.("dialog") ?? document.body
+  place.append(field)
   field.select()
   try {
     return document.execCommand("copy")

@@ -7,6 +7,7 @@ import { may, mayManageSeat } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button, iconButton } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
+import { askPeopleIn } from "./invite_dialog.js"
 import MemberDetails from "./member_details.js"
 import Sortable from "./sortable.js"
 
@@ -20,6 +21,7 @@ export default class CastTab {
   #people = el("ul", { class: "member-list" })
   #empty = el("div", { class: "panel__empty", hidden: true })
   #add
+  #invite
   #open = null
   #sortable
   #stops = []
@@ -40,6 +42,11 @@ export default class CastTab {
     const { store } = this.#parts
     const add = () => askForCharacter(this.#parts, store.openSpace.id)
     this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
+    this.#invite = button(t("invite.people"), {
+      look: "small quiet",
+      icon: "plus",
+      click: () => askPeopleIn(this.#parts, store.openSpace),
+    })
     replace(
       this.#empty,
       el("p", {}, t("cast.empty")),
@@ -48,7 +55,7 @@ export default class CastTab {
     replace(
       this.#root,
       panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
-      panelSection([t("cast.people")], this.#people),
+      panelSection([t("cast.people"), this.#invite], this.#people),
     )
     this.#stops = [
       store.on("cast", () => this.#update()),
@@ -73,6 +80,7 @@ export default class CastTab {
     if (!space) return
     const mayCast = may(space.my_role, "cast")
     this.#add.hidden = !mayCast
+    this.#invite.hidden = !may(space.my_role, "invite")
     this.#empty.hidden = roster.characters.length > 0
     this.#empty.querySelector("button").hidden = !mayCast
     this.#list(this.#characters, roster.characters)

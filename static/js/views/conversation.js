@@ -5,6 +5,7 @@ import { may } from "../models/rights.js"
 import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
 import { railButton } from "./hollow.js"
+import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton } from "./menu.js"
 import Present from "./present.js"
 import QueueBar from "./queue_bar.js"
@@ -113,6 +114,12 @@ export default class ConversationView {
         label: t("conversation.new"),
         icon: "plus",
         run: () => askForConversation(this.#parts, space.id),
+      })
+    if (may(role, "invite"))
+      items.push({
+        label: t("invite.people"),
+        icon: "person",
+        run: () => askPeopleIn(this.#parts, space),
       })
     items.push({
       label: t("space.settings"),

@@ -8,7 +8,7 @@ import { languageSwitch } from "./language_switch.js"
 // The first account. Resolves when it exists.
 export function showSetUp(root, parts) {
   return new Promise((resolve) => {
-    show(root, parts, () => ({
+    showEntrance(root, parts, () => ({
       title: t("setup.title"),
       lead: t("setup.lead"),
       body: setUpForm(parts.session, resolve),
@@ -18,9 +18,8 @@ export function showSetUp(root, parts) {
 }
 
 function setUpForm(session, onDone) {
-  const fields = setUpFields()
+  const fields = accountFields()
   const { display_name: name, username, password } = fields
-  suggestUsername(name.control, username.control)
   const submit = async () => {
     const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
     await session.setUp({ ...account, password: password.control.value })
@@ -30,8 +29,11 @@ function setUpForm(session, onDone) {
   return form({ fields, submit, children })
 }
 
-function setUpFields() {
+// What a new account takes, by the names of the server.
+export function accountFields() {
   const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
+  const username = usernameInput({ maxlength: "32" })
+  suggestUsername(name, username)
   const password = input({
     name: "password",
     type: "password",
@@ -40,16 +42,12 @@ function setUpFields() {
   })
   return {
     display_name: field({ label: t("setup.name"), control: name }),
-    username: field({
-      label: t("setup.username"),
-      hint: t("setup.username_hint"),
-      control: usernameInput({ maxlength: "32" }),
-    }),
+    username: field({ label: t("setup.username"), hint: t("setup.username_hint"), control: username }),
     password: field({ label: t("password"), hint: t("password.hint"), control: password }),
   }
 }
 
-function usernameInput(props = {}) {
+export function usernameInput(props = {}) {
   return input({
     name: "username",
     autocomplete: "username",
@@ -62,7 +60,7 @@ function usernameInput(props = {}) {
 // Resolves with the user.
 export function showSignIn(root, parts) {
   return new Promise((resolve) => {
-    show(root, parts, () => ({
+    showEntrance(root, parts, () => ({
       title: t("sign_in.title"),
       lead: t("sign_in.lead"),
       body: signInForm(parts.session, resolve),
@@ -127,8 +125,9 @@ export function showSplash(root) {
 }
 
 // `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
-function show(root, { language, toasts }, page) {
-  const choose = (tag) => language.chooseSignedOut(tag, () => redraw(root, draw))
+export function showEntrance(root, { language, toasts, store }, page) {
+  const choose = (tag) =>
+    store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
   const draw = () => {
     const { title, lead, body } = page()
     const card = el("div", { class: "entrance__card" }, body)
@@ -141,10 +140,10 @@ function show(root, { language, toasts }, page) {
 
 // What was typed stays, and so does the focus on the switch.
 function redraw(root, draw) {
-  const typed = [...root.querySelectorAll("input")].map(({ name, value }) => [name, value])
+  const typed = [...root.querySelectorAll("input, textarea")].map(({ name, value }) => [name, value])
   draw()
   for (const [name, value] of typed) {
-    const control = root.querySelector(`input[name="${name}"]`)
+    const control = root.querySelector(`[name="${name}"]`)
     control.value = value
     control.dispatchEvent(new Event("input"))
   }
@@ -161,7 +160,7 @@ function head(title, lead) {
   )
 }
 
-function wideSubmit(label) {
+export function wideSubmit(label) {
   return submitButton(label, { look: "primary wide" })
 }
 

@@ -7,6 +7,8 @@ import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
 import { showBadge } from "./badge.js"
 import { iconButton } from "./buttons.js"
+import { askToSignOut } from "./guest.js"
+import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton, openMenu } from "./menu.js"
 import { connectModel } from "./provider_dialog.js"
 import {
@@ -20,6 +22,7 @@ import {
 export default class Rail {
   #root
   #parts
+  #title = el("div", { class: "rail__label" })
   #list
   #me
   #folded = new Set()
@@ -34,7 +37,8 @@ export default class Rail {
   mount() {
     this.#list = el("div", {})
     this.#me = el("footer", { class: "rail__foot" })
-    replace(this.#root, this.#head(), el("div", { class: "rail__body" }, this.#label(), this.#list), this.#me)
+    const body = el("div", { class: "rail__body" }, this.#title, this.#list)
+    replace(this.#root, this.#head(), body, this.#me)
     const { store } = this.#parts
     for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
     store.on("session", () => this.#updateMe())
@@ -58,9 +62,11 @@ export default class Rail {
     return el("header", { class: "rail__head" }, brand, close)
   }
 
-  #label() {
+  // A guest makes no space.
+  #updateTitle() {
+    const isGuest = this.#parts.store.user.is_guest
     const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
-    return el("div", { class: "rail__label" }, el("h2", {}, t("rail.spaces")), add)
+    replace(this.#title, el("h2", {}, t("rail.spaces")), !isGuest && add)
   }
 
   #update() {
@@ -68,11 +74,15 @@ export default class Rail {
     reconcile(this.#list, spaces.length ? spaces : [{ id: "none" }], {
       key: (space) => `s-${space.id}`,
       create: (space) =>
-        space.id === "none" ? el("p", { class: "rail__empty" }, t("rail.empty")) : this.#createSpace(space),
+        space.id === "none" ? el("p", { class: "rail__empty" }, this.#emptyText()) : this.#createSpace(space),
       update: (node, space) => {
         if (space.id !== "none") this.#updateSpace(node, space)
       },
     })
+  }
+
+  #emptyText() {
+    return this.#parts.store.user.is_guest ? t("rail.empty_guest") : t("rail.empty")
   }
 
   #createSpace({ id }) {
@@ -173,6 +183,8 @@ export default class Rail {
         icon: "plus",
         run: () => askForConversation(this.#parts, id),
       })
+    if (may(space.my_role, "invite"))
+      items.push({ label: t("invite.people"), icon: "person", run: () => askPeopleIn(this.#parts, space) })
     items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
     if (may(space.my_role, "delete_space"))
       items.push({
@@ -222,6 +234,7 @@ export default class Rail {
 
   #updateMe() {
     const { user } = this.#parts.store
+    this.#updateTitle()
     const button = el(
       "button",
       {
@@ -235,25 +248,23 @@ export default class Rail {
       icon("more"),
     )
     button.addEventListener("click", () => openMenu(button, this.#myItems()))
-    replace(this.#me, button)
+    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.rail"))
+    replace(this.#me, user.is_guest && keep, button)
   }
 
   #myItems() {
-    const { router, session, toasts, store } = this.#parts
+    const { router, store } = this.#parts
     const items = [
       { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
-      { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
     ]
+    if (!store.user.is_guest)
+      items.push({ label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) })
     if (store.user.role === "admin")
       items.push(
         { label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) },
         { label: t("admin.open"), icon: "gear", run: () => router.go(paths.admin("overview")) },
       )
-    items.push({
-      label: t("sign_out"),
-      icon: "leave",
-      run: () => session.signOut().catch((error) => toasts.error(error)),
-    })
+    items.push({ label: t("sign_out"), icon: "leave", run: () => askToSignOut(this.#parts) })
     return items
   }
 }

@@ -10,7 +10,7 @@ export function personaField(props = {}) {
   return field({
     label: t("seat.persona"),
     hint: t("seat.persona_hint"),
-    control: area({ name: "persona", ...props }),
+    control: area({ name: "persona", maxlength: "20000", ...props }),
   })
 }
 

@@ -3,14 +3,22 @@ import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import { railButton } from "./hollow.js"
-import { appearanceCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
+import { appearanceCard, keepCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keysCard } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
+import { sessionsCard } from "./settings_sessions.js"
 
 const PARTS = {
-  profile: (parts) => [profileCard(parts), passwordCard(parts), appearanceCard(parts), languageCard(parts)],
-  keys: (parts) => [keysCard(parts)],
-  models: (parts) => [modelsCard(parts)],
+  profile: { isFor: () => true, cards: (parts) => profileCards(parts) },
+  keys: { isFor: (user) => !user.is_guest, cards: (parts) => [keysCard(parts)] },
+  models: { isFor: (user) => user.role === "admin", cards: (parts) => [modelsCard(parts)] },
+}
+
+function profileCards(parts) {
+  const own = parts.store.user.is_guest
+    ? [keepCard(parts), profileCard(parts)]
+    : [profileCard(parts), passwordCard(parts), sessionsCard(parts)]
+  return [...own, appearanceCard(parts), languageCard(parts)]
 }
 
 export default class SettingsView {
@@ -19,8 +27,7 @@ export default class SettingsView {
 
   constructor(parts, part) {
     this.#parts = parts
-    const isAllowed = part in PARTS && (part !== "models" || parts.store.user.role === "admin")
-    this.#part = isAllowed ? part : "profile"
+    this.#part = this.#names().includes(part) ? part : "profile"
   }
 
   mount(stage) {
@@ -33,20 +40,21 @@ export default class SettingsView {
     )
     const inner = el("div", { class: "settings__inner" }, this.#nav())
     stage.append(head, el("div", { class: "settings" }, inner))
-    for (const card of PARTS[this.#part](this.#parts)) inner.append(card)
+    inner.append(...PARTS[this.#part].cards(this.#parts))
     this.#parts.title.set(t(`settings.${this.#part}`))
   }
 
   unmount() {}
 
+  #names() {
+    return Object.keys(PARTS).filter((name) => PARTS[name].isFor(this.#parts.store.user))
+  }
+
   #nav() {
-    const names = Object.keys(PARTS).filter(
-      (name) => name !== "models" || this.#parts.store.user.role === "admin",
-    )
     return el(
       "nav",
       { class: "settings__nav", "aria-label": t("settings.title") },
-      names.map((name) =>
+      this.#names().map((name) =>
         el(
           "a",
           {

@@ -1,8 +1,11 @@
 // Settings, profile: name, password, light or dark, the language.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { paths } from "../router.js"
 import { submitButton } from "./buttons.js"
+import { usernameInput } from "./entrance.js"
 import { field, form, input } from "./form.js"
+import { keepForm } from "./guest.js"
 import { languageSwitch } from "./language_switch.js"
 
 const THEME = "troupe.theme"
@@ -10,6 +13,13 @@ const THEMES = ["system", "light", "dark"]
 
 export function card(title, ...children) {
   return el("section", { class: "settings__card" }, el("h2", { class: "settings__title" }, title), children)
+}
+
+// For a guest: before the browser forgets them.
+export function keepCard(parts) {
+  const { router } = parts
+  const lead = el("p", { class: "soft" }, t("guest.keep_lead"))
+  return card(t("guest.keep"), lead, keepForm(parts, () => router.go(paths.settings("profile"))))
 }
 
 export function profileCard({ store, session, toasts }) {
@@ -23,32 +33,23 @@ export function profileCard({ store, session, toasts }) {
       autocomplete: "name",
     }),
   })
-  const username = field({
-    label: t("setup.username"),
-    control: input({
-      name: "username",
-      value: store.user.username ?? "",
-      maxlength: "32",
-      autocomplete: "username",
-      autocapitalize: "none",
-      spellcheck: "false",
-    }),
-  })
+  // The user name of a guest is nothing to sign in with.
+  const username = store.user.is_guest
+    ? null
+    : field({
+        label: t("setup.username"),
+        control: usernameInput({ value: store.user.username, maxlength: "32" }),
+      })
   const submit = async () => {
     await session.changeProfile({
       displayName: name.control.value.trim(),
-      username: username.control.value.trim(),
+      username: username?.control.value.trim(),
     })
     toasts.show(t("saved"))
   }
-  return card(
-    t("settings.profile"),
-    form({
-      fields: { display_name: name, username },
-      submit,
-      children: [name.node, username.node, saveButton(t("save"))],
-    }),
-  )
+  const fields = username ? { display_name: name, username } : { display_name: name }
+  const nodes = Object.values(fields).map((it) => it.node)
+  return card(t("settings.profile"), form({ fields, submit, children: [...nodes, saveButton(t("save"))] }))
 }
 
 export function passwordCard({ session, toasts }) {

@@ -149,18 +149,22 @@ export default class Shell {
   }
 
   #goHome() {
-    const { spaces, local, router } = this.#parts
+    const { spaces, local, router, store } = this.#parts
     const id = spaces.home(Number(local.getItem(LAST)))
     if (id) return router.go(paths.conversation(id), { replace: true })
     this.#leaveRoom()
+    this.#put(this.#hollow(store.user.is_guest ? this.#nothingForGuest() : this.#nothingYet()))
+  }
+
+  #nothingYet() {
     const run = () => askForSpace(this.#parts)
-    this.#put(
-      this.#hollow({
-        title: t("empty.title"),
-        text: t("empty.text"),
-        action: { run, label: t("space.new") },
-      }),
-    )
+    return { title: t("empty.title"), text: t("empty.text"), action: { run, label: t("space.new") } }
+  }
+
+  // Who has no account makes no space: a link opens the next one.
+  #nothingForGuest() {
+    const action = { href: paths.settings("profile"), label: t("guest.keep") }
+    return { title: t("empty.guest_title"), text: t("empty.guest_text"), action }
   }
 
   #leaveRoom() {

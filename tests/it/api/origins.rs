@@ -8,8 +8,140 @@ use crate::support::app::TestApp;
 use crate::support::backends::Backend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
+use crate::support::raw::RawAnswer;
+use crate::support::raw::UPGRADE;
+use crate::support::raw::exchange;
+use crate::support::raw::request;
 
 const PUBLIC: &[(&str, &str)] = &[("TROUPE_PUBLIC_URL", "https://troupe.example")];
+
+/// A request to make a space, as a page would send it.
+async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawAnswer {
+    let body = r#"{"name":"Room"}"#;
+    let length = body.len().to_string();
+    let json = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", &length),
+    ];
+    let headers = [headers, &json].concat();
+    let post = request("POST /api/spaces HTTP/1.1", Some(host), &headers) + body;
+    exchange(base, post).await
+}
+
+/// The upgrade to a socket, as a page would ask for it.
+async fn upgrade(base: &str, host: &str, headers: &[(&str, &str)]) -> RawAnswer {
+    let headers = [headers, &UPGRADE].concat();
+    exchange(base, request("GET /ws HTTP/1.1", Some(host), &headers)).await
+}
+
+/// Origins that are not the one of `host`, each in its own way.
+fn foreign(host: &str) -> Vec<String> {
+    let (name, port) = host.rsplit_once(':').expect("a port");
+    vec![
+        "null".to_owned(),
+        "https://evil.example".to_owned(),
+        format!("http://evil.{host}"),
+        format!("http://{host}.evil.example"),
+        format!("http://{name}.evil.example:{port}"),
+        format!("http://{name}:1"),
+        format!("http://{name}"),
+        format!("https://{host}"),
+        format!("ws://{host}"),
+        format!("HTTP://{host}"),
+        format!("http://{name}.:{port}"),
+        format!("http://me@{host}"),
+        format!("http://{host}@evil.example"),
+        format!("http://[::1]:{port}"),
+        format!("http://localhost:{port}"),
+        format!("http://{host}/"),
+        format!("http://{host}, https://evil.example"),
+        "http://troupe.example".to_owned(),
+        "https://troupe.example:8443".to_owned(),
+        "https://sub.troupe.example".to_owned(),
+        "https://troupe.example.evil.example".to_owned(),
+        "https://troupe.example.".to_owned(),
+        "HTTPS://TROUPE.EXAMPLE".to_owned(),
+        "https://me@troupe.example".to_owned(),
+        "file://".to_owned(),
+        "*".to_owned(),
+        String::new(),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_our_own_origin_may_use_the_cookie() {
+    for env in [&[][..], PUBLIC] {
+        let app = TestApp::start_with(Backend::Sqlite, env).await;
+        let admin = app.admin().await;
+        let (base, host) = (app.base.as_str(), app.base.strip_prefix("http://").unwrap());
+        let cookie = ("Cookie", admin.cookie());
+        let refused = (403, "cross_origin".to_owned());
+
+        for origin in &foreign(host) {
+            let headers = [cookie, ("Origin", origin)];
+            assert_eq!(
+                make(base, host, &headers).await.refusal(),
+                refused,
+                "{origin}"
+            );
+            assert_eq!(
+                upgrade(base, host, &headers).await.refusal(),
+                refused,
+                "{origin}"
+            );
+        }
+        for other in [base, "https://evil.example"] {
+            let twice = [cookie, ("Origin", base), ("Origin", other)];
+            assert_eq!(make(base, host, &twice).await.refusal(), refused);
+            assert_eq!(upgrade(base, host, &twice).await.refusal(), refused);
+        }
+        let ours = [cookie, ("Origin", base)];
+        assert_eq!(make(base, host, &ours).await.status, 201);
+        assert_eq!(upgrade(base, host, &ours).await.status, 101);
+        // The public one is ours only where it was named.
+        let public = [cookie, ("Origin", "https://troupe.example")];
+        let (made, opened) = if env.is_empty() {
+            (403, 403)
+        } else {
+            (201, 101)
+        };
+        assert_eq!(make(base, host, &public).await.status, made);
+        assert_eq!(upgrade(base, host, &public).await.status, opened);
+        // A program names no origin; at the socket no browser does without.
+        assert_eq!(make(base, host, &[cookie]).await.status, 201);
+        assert_eq!(upgrade(base, host, &[cookie]).await.refusal(), refused);
+        app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_proxy_the_public_origin_is_ours() {
+    let app = TestApp::start_with(Backend::Sqlite, PUBLIC).await;
+    let admin = app.admin().await;
+    // As the proxy passes it on: with the name that the browser asked for.
+    let host = "troupe.example";
+
+    for (origin, made, opened) in [
+        ("https://troupe.example", 201, 101),
+        ("https://evil.example", 403, 403),
+        ("https://troupe.example.evil.example", 403, 403),
+        ("null", 403, 403),
+        (app.base.as_str(), 403, 403),
+    ] {
+        let headers = [("Cookie", admin.cookie()), ("Origin", origin)];
+        assert_eq!(
+            make(&app.base, host, &headers).await.status,
+            made,
+            "{origin}"
+        );
+        assert_eq!(
+            upgrade(&app.base, host, &headers).await.status,
+            opened,
+            "{origin}"
+        );
+    }
+    app.close().await;
+}
 
 async fn with(app: &TestApp, person: &Person, headers: &[(&str, &str)]) -> (u16, String) {
     let mut request = http_client()
@@ -24,42 +156,6 @@ async fn with(app: &TestApp, person: &Person, headers: &[(&str, &str)]) -> (u16,
         201 => (201, String::new()),
         _ => answer.refusal(),
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_our_own_origin_may_use_the_cookie() {
-    let app = TestApp::start_with(Backend::Sqlite, PUBLIC).await;
-    let admin = app.admin().await;
-    let host = app.base.strip_prefix("http://").unwrap();
-    let foreign = [
-        "null".to_owned(),
-        "https://evil.example".to_owned(),
-        format!("http://evil.{host}"),
-        format!("http://{host}.evil.example"),
-        "http://127.0.0.1:1".to_owned(),
-        "http://127.0.0.1".to_owned(),
-        format!("https://{host}"),
-        format!("HTTP://{host}"),
-        format!("http://127.0.0.1.:{}", host.rsplit(':').next().unwrap()),
-        format!("http://me@{host}"),
-        format!("http://[::1]:{}", host.rsplit(':').next().unwrap()),
-        "http://troupe.example".to_owned(),
-        "https://sub.troupe.example".to_owned(),
-    ];
-
-    for origin in &foreign {
-        let answer = with(&app, &admin, &[("origin", origin)]).await;
-        assert_eq!(answer, (403, "cross_origin".to_owned()), "{origin}");
-    }
-    for origin in [app.base.as_str(), "https://troupe.example"] {
-        assert_eq!(with(&app, &admin, &[("origin", origin)]).await.0, 201);
-    }
-    let twice = [
-        ("origin", app.base.as_str()),
-        ("origin", "https://evil.example"),
-    ];
-    assert_eq!(with(&app, &admin, &twice).await.0, 403);
-    app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

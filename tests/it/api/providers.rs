@@ -1,5 +1,6 @@
 //! Providers: an admin's shelf. A key goes in and never comes out.
 
+use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
@@ -99,6 +100,31 @@ on_both! {
 
         let dropped = expect(200, admin.patch(&path, json!({"api_key": null})).await);
         assert_eq!(dropped["has_api_key"], false);
+        app.close().await;
+    }
+
+    async fn of_all_that_become_the_default_at_once_one_is(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        for n in 0..4 {
+            make(&admin, &format!("Model {n}")).await;
+        }
+        let wanted = json!({"name": "New", "base_url": NOWHERE, "model": "m", "is_default": true});
+
+        let browsers = (2..6).map(async |id| {
+            let mut statuses = Vec::new();
+            for is_default in [true, false, true, true, false, true] {
+                let change = json!({ "is_default": is_default });
+                statuses.push(admin.patch(&format!("/api/providers/{id}"), change).await.0);
+                statuses.push(admin.post("/api/providers", wanted.clone()).await.0);
+            }
+            statuses
+        });
+        let mut statuses = join_all(browsers).await.concat();
+
+        statuses.retain(|it| ![200, 201].contains(it));
+        assert_eq!(statuses, Vec::<u16>::new());
+        assert_eq!(defaults(&admin).await.len(), 1);
         app.close().await;
     }
 

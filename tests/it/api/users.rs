@@ -1,5 +1,6 @@
 //! Accounts: registration, and one's own.
 
+use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::answer::refusal;
@@ -89,6 +90,28 @@ on_both! {
         assert_eq!(me["display_name"], "Ada");
         let seats = expect(200, admin.get("/api/spaces/1/memberships").await);
         assert_eq!(seats["data"][0]["display_name"], "Ada");
+        app.close().await;
+    }
+
+    async fn names_that_change_at_once_do_not_wait_for_each_other_for_ever(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        for n in 0..30 {
+            admin.create_space(&format!("Room {n}"), json!({})).await;
+        }
+
+        let rounds = (0..8).map(async |browser| {
+            let mut statuses = Vec::new();
+            for n in 0..12 {
+                let name = json!({"display_name": format!("Ann {browser} {n}")});
+                statuses.push(admin.patch("/api/users/me", name).await.0);
+            }
+            statuses
+        });
+        let mut statuses = join_all(rounds).await.concat();
+
+        statuses.retain(|it| *it != 200);
+        assert_eq!(statuses, Vec::<u16>::new());
         app.close().await;
     }
 

@@ -1,4 +1,4 @@
-//! The upgrade: who is let in, from where, and how many.
+//! The upgrade: who is let in, and how many. From where: see `api/origins.rs`.
 
 use crate::realtime::stage::Stage;
 use crate::support::ear::connect;
@@ -36,46 +36,6 @@ async fn upgrade(base: &str, headers: &[(&str, &str)]) -> (u16, Option<String>) 
 
 fn refused(status: u16, code: &str) -> (u16, Option<String>) {
     (status, Some(code.to_owned()))
-}
-
-#[tokio::test]
-async fn with_a_cookie_only_the_exact_origin_is_let_in() {
-    let env = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
-    let stage = Stage::open_changed(&env, |_| {}).await;
-    let base = stage.house.base.as_str();
-    let cookie = ("cookie", stage.bob.cookie());
-    let port = base.rsplit(':').next().unwrap();
-    let foreign = [
-        "null".to_owned(),
-        "https://evil.example".to_owned(),
-        "https://sub.troupe.example".to_owned(),
-        "https://troupe.example.evil.example".to_owned(),
-        "https://troupe.example.".to_owned(),
-        "https://troupe.example:8443".to_owned(),
-        "http://troupe.example".to_owned(),
-        "HTTPS://TROUPE.EXAMPLE".to_owned(),
-        "https://me@troupe.example".to_owned(),
-        "http://127.0.0.1".to_owned(),
-        format!("https://127.0.0.1:{port}"),
-        format!("http://localhost:{port}"),
-        format!("http://[::1]:{port}"),
-    ];
-
-    for origin in &foreign {
-        let answer = upgrade(base, &[cookie, ("origin", origin)]).await;
-        assert_eq!(answer, refused(403, "cross_origin"), "{origin}");
-    }
-    assert_eq!(upgrade(base, &[cookie]).await, refused(403, "cross_origin"));
-    let twice = [cookie, ("origin", base), ("origin", base)];
-    assert_eq!(upgrade(base, &twice).await, refused(403, "cross_origin"));
-    for origin in [base, "https://troupe.example"] {
-        assert_eq!(
-            upgrade(base, &[cookie, ("origin", origin)]).await.0,
-            101,
-            "{origin}"
-        );
-    }
-    stage.close().await;
 }
 
 #[tokio::test]

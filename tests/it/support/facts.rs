@@ -79,6 +79,39 @@ impl Facts {
         outcome.unwrap_or_else(|error| panic!("{error}\nin: {sql}"));
     }
 
+    /// Every row of every table, as text, in order.
+    pub async fn everything(&mut self) -> Vec<String> {
+        let tables = match self {
+            Facts::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+            Facts::Postgres(_) => {
+                "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+            }
+        };
+        let mut all = Vec::new();
+        for table in self.rows(tables).await {
+            let table = word(&table[0]);
+            let row = self.whole_row(&table).await;
+            let rows = self
+                .rows(&format!("SELECT {row} FROM {table} ORDER BY 1"))
+                .await;
+            all.extend(rows.iter().map(|it| format!("{table}: {}", word(&it[0]))));
+        }
+        all
+    }
+
+    /// The expression for a row of a table as one text.
+    async fn whole_row(&mut self, table: &str) -> String {
+        if let Facts::Postgres(_) = self {
+            return format!("CAST({table} AS TEXT)");
+        }
+        let columns = format!("SELECT name FROM pragma_table_info('{table}')");
+        let columns = self.rows(&columns).await;
+        let each = columns
+            .iter()
+            .map(|it| format!("quote(\"{}\")", word(&it[0])));
+        each.collect::<Vec<_>>().join(" || ', ' || ")
+    }
+
     /// From now on this connection may write a row without its parents.
     pub async fn ignore_parents(&mut self) {
         match self {

@@ -20,6 +20,7 @@ pub mod names;
 pub mod person;
 pub mod process;
 pub mod queue_bench;
+pub mod raw;
 pub mod room;
 pub mod rust_source;
 pub mod statements;

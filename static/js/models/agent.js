@@ -1,0 +1,25 @@
+// What a browser calls itself, as far as a person would know it again.
+const BROWSERS = [
+  ["Edge", /\bEdgA?\//],
+  ["Opera", /\bOPR\//],
+  ["Samsung Internet", /\bSamsungBrowser\//],
+  ["Firefox", /\b(Firefox|FxiOS)\//],
+  ["Chrome", /\b(Chrome|CriOS|HeadlessChrome)\//],
+  ["Safari", /\bSafari\//],
+]
+
+const SYSTEMS = [
+  ["iPhone", /\biPhone\b/],
+  ["iPad", /\biPad\b/],
+  ["Android", /\bAndroid\b/],
+  ["Windows", /\bWindows\b/],
+  ["macOS", /\bMac OS X\b/],
+  ["ChromeOS", /\bCrOS\b/],
+  ["Linux", /\bLinux\b/],
+]
+
+// Names, or null for what is not known.
+export function readAgent(text) {
+  const find = (list) => list.find(([, pattern]) => pattern.test(text ?? ""))?.[0] ?? null
+  return { browser: find(BROWSERS), system: find(SYSTEMS) }
+}

@@ -1,0 +1,158 @@
+//! One's own account: a guest who keeps it, sessions, and two windows of one person.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::company::Company;
+use crate::company::page_of;
+use crate::house::House;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+#[tokio::test]
+async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
+    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
+    let page = Page::open(room.ann.base(), Screen::Desktop).await;
+    page.go(&format!(
+        "/join#{}",
+        link["token"].as_str().expect("a token")
+    ))
+    .await;
+    page.write("[name=display_name]", "Cleo").await;
+    page.click("button[type=submit]").await;
+    page.see(FIELD).await;
+    page.gone("#rail [aria-label='New space']").await;
+
+    page.click(".rail__me").await;
+    page.click_text(".menu__item", "Sign out").await;
+    page.see_text("dialog", "nobody can come back").await;
+    page.click_text("dialog button", "Keep this account").await;
+    page.write(".settings [name=username]", "cleo").await;
+    page.write(".settings [name=password]", "correct horse battery")
+        .await;
+    page.click_text(".settings button[type=submit]", "Keep this account")
+        .await;
+
+    page.see_text(".settings", "Where you are signed in").await;
+    page.gone(".rail__keep").await;
+    page.see("#rail [aria-label='New space']").await;
+    page.click_text("#rail a", "Main").await;
+    page.say("Still me").await;
+    page.see_text(".message[data-state=final]", "Still me")
+        .await;
+    let cleo = Person::sign_in(room.ann.base(), "cleo").await;
+    let again = page_of(&cleo, &room.path()).await;
+    again.see_text(".message--own", "Still me").await;
+}
+
+#[tokio::test]
+async fn a_guest_who_goes_all_the_same_is_gone() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
+    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
+    let ann = room.page().await;
+    let page = Page::open(room.ann.base(), Screen::Desktop).await;
+    page.go(&format!(
+        "/join#{}",
+        link["token"].as_str().expect("a token")
+    ))
+    .await;
+    page.write("[name=display_name]", "Cleo").await;
+    page.click("button[type=submit]").await;
+    ann.see_text(".member", "Cleo").await;
+
+    page.click(".rail__me").await;
+    page.click_text(".menu__item", "Sign out").await;
+    page.click_text("dialog button", "Sign out all the same")
+        .await;
+
+    page.see("[name=username]").await;
+    ann.truth(
+        "the seat is left",
+        "![...document.querySelectorAll('.member')].some((it) => it.innerText.includes('Cleo'))",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn c87_a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft() {
+    let company = Company::with("member").await;
+    let here = company.bobs_page().await;
+    here.write(FIELD, "half a thought").await;
+    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let elsewhere = page_of(&bob, "/settings/profile").await;
+    elsewhere
+        .see_text(".list__item[data-session=this]", "This one")
+        .await;
+
+    elsewhere
+        .click(".list__item[data-session=other] button")
+        .await;
+    elsewhere.gone(".list__item[data-session=other]").await;
+
+    here.see_text("dialog", "What you were writing is still here")
+        .await;
+    here.write("dialog [name=password]", "correct horse battery")
+        .await;
+    here.press(Key::Enter).await;
+    here.gone("dialog").await;
+    let draft = format!("document.querySelector('{FIELD}').value");
+    assert_eq!(here.value(&draft).await, json!("half a thought"));
+    here.write(FIELD, Key::Enter).await;
+    here.see_text(".message[data-state=final]", "half a thought")
+        .await;
+    company.room.say("I hear you").await;
+    here.see_text(".message", "I hear you").await;
+}
+
+#[tokio::test]
+async fn c86_back_and_reload_keep_the_conversation_and_two_windows_agree() {
+    let company = Company::with("member").await;
+    let side = company.conversation("Side stage").await;
+    let first = company.bobs_page().await;
+    let second = page_of(&company.bob, &format!("/c/{side}")).await;
+    second.see_text(".stage__title", "Side stage").await;
+
+    first.click_text("#rail a", "Side stage").await;
+    first.see_text(".stage__title", "Side stage").await;
+    first.run("history.back()").await;
+    first.see_text(".stage__title", "Main").await;
+    first.run("history.forward()").await;
+    first.see_text(".stage__title", "Side stage").await;
+    first.reload().await;
+    first.see_text(".stage__title", "Side stage").await;
+
+    first.say("Said in one window").await;
+    second.see_text(".message--own", "Said in one window").await;
+    first.click(".rail__me").await;
+    first.click_text(".menu__item", "Profile").await;
+    first
+        .rewrite(".settings [name=display_name]", "Robert")
+        .await;
+    first
+        .click_text(".settings button[type=submit]", "Save")
+        .await;
+    second.see_text(".rail__me", "Robert").await;
+}
+
+#[tokio::test]
+async fn c86_another_person_in_the_same_browser_begins_anew() {
+    let company = Company::with("member").await;
+    let page = company.bobs_page().await;
+    page.see_text(".rail__me", "bob").await;
+
+    page.carry(company.room.ann.cookie()).await;
+    page.offline(true).await;
+    page.see(".banner").await;
+    page.offline(false).await;
+
+    page.see_text(".rail__me", "ann").await;
+}

@@ -1,0 +1,298 @@
+//! Coming in by an invite link, and handing links out.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::company::page_of;
+use crate::house::House;
+use crate::house::Room;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+/// Ann's invitation; with its link, as the one answer that has it.
+async fn invite(room: &Room, wish: Value) -> Value {
+    let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
+    expect(201, room.ann.post(&path, wish).await)
+}
+
+/// The part of a link behind the address of the server.
+fn path_of(room: &Room, invite: &Value) -> String {
+    let url = invite["url"].as_str().expect("a link");
+    let path = url.strip_prefix(room.ann.base());
+    path.expect("a link to the same server").to_owned()
+}
+
+async fn open(room: &Room, invite: &Value, screen: Screen) -> Page {
+    let page = Page::open(room.ann.base(), screen).await;
+    page.go(&path_of(room, invite)).await;
+    page
+}
+
+/// The token is in no address that a browser would remember.
+const TOKEN_IS_GONE: &str = "location.hash === '' && location.pathname === '/join'";
+
+#[tokio::test]
+async fn c06_an_invited_guest_gives_a_name_and_is_in_the_room() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    for n in 0..30 {
+        room.say(&format!("Line number {n}.")).await;
+    }
+    let link = invite(&room, json!({"role": "guest"})).await;
+    let ann = room.page().await;
+    ann.see_text(".message", "Line number 29.").await;
+
+    let page = open(&room, &link, Screen::Desktop).await;
+    page.see_text("h1", "You are invited to Harbor Lights")
+        .await;
+    page.see_text(".entrance__lead", "ann is the host. 2 are there")
+        .await;
+    page.truth("the token has left the address", TOKEN_IS_GONE)
+        .await;
+    page.reload().await;
+    page.see_text("h1", "You are invited to Harbor Lights")
+        .await;
+    page.write("[name=display_name]", "Cleo").await;
+    page.write("[name=persona]", "A cartographer without a boot")
+        .await;
+    page.click("button[type=submit]").await;
+
+    page.see_text(".message", "Line number 29.").await;
+    page.truth(
+        "the newest message is in view",
+        "[...document.querySelectorAll('.message')].at(-1).getBoundingClientRect().bottom < innerHeight",
+    )
+    .await;
+    page.see("[aria-label='Here now: ann']").await;
+    page.see_text(".queue", "Nobody is due yet.").await;
+    page.truth(
+        "one is at the conversation",
+        &format!("location.pathname === '{}'", room.path()),
+    )
+    .await;
+    page.say("Good evening, all.").await;
+    ann.see_text(".message", "Good evening, all.").await;
+    ann.see_text(".member", "Cleo").await;
+    ann.see_text(".member__persona", "A cartographer").await;
+    assert_eq!(
+        page.value("sessionStorage.getItem('troupe.invitation')")
+            .await,
+        json!(null)
+    );
+}
+
+#[tokio::test]
+async fn c06_a_guest_comes_in_on_a_phone() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    room.say("The newest word").await;
+    let link = invite(&room, json!({"role": "guest"})).await;
+
+    let page = open(&room, &link, Screen::Phone).await;
+    page.see_text("h1", "You are invited").await;
+    assert_eq!(
+        page.value("document.documentElement.scrollWidth").await,
+        json!(390)
+    );
+    assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+    page.write("[name=display_name]", "Cleo").await;
+    page.click("button[type=submit]").await;
+
+    page.see_text(".message", "The newest word").await;
+    assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+}
+
+/// What a finger could miss; links inside of a text are no buttons.
+const SMALL_TARGETS: &str =
+    "[...document.querySelectorAll('button, a[href], input, select, textarea')]
+    .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.closest('.prose'))
+    .filter((it) => it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44)
+    .map((it) => it.outerHTML.slice(0, 120))";
+
+#[tokio::test]
+async fn c06_links_that_open_nothing_say_why() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let spent = invite(&room, json!({"role": "guest", "max_uses": 1})).await;
+    let first = open(&room, &spent, Screen::Desktop).await;
+    first.write("[name=display_name]", "Cleo").await;
+    first.click("button[type=submit]").await;
+    first.see(FIELD).await;
+    let revoked = invite(&room, json!({"role": "guest"})).await;
+    expect(
+        204,
+        room.ann
+            .delete(&format!("/api/invites/{}", revoked["id"]))
+            .await,
+    );
+
+    let page = open(&room, &spent, Screen::Desktop).await;
+    page.see_text("[data-closed=expired] h1", "This invitation has run out")
+        .await;
+    page.see_text(".entrance", "Ask whoever sent it").await;
+    page.go(&path_of(&room, &revoked)).await;
+    page.see_text("[data-closed=unknown] h1", "This invitation leads nowhere")
+        .await;
+    page.go("/join").await;
+    page.see_text("[data-closed=unknown] h1", "leads nowhere")
+        .await;
+    page.click_text(".entrance a", "Sign in").await;
+
+    page.see("[name=username]").await;
+}
+
+#[tokio::test]
+async fn c06_who_is_to_be_a_member_makes_an_account_here_and_is_in() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let link = invite(&room, json!({"role": "member"})).await;
+
+    let page = open(&room, &link, Screen::Desktop).await;
+    page.see_text(".entrance__lead", "You come as a member")
+        .await;
+    assert_eq!(page.n("[data-way=guest]").await, 0);
+    page.write("[name=display_name]", "Dora Vale").await;
+    page.write("[name=password]", "correct horse battery").await;
+    page.click("button[type=submit]").await;
+
+    page.see_text("#panel", "You · Member").await;
+    page.see(".queue [aria-label='Let Mina speak']").await;
+    Person::sign_in(room.ann.base(), "dora.vale").await;
+}
+
+#[tokio::test]
+async fn c06_who_has_an_account_signs_in_here_and_is_in() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let first = invite(&room, json!({"role": "member", "max_uses": 1})).await;
+    let page = open(&room, &first, Screen::Desktop).await;
+    page.write("[name=display_name]", "Dora").await;
+    page.write("[name=password]", "correct horse battery").await;
+    page.click("button[type=submit]").await;
+    page.see(FIELD).await;
+    let space = room.ann.create_space("The Old Mill", manual()).await;
+    let path = format!("/api/spaces/{}/invites", space["id"]);
+    let second = expect(
+        201,
+        room.ann.post(&path, json!({"role": "moderator"})).await,
+    );
+
+    let elsewhere = open(&room, &second, Screen::Desktop).await;
+    elsewhere.click_text(".choice", "Sign in").await;
+    elsewhere.write("[name=username]", "dora").await;
+    elsewhere.write("[name=password]", "not my password").await;
+    elsewhere.click("button[type=submit]").await;
+    elsewhere
+        .see_text("[role=alert]", "do not belong together")
+        .await;
+    elsewhere
+        .write("[name=password]", "correct horse battery")
+        .await;
+    elsewhere.click("button[type=submit]").await;
+
+    elsewhere.see_text(".stage__space", "The Old Mill").await;
+    elsewhere.see_text("#panel", "You · Moderator").await;
+    page.go(&path_of(&room, &second)).await;
+    page.see_text("h1", "You are in The Old Mill already").await;
+    page.click("button[type=submit]").await;
+    page.see_text(".stage__space", "The Old Mill").await;
+}
+
+#[tokio::test]
+async fn c06_who_is_signed_in_joins_with_a_press() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let way = invite(&room, json!({"role": "member"})).await;
+    let dora = register(&room, &way, "dora").await;
+    let space = room.ann.create_space("The Old Mill", manual()).await;
+    let path = format!("/api/spaces/{}/invites", space["id"]);
+    let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
+
+    let page = page_of(&dora, &room.path()).await;
+    page.go(&path_of(&room, &link)).await;
+    page.click_text("button", "Join as dora").await;
+
+    page.see_text(".stage__space", "The Old Mill").await;
+    page.see_text("#panel", "You · Guest").await;
+}
+
+/// Somebody with an account, made by an invitation.
+async fn register(room: &Room, invite: &Value, name: &str) -> Person {
+    let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
+    expect(
+        201,
+        Person::at(room.ann.base()).post("/api/users", body).await,
+    );
+    Person::sign_in(room.ann.base(), name).await
+}
+
+#[tokio::test]
+async fn c07_a_new_link_kills_the_old_one_and_its_picture_is_named_by_it() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click_text("#panel button", "Invite people").await;
+    page.click_text("dialog button", "Make a link").await;
+    let first = link_in(&page, "").await;
+
+    page.click_text("dialog button", "New link").await;
+    let second = link_in(&page, &first).await;
+
+    let alt = "document.querySelector('.invite__picture').alt";
+    assert_eq!(page.value(alt).await, json!(second));
+    page.truth(
+        "the picture is drawn",
+        "document.querySelector('.invite__picture').naturalWidth > 100",
+    )
+    .await;
+    page.truth(
+        "one link is out",
+        "document.querySelectorAll('.invite__list li').length === 1",
+    )
+    .await;
+    let stranger = Person::at(room.ann.base());
+    let look = async |url: &str| {
+        let token = url.split('#').next_back().expect("a token");
+        stranger.get(&format!("/api/join/{token}")).await.0
+    };
+    assert_eq!((look(&first).await, look(&second).await), (404, 200));
+    page.click(".invite__list [aria-label^='Take this link back']")
+        .await;
+    page.gone(".invite__list li").await;
+    page.gone(".invite__picture").await;
+    assert_eq!(look(&second).await, 404);
+}
+
+/// Waits for a link in the dialog that is another than this one.
+async fn link_in(page: &Page, before: &str) -> String {
+    let shown = "document.querySelector('.invite input')?.value";
+    page.truth(
+        "a link is shown",
+        &format!(
+            "({shown} ?? '').includes('/join#') && {shown} !== {}",
+            json!(before)
+        ),
+    )
+    .await;
+    page.value(shown).await.as_str().expect("a link").to_owned()
+}
+
+#[tokio::test]
+async fn c07_uses_are_counted_where_the_links_are_listed() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let link = invite(&room, json!({"role": "member", "max_uses": 5})).await;
+    register(&room, &link, "dora").await;
+    let page = room.page().await;
+
+    page.click(".stage__head [aria-label='Conversation menu']")
+        .await;
+    page.click_text(".menu__item", "Invite people").await;
+
+    page.see_text(".invite__list li", "used 1 of 5 times").await;
+    page.see_text(".invite__list li", "Member").await;
+}

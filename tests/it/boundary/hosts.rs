@@ -1,0 +1,159 @@
+//! Under which names the server may be asked: a name that somebody made point to us is not ours.
+
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::person::expect;
+use crate::support::raw::UPGRADE;
+use crate::support::raw::exchange;
+use crate::support::raw::request;
+
+const FOREIGN: &str = "attacker.test";
+
+fn port_of(app: &TestApp) -> &str {
+    app.base.rsplit(':').next().expect("a port")
+}
+
+/// Where the server is when it is bound to every address of the machine.
+fn on_loopback(app: &TestApp) -> String {
+    format!("http://127.0.0.1:{}", port_of(app))
+}
+
+fn misdirected() -> (u16, String) {
+    (421, "misdirected_request".to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_name_gets_nothing_from_any_door() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let body = r#"{"username":"evil","password":"correct horse","display_name":"E"}"#;
+    let length = body.len().to_string();
+    let json = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", length.as_str()),
+    ];
+    let with_port = format!("{FOREIGN}:{}", port_of(&app));
+
+    for host in [FOREIGN, &with_port, "8.8.8.8", "localhost.attacker.test"] {
+        for line in [
+            "GET / HTTP/1.1",
+            "GET /js/main.js HTTP/1.1",
+            "GET /api/setup HTTP/1.1",
+            "GET /nowhere HTTP/1.1",
+        ] {
+            let refused = exchange(&app.base, request(line, Some(host), &[])).await;
+            assert_eq!(refused.refusal(), misdirected(), "{line} {host}");
+        }
+        // On a fresh server this would make the page's author its admin.
+        let set_up = request("POST /api/setup HTTP/1.1", Some(host), &json) + body;
+        assert_eq!(exchange(&app.base, set_up).await.refusal(), misdirected());
+        let upgrade = request("GET /ws HTTP/1.1", Some(host), &UPGRADE);
+        assert_eq!(exchange(&app.base, upgrade).await.refusal(), misdirected());
+    }
+    let told = exchange(&app.base, request("GET / HTTP/1.1", Some(FOREIGN), &[])).await;
+    assert!(told.body.contains("TROUPE_ALLOWED_HOSTS") && told.body.contains(FOREIGN));
+    assert!(!told.header("content-security-policy").is_empty());
+    assert_eq!(app.admin().await.get("/api/setup").await.1["needed"], false);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cookie_and_a_key_open_no_door_under_a_foreign_name() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let made = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
+    let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
+    let origin = format!("http://{FOREIGN}");
+    // As a browser sends it whose page was led here: it is all of one origin to it.
+    let browser = [
+        ("Cookie", admin.cookie()),
+        ("Origin", &origin),
+        ("Sec-Fetch-Site", "same-origin"),
+    ];
+
+    let get = request("GET /api/spaces HTTP/1.1", Some(FOREIGN), &browser);
+    assert_eq!(exchange(&app.base, get).await.refusal(), misdirected());
+    let upgrade = request(
+        "GET /ws HTTP/1.1",
+        Some(FOREIGN),
+        &[&browser[..], &UPGRADE].concat(),
+    );
+    assert_eq!(exchange(&app.base, upgrade).await.refusal(), misdirected());
+    let program = [("Authorization", bearer.as_str())];
+    let get = request("GET /api/spaces HTTP/1.1", Some(FOREIGN), &program);
+    assert_eq!(exchange(&app.base, get).await.refusal(), misdirected());
+    let get = request("GET /api/spaces HTTP/1.1", Some("localhost"), &program);
+    assert_eq!(exchange(&app.base, get).await.status, 200);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whether_it_is_well_is_told_under_any_name() {
+    let app = TestApp::start(Backend::Sqlite).await;
+
+    for path in ["/healthz", "/readyz"] {
+        let line = format!("GET {path} HTTP/1.1");
+        let well = exchange(&app.base, request(&line, Some("10.0.0.7:8080"), &[])).await;
+        assert_eq!(well.status, 200, "{path}");
+        // Old balancers name nobody.
+        let line = format!("GET {path} HTTP/1.0");
+        assert_eq!(
+            exchange(&app.base, request(&line, None, &[])).await.status,
+            200
+        );
+    }
+    let nameless = exchange(&app.base, request("GET / HTTP/1.0", None, &[])).await;
+    assert_eq!(nameless.refusal(), misdirected());
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_with_a_name_inside_is_judged_by_both() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let host = app.base.strip_prefix("http://").unwrap();
+    let ask = async |name: &str, host: &str| {
+        let line = format!("GET http://{name}/api/setup HTTP/1.1");
+        exchange(&app.base, request(&line, Some(host), &[])).await
+    };
+
+    assert_eq!(ask(FOREIGN, host).await.refusal(), misdirected());
+    assert_eq!(ask(host, FOREIGN).await.refusal(), misdirected());
+    assert_eq!(ask(host, host).await.status, 200);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
+    let env = [
+        ("TROUPE_BIND", "0.0.0.0:0"),
+        ("TROUPE_PUBLIC_URL", "https://troupe.example"),
+        ("TROUPE_ALLOWED_HOSTS", "my-host,troupe.lan"),
+    ];
+    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    let base = on_loopback(&app);
+    let ask = async |host: &str| {
+        let line = "GET /api/setup HTTP/1.1";
+        exchange(&base, request(line, Some(host), &[])).await
+    };
+
+    for host in [
+        "192.168.1.5:8080",
+        "[fd00::5]:8080",
+        "localhost:8080",
+        "my-host:8080",
+        "troupe.lan",
+        "troupe.example",
+    ] {
+        assert_eq!(ask(host).await.status, 200, "{host}");
+    }
+    for host in [
+        FOREIGN,
+        "other-host:8080",
+        "sub.troupe.lan",
+        "troupe.example.attacker.test",
+    ] {
+        assert_eq!(ask(host).await.refusal(), misdirected(), "{host}");
+    }
+    app.close().await;
+}

@@ -1,0 +1,10 @@
+//! The wall towards browsers and whoever speaks HTTP: names, addresses, headers, guesses, secrets.
+
+mod addresses;
+mod guesses;
+mod headers;
+mod hosts;
+mod rooms;
+mod safe_methods;
+mod secrets;
+mod wire;

@@ -1,0 +1,146 @@
+//! Looking changes nothing, and another site's page can only look: a picture, a link, a form.
+
+use reqwest::Method;
+
+use super::rooms::House;
+use super::rooms::all_doors;
+use super::rooms::client_files;
+use crate::support::answer::Answer;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+
+/// What it is, its headers, its body.
+type Forgery = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+/// How a page of another site may have a browser send something.
+const FORGERIES: [Forgery; 6] = [
+    (
+        "a form",
+        &[
+            ("origin", "https://evil.example"),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ],
+        "name=x",
+    ),
+    (
+        "JSON as text",
+        &[
+            ("origin", "https://evil.example"),
+            ("content-type", "text/plain"),
+        ],
+        "{\"name\":\"x\"}",
+    ),
+    (
+        "fetch",
+        &[
+            ("origin", "https://evil.example"),
+            ("content-type", "application/json"),
+        ],
+        "{\"name\":\"x\"}",
+    ),
+    (
+        "a sandboxed frame",
+        &[
+            ("origin", "null"),
+            ("content-type", "multipart/form-data; boundary=x"),
+        ],
+        "--x--",
+    ),
+    (
+        "a page beside ours",
+        &[
+            ("sec-fetch-site", "same-site"),
+            ("sec-fetch-mode", "no-cors"),
+        ],
+        "",
+    ),
+    (
+        "a beacon",
+        &[
+            ("sec-fetch-site", "cross-site"),
+            ("origin", "https://evil.example"),
+        ],
+        "x",
+    ),
+];
+
+on_both! {
+    async fn looking_changes_nothing(backend) {
+        let house = House::furnish(backend, &[]).await;
+        let mut facts = Facts::open(&house.app.database).await;
+        let before = facts.everything().await;
+        let mut n_seen = 0;
+
+        for door in all_doors() {
+            let address = house.address(&door);
+            for query in ["", "?speaker_id=2", "?_method=DELETE"] {
+                let path = format!("{address}{query}");
+                for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE] {
+                    let overridden = house.ask(method.clone(), &path)
+                        .header("x-http-method-override", "DELETE")
+                        .header("x-method-override", door.method().as_str());
+                    let answer = Answer::to(overridden).await;
+                    n_seen += usize::from(answer.status == 200);
+                    assert!(answer.status < 500, "{method} {path}: {answer:?}");
+                }
+            }
+        }
+        for path in client_files() {
+            n_seen += usize::from(Answer::to(house.ask(Method::GET, &path)).await.status == 200);
+        }
+
+        // Most of the doors were really open: otherwise little could have changed.
+        assert!(n_seen > 100, "{n_seen}");
+        assert_eq!(facts.everything().await, before);
+        house.app.close().await;
+    }
+
+    async fn no_forged_request_gets_through_any_door(backend) {
+        let house = House::furnish(backend, &[]).await;
+        let mut facts = Facts::open(&house.app.database).await;
+        let before = facts.everything().await;
+        let unsafe_doors = all_doors().into_iter().filter(|it| it.method() != Method::GET.as_str());
+
+        for door in unsafe_doors {
+            let address = house.address(&door);
+            for (what, headers, body) in FORGERIES {
+                let method = Method::from_bytes(door.method().as_str().as_bytes()).unwrap();
+                let mut forged = house.ask(method, &address).body(body);
+                for (name, value) in headers {
+                    forged = forged.header(*name, *value);
+                }
+
+                let answer = Answer::to(forged).await;
+
+                let expected = (403, "cross_origin".to_owned());
+                assert_eq!(answer.refusal(), expected, "{what}: {} {address}", door.method());
+                assert_eq!(answer.header("set-cookie"), "", "{what}");
+            }
+        }
+
+        assert_eq!(facts.everything().await, before);
+        house.app.close().await;
+    }
+
+    async fn what_is_no_json_is_not_read(backend) {
+        let house = House::furnish(backend, &[]).await;
+        let mut facts = Facts::open(&house.app.database).await;
+        let before = facts.everything().await;
+
+        for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json", ""] {
+            // As a browser of long ago would send a form: it does not say where it comes from.
+            let form = house.ask(Method::POST, "/api/spaces")
+                .header("content-type", content_type)
+                .body("{\"name\":\"x\"}");
+            let answer = Answer::to(form).await;
+            assert_eq!(answer.refusal(), (415, "unsupported_media_type".to_owned()), "{content_type}");
+        }
+
+        assert_eq!(facts.everything().await, before);
+        house.app.close().await;
+    }
+}

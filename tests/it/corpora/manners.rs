@@ -1,0 +1,298 @@
+//! What a door takes, found out by asking it: it names the field that it does not know, the one
+//! that is missing, and the one that is of the wrong kind. So a door that nobody has thought of here
+//! is attacked as well as any other.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+
+use futures::future::join_all;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use tokio::sync::OnceCell;
+use troupe::http::door::Door;
+
+use crate::corpora::house::House;
+use crate::corpora::house::all_doors;
+use crate::corpora::house::columns;
+use crate::corpora::line::Line;
+use crate::corpora::line::Reply;
+
+/// Words of the API that are no column of any table.
+const WORDS: [&str; 49] = [
+    "password",
+    "current_password",
+    "invite_token",
+    "user",
+    "card",
+    "mentions",
+    "speaker_id",
+    "keep_partial",
+    "message_id",
+    "membership_id",
+    "max_uses",
+    "expires_in_hours",
+    "round_id",
+    "slots",
+    "count",
+    "instruction",
+    "entries",
+    "scan_depth",
+    "token_budget",
+    "recursive_scanning",
+    "lorebook_ids",
+    "text",
+    "api_key",
+    "base_url",
+    "is_admin",
+    "token",
+    "settings_version",
+    // The fields of a card.
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "creator_notes_multilingual",
+    "system_prompt",
+    "post_history_instructions",
+    "alternate_greetings",
+    "group_only_greetings",
+    "character_book",
+    "tags",
+    "creator",
+    "character_version",
+    "nickname",
+    "extensions",
+    "assets",
+    "source",
+    "creation_date",
+    "modification_date",
+    "description",
+    "metadata",
+];
+
+/// A door with what it takes.
+#[derive(Clone)]
+pub struct Manners {
+    pub method: String,
+    /// As the router has it.
+    pub path: String,
+    /// With the ids of what is there.
+    pub address: String,
+    /// Whether it reads a body.
+    pub reads: bool,
+    /// A body that it finds as little wrong with as can be found out.
+    pub base: Map<String, Value>,
+    /// The fields that it knows.
+    pub fields: Vec<Field>,
+}
+
+/// One field, and how a text can be put into it.
+#[derive(Clone)]
+pub struct Field {
+    pub name: String,
+    pub shape: Shape,
+}
+
+/// Where in a field a text may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Text,
+    List,
+    Object,
+    /// Nowhere: it takes numbers, or true and false.
+    None,
+}
+
+impl Shape {
+    /// A value of this shape that holds the text.
+    pub fn around(self, text: &str) -> Value {
+        match self {
+            Shape::Text | Shape::None => json!(text),
+            Shape::List => json!([text]),
+            Shape::Object => json!({ text: text, "in": { "it": [text] } }),
+        }
+    }
+}
+
+impl Manners {
+    /// The whole body with this value for one field.
+    pub fn body_with(&self, field: &str, value: Value) -> String {
+        let mut body = self.base.clone();
+        body.insert(field.to_owned(), value);
+        Value::Object(body).to_string()
+    }
+
+    /// Method and path, as the page on the API has them.
+    pub fn call(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+}
+
+/// The manners of every door, with the ids of this house. They are found out once for all tests:
+/// what a door takes is the same in every house.
+pub async fn of_all_doors(house: &House) -> Vec<Manners> {
+    static KNOWN: OnceCell<HashMap<String, Manners>> = OnceCell::const_new();
+    let known = KNOWN.get_or_init(|| learn_all(house)).await;
+    let mut all = Vec::new();
+    for door in all_doors() {
+        let call = format!("{} {}", door.method(), door.path());
+        all.push(Manners {
+            address: house.address(&door).await,
+            ..known[&call].clone()
+        });
+    }
+    all
+}
+
+async fn learn_all(house: &House) -> HashMap<String, Manners> {
+    let tables = columns(&mut house.facts().await).await;
+    let columns = tables.into_values().flatten();
+    let words: BTreeSet<String> = columns.chain(WORDS.map(str::to_owned)).collect();
+    let doors = all_doors();
+    let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
+    learned.into_iter().map(|it| (it.call(), it)).collect()
+}
+
+async fn learn(house: &House, door: &Door, words: &BTreeSet<String>) -> Manners {
+    let mut asking = Asking {
+        house,
+        line: Line::to(&house.app.base),
+        method: door.method().to_string(),
+        address: house.address(door).await,
+    };
+    let mut fields = Vec::new();
+    let mut base = Map::new();
+    let reads = asking.refuses("no_such_field").await;
+    if reads {
+        base = asking.base().await;
+        for word in words {
+            if asking.refuses(word).await {
+                continue;
+            }
+            let shape = asking.shape(&base, word).await;
+            let name = word.clone();
+            fields.push(Field { name, shape });
+        }
+    }
+    Manners {
+        method: asking.method,
+        path: door.path().to_owned(),
+        address: asking.address,
+        reads,
+        base,
+        fields,
+    }
+}
+
+struct Asking<'a> {
+    house: &'a House,
+    line: Line,
+    method: String,
+    address: String,
+}
+
+impl Asking<'_> {
+    async fn send(&mut self, body: &Value) -> Reply {
+        let (method, address) = (&self.method, &self.address);
+        let request = self.house.request_with(method, address, &body.to_string());
+        let reply = self.line.ask(&request).await;
+        reply.unwrap_or_else(|error| panic!("{method} {address}: {error}"))
+    }
+
+    /// Whether it says that it does not know this field.
+    async fn refuses(&mut self, field: &str) -> bool {
+        let reply = self.send(&json!({ field: [[]] })).await;
+        reply.blame() == ("unknown_field".to_owned(), field.to_owned())
+    }
+
+    /// Fills in what is missing until nothing is.
+    async fn base(&mut self) -> Map<String, Value> {
+        let mut base = Map::new();
+        let mut n_tried: HashMap<String, usize> = HashMap::new();
+        loop {
+            let reply = self.send(&Value::Object(base.clone())).await;
+            let (code, param) = reply.blame();
+            let is_ours = match code.as_str() {
+                "missing_field" => true,
+                "invalid_type" | "invalid_value" => base.contains_key(&param),
+                _ => false,
+            };
+            let nth = n_tried.entry(param.clone()).or_default();
+            let guess = guesses(&param).into_iter().nth(*nth);
+            let Some(guess) = guess.filter(|_| is_ours) else {
+                return base;
+            };
+            *nth += 1;
+            base.insert(param, guess);
+        }
+    }
+
+    /// Where in a field a text may stand: there it does not complain of the type.
+    async fn shape(&mut self, base: &Map<String, Value>, field: &str) -> Shape {
+        for shape in [Shape::Text, Shape::List, Shape::Object] {
+            let mut body = base.clone();
+            body.insert(field.to_owned(), shape.around("x"));
+            let (code, param) = self.send(&Value::Object(body)).await.blame();
+            let is_about_it = param == field || param.starts_with(&format!("{field}."));
+            if !(is_about_it && code == "invalid_type") {
+                return shape;
+            }
+        }
+        Shape::None
+    }
+}
+
+/// What a field may take, the likeliest first.
+fn guesses(field: &str) -> [Value; 6] {
+    let likely = match field {
+        "password" => "correct horse battery",
+        "base_url" => "http://127.0.0.1:9/v1",
+        _ => "corpus",
+    };
+    [
+        json!(likely),
+        json!(1),
+        json!(0),
+        json!(true),
+        json!([]),
+        json!({}),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shape;
+    use super::of_all_doors;
+    use crate::corpora::house::House;
+    use crate::support::backends::Backend;
+
+    /// What the corpora rest on: if asking finds nothing out, they attack nothing.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn asking_a_door_finds_out_what_it_takes() {
+        let house = House::open(Backend::Sqlite).await;
+
+        let all = of_all_doors(&house).await;
+
+        let n_reading = all.iter().filter(|it| it.reads).count();
+        let n_fields: usize = all.iter().map(|it| it.fields.len()).sum();
+        assert!(
+            n_reading > 20 && n_fields > 120,
+            "{n_reading} and {n_fields}"
+        );
+        let door = all.iter().find(|it| it.call() == "POST /api/providers");
+        let door = door.expect("it is mounted");
+        let shape_of = |name: &str| {
+            let field = door.fields.iter().find(|it| it.name == name);
+            field.map(|it| it.shape)
+        };
+        assert_eq!(shape_of("name"), Some(Shape::Text));
+        assert_eq!(shape_of("settings"), Some(Shape::Object));
+        assert_eq!(shape_of("disabled"), Some(Shape::None));
+        assert_eq!(shape_of("created_at"), None);
+        let base: Vec<_> = door.base.keys().collect();
+        assert_eq!(base, ["base_url", "name", "model"]);
+        house.close_unharmed().await;
+    }
+}

@@ -1,0 +1,15 @@
+//! Corpora: everything that strangers are known to send, put wherever it can be put.
+//!
+//! Doors are taken from the list of the server, and what a door takes is found out by asking it.
+
+mod crowd;
+mod encodings;
+mod frames;
+mod headers;
+mod house;
+mod injection;
+mod line;
+mod lossless;
+mod manners;
+mod queries;
+mod strings;
