@@ -5,6 +5,7 @@
 
 mod account;
 mod actions;
+mod admin;
 mod cast;
 mod company;
 mod content;
