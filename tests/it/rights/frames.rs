@@ -61,7 +61,7 @@ on_both! {
         }
         assert!(connect_of_nobody(&cast).await, "nobody gets no socket");
 
-        println!("{cells} frames");
+        eprintln!("{cells} frames");
         cast.house.close().await;
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }

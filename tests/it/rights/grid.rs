@@ -86,7 +86,7 @@ on_both! {
         }
 
         let Grid { cells, wrong, cast, .. } = grid;
-        println!("{cells} cells");
+        eprintln!("{cells} cells");
         cast.house.close().await;
         assert!(wrong.is_empty(), "{} of {cells} cells:\n{}", wrong.len(), wrong.join("\n"));
     }
