@@ -1,7 +1,13 @@
 //! Conversations: their list, their documents, how far one has read, and what a model would be told.
 
-use crate::accounts::name_schemas::LongName;
 use crate::accounts::names;
+use crate::api::conversation_bodies::Change;
+use crate::api::conversation_bodies::Listed;
+use crate::api::conversation_bodies::New;
+use crate::api::conversation_bodies::NewKind;
+use crate::api::conversation_bodies::Preview;
+use crate::api::conversation_bodies::Prompt;
+use crate::api::conversation_bodies::Read;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
 use crate::api::settings;
@@ -12,16 +18,12 @@ use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
 use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
-use crate::ids::MembershipId;
 use crate::ids::SpaceId;
-use crate::llm::request::Message;
-use crate::prompt::sections::Block;
 use crate::runs::beginnings::NewConversation;
 use crate::runs::preparation;
 use crate::runs::views::ConversationView;
@@ -37,66 +39,6 @@ use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use utoipa::IntoParams;
-use utoipa::ToSchema;
-
-/// A conversation to be.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewConversation)]
-pub struct New {
-    #[schema(value_type = Option<LongName>)]
-    title: Option<String>,
-    /// `root` unless said.
-    kind: Option<NewKind>,
-    /// A thread hangs on a conversation of the same space; a root on none.
-    parent_conversation_id: Option<ConversationId>,
-}
-
-/// What can be made here. A branch is made from a message.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = NewConversationKind)]
-pub enum NewKind {
-    Root,
-    Thread,
-}
-
-/// What one changes of a conversation.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ConversationChange)]
-pub struct Change {
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = LongName)]
-    title: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = settings::Known)]
-    settings: Option<Map<String, Value>>,
-}
-
-/// How far one has read.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ReadMark)]
-pub struct Read {
-    /// The number of a message; 0 for none of them.
-    #[schema(minimum = 0)]
-    seq: i64,
-}
-
-/// A conversation in a list, with how far the caller has read.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ListedConversation)]
-pub struct Listed {
-    #[serde(flatten)]
-    view: ConversationView,
-    last_read_seq: i64,
-}
 
 /// The conversations of a space.
 #[utoipa::path(
@@ -307,33 +249,6 @@ pub async fn read(
         app.hub.publish(told);
     }
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// Whose prompt is to be shown.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Preview {
-    /// Whoever is likely to speak next, unless said.
-    #[param(inline)]
-    speaker_id: Option<MembershipId>,
-}
-
-/// What a model would be told.
-#[derive(Serialize, ToSchema)]
-#[schema(as = PromptPreview)]
-pub struct Prompt {
-    model: String,
-    /// What is sent, oldest first.
-    messages: Vec<Message>,
-    /// Every piece, dropped ones too, in order.
-    blocks: Vec<Block>,
-    /// Which entries of lorebooks went in, and why.
-    lore: Vec<Value>,
-    total_tokens: i64,
-    limit_tokens: i64,
-    /// How many messages of the history did not fit.
-    dropped_messages: usize,
 }
 
 /// What a model would be told now. Nothing is stored.

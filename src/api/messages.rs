@@ -21,6 +21,7 @@ use crate::ids::RunId;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
+use actix_web::web;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -253,20 +254,24 @@ pub async fn swipes(
         .order_by_asc(swipe::Column::Position)
         .all(app.db.reader())
         .await?;
-    let markdown = &app.engine.context().markdown;
-    let show = |position: i64, content: &str, run: Option<RunId>| SwipeView {
+    let markdown = app.engine.context().markdown.clone();
+    let show = move |position: i64, content: &str, run: Option<RunId>| SwipeView {
         position,
         content: content.to_owned(),
         html: markdown.render(content),
         conversation_run_id: run,
     };
-    let data: Vec<_> = match found.is_empty() {
-        true => vec![show(0, &row.content, row.conversation_run_id)],
-        false => found
-            .iter()
-            .map(|it| show(it.position, &it.content, it.conversation_run_id))
-            .collect(),
-    };
+    // Many long texts are much to render: not on the thread of this door.
+    let rendering = web::block(move || -> Vec<_> {
+        match found.is_empty() {
+            true => vec![show(0, &row.content, row.conversation_run_id)],
+            false => found
+                .iter()
+                .map(|it| show(it.position, &it.content, it.conversation_run_id))
+                .collect(),
+        }
+    });
+    let data = rendering.await.map_err(ApiError::internal)?;
     Ok(Json(Listing::whole(data)))
 }
 

@@ -1,10 +1,12 @@
 //! The REST door: `/api`. One file for each group of rows in the table of calls.
 
+pub mod account_bodies;
 pub mod admin;
 pub mod api_keys;
 pub mod buttons;
 pub mod card_bodies;
 pub mod characters;
+pub mod conversation_bodies;
 pub mod conversations;
 pub mod engine_error;
 pub mod health;

@@ -1,7 +1,6 @@
 //! Accounts: making one, and changing one's own.
 
 use crate::accounts::limits::Wait;
-use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
@@ -10,19 +9,17 @@ use crate::accounts::user;
 use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
+use crate::api::account_bodies::ChangeMe;
+use crate::api::account_bodies::Register;
+use crate::api::account_bodies::Registered;
 use crate::api::join;
-use crate::api::join::Joined;
 use crate::api::session;
-use crate::api::session::SignedIn;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
-use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
 use crate::http::json::Body;
 use crate::http::peer;
-use crate::http::schemas;
 use crate::ids::SessionId;
 use crate::spaces::events;
 use crate::spaces::joining::JoinError;
@@ -33,70 +30,6 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
-use serde::Deserialize;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AnyOfBuilder;
-
-/// An account to be.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Register {
-    #[schema(value_type = Username)]
-    username: String,
-    #[schema(value_type = Password)]
-    password: String,
-    #[schema(value_type = ShownName)]
-    display_name: String,
-    invite_token: Option<String>,
-}
-
-/// Who has an account now, and with an invitation where they sit.
-pub struct Registered;
-
-impl PartialSchema for Registered {
-    fn schema() -> RefOr<Schema> {
-        AnyOfBuilder::new()
-            .item(Ref::from_schema_name(Joined::name()))
-            .item(Ref::from_schema_name(SignedIn::name()))
-            .description(Some(
-                "Who is signed in; with an invitation, where they sit, too.",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for Registered {
-    fn schemas(named: &mut Vec<Named>) {
-        named.extend(schemas::of::<Joined>());
-        named.extend(schemas::of::<SignedIn>());
-    }
-}
-
-/// What one changes of one's own account.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangeMe {
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = ShownName)]
-    display_name: Option<String>,
-    /// A language such as `en` or `pt-BR`.
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
-    locale: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = Username)]
-    username: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = Password)]
-    password: Option<String>,
-    /// Needed beside a new password by everyone who has one.
-    #[schema(format = Password)]
-    current_password: Option<String>,
-}
 
 /// What somebody who wants an account says, judged.
 pub struct Registration {

@@ -2,8 +2,9 @@
 //!
 //! One library renders, with raw HTML shown as text; another lets through a short list of tags and
 //! attributes. **Invariant:** what comes out loads nothing by itself, runs nothing, and carries no
-//! class but ours; links leave in a tab of their own. A text that would cost too much is shown
-//! plain. Rendering is CPU work, a few milliseconds for a long text: each text is rendered once.
+//! class but ours; links leave in a tab of their own. A text that would cost too much, or does, is
+//! shown plain. Rendering is CPU work, a few milliseconds for a long text: each text is rendered
+//! once, and a page of them not on the thread of a door.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -11,6 +12,8 @@ use std::fmt::Write;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
 
 use ammonia::Builder;
 use ammonia::UrlRelative;
@@ -27,6 +30,9 @@ use crate::conversations::markdown_limits::is_tame;
 
 /// How deep the parts of a text may stand inside each other; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;
+/// How long a text may take, looked at between the steps: ten times what the slowest tame one does,
+/// so that a busy machine still shows what was written.
+const MAX_TIME: Duration = Duration::from_secs(1);
 /// How much rendered text is kept, in bytes.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Marks a link that stands where a picture was meant.
@@ -38,7 +44,11 @@ pub struct Markdown {
     /// By the hash of the text. Filled for the life of the program; the oldest give way.
     rendered: Cache<[u8; 32], Arc<str>>,
     allowed: Builder<'static>,
+    within: Duration,
 }
+
+/// There was no time for the next step.
+struct OutOfTime;
 
 impl Default for Markdown {
     fn default() -> Self {
@@ -58,41 +68,54 @@ impl Markdown {
         Self {
             rendered,
             allowed: allow_list(),
+            within: MAX_TIME,
         }
     }
 
     /// `text` as safe HTML.
     pub fn render(&self, text: &str) -> Arc<str> {
         let key = Sha256::digest(text).into();
-        self.rendered
-            .get_with(key, || self.render_anew(text).into())
+        let rendered = self.rendered.try_get_with(key, || self.render_anew(text));
+        // What ran out of time is not kept: the machine may be less busy when it is seen next.
+        rendered.unwrap_or_else(|_| plain(text).into())
     }
 
-    fn render_anew(&self, text: &str) -> String {
+    fn render_anew(&self, text: &str) -> Result<Arc<str>, OutOfTime> {
         if !is_tame(text) {
-            return plain(text);
+            return Ok(plain(text).into());
         }
+        let until = Instant::now() + self.within;
         // A stranger's text that makes a library stumble must not make a room unreadable for good.
-        let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text)));
-        html.ok().flatten().unwrap_or_else(|| plain(text))
+        let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text, until)));
+        let html = html.unwrap_or(Ok(None))?;
+        Ok(html.unwrap_or_else(|| plain(text)).into())
     }
 
     /// The text rendered and cleaned; nothing when it turned out too deep or too long.
-    fn to_safe_html(&self, text: &str) -> Option<String> {
+    fn to_safe_html(&self, text: &str, until: Instant) -> Result<Option<String>, OutOfTime> {
         let options = options();
         let arena = Arena::new();
         let root = comrak::parse_document(&arena, text, &options);
+        in_time(until)?;
         if depth(root) > MAX_TREE_DEPTH {
-            return None;
+            return Ok(None);
         }
         replace_images(root);
         let mut html = String::new();
-        comrak::format_html(root, &options, &mut html).ok()?;
-        if html.len() > MAX_OUTPUT {
-            return None;
+        let formatted = comrak::format_html(root, &options, &mut html);
+        in_time(until)?;
+        if formatted.is_err() || html.len() > MAX_OUTPUT {
+            return Ok(None);
         }
         let clean = self.allowed.clean(&html).to_string();
-        (clean.len() <= MAX_OUTPUT).then_some(clean)
+        Ok((clean.len() <= MAX_OUTPUT).then_some(clean))
+    }
+}
+
+fn in_time(until: Instant) -> Result<(), OutOfTime> {
+    match Instant::now() < until {
+        true => Ok(()),
+        false => Err(OutOfTime),
     }
 }
 
@@ -271,6 +294,10 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 #[path = "markdown_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "markdown_bomb_tests.rs"]
+mod bomb_tests;
 
 #[cfg(test)]
 #[path = "markdown_attack_tests.rs"]

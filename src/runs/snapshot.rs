@@ -28,6 +28,7 @@ use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// How many messages a client starts with.
@@ -238,13 +239,18 @@ impl Engine {
             .into_iter()
             .map(|it| (it.id, it.cached_display_name))
             .collect();
-        let view = |row: &message::Model| {
+        let markdown = Arc::clone(&self.context.markdown);
+        let view = move |row: &message::Model| {
             let name = names
                 .get(&row.space_membership_id)
                 .map_or("", String::as_str);
             let n_swipes = swipes.get(&row.id).copied().unwrap_or_default();
-            row.view(name, n_swipes, &self.context.markdown)
+            row.view(name, n_swipes, &markdown)
         };
-        Ok(rows.iter().map(view).collect())
+        // A page of long texts is much to render, and this may be a thread of sockets.
+        let main = self.context.shutdown.main();
+        let rendering = main.spawn_blocking(move || rows.iter().map(view).collect());
+        let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
+        rendering.await.map_err(ended)
     }
 }

@@ -73,6 +73,7 @@ fn find(path: &str) -> Option<(String, EmbeddedFile)> {
     let first = path.split('/').next().unwrap_or_default();
     let name = match path {
         "" => "index.html",
+        "docs" => "docs.html",
         _ if CLIENT_ROUTES.contains(&first) => "index.html",
         _ => path,
     };

@@ -187,7 +187,8 @@ export default class Store extends Emitter {
   openRoom(conversationId) {
     this.closeRoom()
     this.room = new Room({ conversationId })
-    this.outbox = new Outbox(this.#storage, conversationId)
+    // Whoever signs in after me in this tab has messages of their own.
+    this.outbox = new Outbox(this.#storage, `${this.user.id}.${conversationId}`)
     this.emit("open")
     this.#socket.subscribe(conversationId, () => this.room?.rev ?? null)
   }

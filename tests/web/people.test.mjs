@@ -195,3 +195,18 @@ test("unread is what stands behind the mark", () => {
   assert.equal(unreadIn({ last_seq: 7 }), 7)
   assert.equal(unreadIn({ last_seq: 2, last_read_seq: 4 }), 0)
 })
+
+test("what one person could not send is not another's to send", () => {
+  const storage = new MemoryStorage()
+  const line = new Line()
+  const open = (id) => {
+    const store = new Store({ socket: line, storage })
+    store.setUser({ id, display_name: "Somebody", role: "user" })
+    store.openRoom(7)
+    return store.outbox
+  }
+
+  open(5).add("abc", "mine", 0)
+
+  assert.deepEqual([open(5).entries.length, open(6).entries.length], [1, 0])
+})

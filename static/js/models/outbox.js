@@ -6,9 +6,10 @@ export default class Outbox {
   #storage
   #storageKey
 
-  constructor(storage, conversationId) {
+  // `name` tells the boxes of a tab apart: by person and conversation.
+  constructor(storage, name) {
     this.#storage = storage
-    this.#storageKey = `troupe.outbox.${conversationId}`
+    this.#storageKey = `troupe.outbox.${name}`
     this.#entries = this.#read()
   }
 

@@ -1,6 +1,7 @@
 // Every text of the client in English, by key. Names in braces are filled in; `one` and `other` are
 // chosen by `n`. Another language is a file beside this one, with parts of the same names and the
 // same keys in the same order: what is added here is added there as well.
+import docs from "./en/docs.js"
 import entrance from "./en/entrance.js"
 import errors from "./en/errors.js"
 import panel from "./en/panel.js"
@@ -33,4 +34,5 @@ export default {
   ...panel,
   ...settings,
   ...errors,
+  ...docs,
 }

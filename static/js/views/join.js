@@ -48,18 +48,16 @@ export default class JoinPage {
     this.#focus()
   }
 
-  // A link that opens nothing says so, and why.
+  // A link that opens nothing says so, and why; one that opens nothing yet is kept for another try.
   #showClosed(error) {
     const { store, invitation, title } = this.#parts
-    invitation.forget()
-    const isGone = error.status === 410
-    const words = {
-      title: isGone ? t("join.expired_title") : t("join.unknown_title"),
-      text: isGone || error.status === 404 ? t("join.ask_again") : explain(error),
-    }
-    const label = store.user ? t("unknown.home") : t("sign_in.submit")
-    showNothing(this.#root, { ...words, link: { href: "/", label } })
-    this.#root.firstElementChild.dataset.closed = isGone ? "expired" : "unknown"
+    const why = { 404: "unknown", 410: "expired", 403: "archived" }[error.status] ?? "later"
+    const isDead = why === "unknown" || why === "expired"
+    const words = { title: t(`join.${why}_title`), text: isDead ? t("join.ask_again") : explain(error) }
+    const home = { href: "/", label: store.user ? t("unknown.home") : t("sign_in.submit") }
+    if (why !== "later") invitation.forget()
+    showNothing(this.#root, { ...words, link: why === "later" ? { href: "/join", label: t("retry") } : home })
+    this.#root.firstElementChild.dataset.closed = why
     title.set(words.title)
   }
 
@@ -69,7 +67,7 @@ export default class JoinPage {
     const ends = until && !isIn ? t("join.until", { at: shortTime(Date.parse(until)) }) : null
     return {
       title: isIn ? t("join.title_again", { space: space.name }) : t("join.title", { space: space.name }),
-      lead: isIn ? lead : [lead, " ", t(`join.as_${role}`)],
+      lead: isIn ? lead : [lead, el("br"), t(`join.as_${role}`)],
       body: el("div", { class: "join" }, this.#choices(), this.#form(), ends && el("p", { class: "join__until" }, ends)),
     }
   }

@@ -2,6 +2,8 @@
 
 #[path = "../../it/support/backends.rs"]
 pub mod backends;
+#[path = "../../it/support/decoy.rs"]
+pub mod decoy;
 #[path = "../../it/support/ear.rs"]
 pub mod ear;
 #[path = "../../it/support/facts.rs"]

@@ -81,7 +81,10 @@ async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
     assert_eq!(by_key.status, 200);
     for (headers, refusal) in [
         (vec![elsewhere], (401, "not_authenticated")),
-        (vec![("host", "troupe.example")], (401, "not_authenticated")),
+        (
+            vec![("host", "troupe.example")],
+            (421, "misdirected_request"),
+        ),
         (vec![elsewhere, cookie], (401, "not_authenticated")),
         (
             vec![("authorization", "Bearer trp_wrong")],

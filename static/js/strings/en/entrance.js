@@ -39,6 +39,8 @@ export default {
   "join.until": "This invitation is good until {at}.",
   "join.expired_title": "This invitation has run out",
   "join.unknown_title": "This invitation leads nowhere",
+  "join.archived_title": "This space takes nobody in now",
+  "join.later_title": "The door does not open right now",
   "join.ask_again": "Ask whoever sent it to you for a new one.",
   "guest.welcome": "Welcome, {name}. You are here as a guest.",
   "guest.keep": "Keep this account",

@@ -27,7 +27,7 @@ export default {
   "cast.plays": "扮演{text}",
   "cast.role": "身份",
   "cast.hand_over": "移交空间",
-  "cast.hand_over_title": "把{space}移交给{name}？",
+  "cast.hand_over_title": "把“{space}”移交给{name}？",
   "cast.hand_over_text":
     "{name}将成为这个空间的所有者，也可以删除它；你会变成协管员。只有{name}能把它还给你。",
   "seat.edit": "我在这里扮演谁",
@@ -36,7 +36,7 @@ export default {
   "seat.aliases": "别名",
   "seat.aliases_hint": "别人也会这样称呼你，用逗号分开。",
   "seat.leave": "离开空间",
-  "seat.leave_title": "离开{name}？",
+  "seat.leave_title": "离开“{name}”？",
   "seat.leave_text": "你说过的话和名字都会保留。要回来需要新的邀请。",
   "seat.owner_stays": "你是所有者，不能离开这个空间。请先把它移交给别人，或在设置中删除它。",
   "participation.muted": "已禁言",

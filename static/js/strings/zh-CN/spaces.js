@@ -76,7 +76,7 @@ export default {
   "conversation.delete_text": "将为所有人删除“{title}”，且无法恢复。",
 
   "invite.people": "邀请",
-  "invite.title": "邀请大家加入{space}",
+  "invite.title": "邀请大家加入“{space}”",
   "invite.as": "加入身份",
   "invite.as_guest": "访客：可以阅读和发言。不需要账号，有名字就行。",
   "invite.as_member": "成员：还可以让角色发言、开始新对话。需要账号。",

@@ -1,0 +1,79 @@
+//! Text that means harm, in a real page: it fetches nothing, and turns nothing but itself.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::list;
+use crate::support::decoy::Decoy;
+use crate::support::wait;
+
+/// Whatever a browser fetches something for; our own icons are drawn in the page.
+const FETCHING: &str = "document.querySelectorAll('.message__body :is(img, picture, source, video, audio, iframe, object, embed, link, style, script, meta, base, form)').length";
+
+/// Each way in which a text may ask for a picture.
+fn pictures(port: u16) -> Vec<String> {
+    let all = include_str!("../pictures.md").trim_end().split("\n----\n");
+    all.map(|it| it.replace("URL", "http://127.0.0.1:PORT/?q=secret"))
+        .map(|it| it.replace("PORT", &port.to_string()))
+        .collect()
+}
+
+#[tokio::test]
+async fn no_picture_is_fetched_until_somebody_follows_it() {
+    let decoy = Decoy::set_up();
+    let house = House::open().await;
+    let room = house.room(list(), &[]).await;
+    let pictures = pictures(decoy.port);
+    for text in &pictures {
+        room.say(text).await;
+    }
+
+    let page = room.page().await;
+
+    let n = format!(
+        "document.querySelectorAll('.message').length === {}",
+        pictures.len()
+    );
+    page.truth("every message is there", &n).await;
+    // The page is at rest: what it wanted to fetch it has asked for.
+    page.truth("the page has loaded", "document.readyState === 'complete'")
+        .await;
+    let elsewhere = "performance.getEntriesByType('resource').map((it) => it.name).filter((it) => !it.startsWith(location.origin) && !it.startsWith('data:'))";
+    assert_eq!(page.value(elsewhere).await, json!([]));
+    assert_eq!(page.value(FETCHING).await, json!(0));
+    eprintln!(
+        "{} pictures: {} connections",
+        pictures.len(),
+        decoy.n_came()
+    );
+    assert_eq!(decoy.n_came(), 0);
+
+    page.run("document.querySelector('.message__body a.external-image').click()")
+        .await;
+
+    wait::until("whoever follows one goes there", async || {
+        (decoy.n_came() > 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_link_that_turns_the_direction_turns_nothing_beside_it() {
+    let house = House::open().await;
+    let room = house.room(list(), &[]).await;
+    room.say("[\u{202e}evil](https://a.example) behind and `\u{202e}code` then")
+        .await;
+
+    let page = room.page().await;
+
+    page.see(".message__body a").await;
+    let edge = |css: &str, side: &str| {
+        format!("document.querySelector('.message__body {css}').getBoundingClientRect().{side}")
+    };
+    // What follows the link stands at its right, as it would without the mark inside.
+    let behind = "(() => { const range = document.createRange(); const text = document.querySelector('.message__body a').nextSibling; range.setStart(text, 1); range.setEnd(text, 7); return range.getBoundingClientRect() })()";
+    let is_right = format!("{behind}.left >= {}", edge("a", "right"));
+    assert_eq!(page.value(&is_right).await, json!(true));
+    let is_right = format!("{} >= {behind}.right", edge("code", "left"));
+    assert_eq!(page.value(&is_right).await, json!(true));
+}
