@@ -5,6 +5,7 @@ use crate::http::auth;
 use crate::http::auth::Credential;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::host;
 use crate::runs::ledger;
 use crate::runs::ledger::Load;
 use crate::telemetry::metrics;
@@ -13,7 +14,6 @@ use actix_web::HttpResponse;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::http::header::HOST;
 use actix_web::web::Data;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Whoever scrapes wants the other figures even when the database hangs.
@@ -75,24 +75,11 @@ async fn may_read(app: &App, request: &HttpRequest) -> ApiResult<()> {
 /// made to lead here.
 fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    let peer = request.peer_addr().map(|it| it.ip());
+    let peer = request.peer_addr().map(|it| it.ip().to_canonical());
     let host = headers.get(HOST).and_then(|it| it.to_str().ok());
-    peer.is_some_and(is_loopback)
-        && host.is_some_and(is_own_name)
+    peer.is_some_and(|it| it.is_loopback())
+        && host.is_some_and(host::is_this_machine)
         && !FORWARDED.iter().any(|it| headers.contains_key(*it))
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
-/// `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
-fn is_own_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 async fn load(app: &App) -> Option<Load> {

@@ -74,7 +74,7 @@ impl Card {
     /// Reads the bytes of a JSON file.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         if bytes.len() > MAX_BYTES {
-            return Err(CardError::TooLarge("The card is larger than 5 MiB.".into()));
+            return Err(too_large());
         }
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = str::from_utf8(bytes)
@@ -90,11 +90,7 @@ impl Card {
         let mut warnings = Vec::new();
         let (spec, mut document) = forms::normalize(document, &mut warnings)?;
         repair::repair(&mut document, spec, &mut warnings)?;
-        Ok(Self {
-            spec,
-            document: Value::Object(document),
-            warnings,
-        })
+        Self::whole(spec, document, warnings)
     }
 
     /// Reads the flat fields of a V2 `data`.
@@ -102,20 +98,37 @@ impl Card {
         let mut warnings = Vec::new();
         let mut document = forms::document_around(fields);
         repair::repair(&mut document, CardSpec::V2, &mut warnings)?;
-        Ok(Self {
-            spec: CardSpec::V2,
-            document: Value::Object(document),
-            warnings,
-        })
+        Self::whole(CardSpec::V2, document, warnings)
     }
 
-    /// The same card with some fields of its `data` replaced; all others stay as they are.
+    /// What is put around a field makes it deeper: what cannot be read again is not taken.
+    fn whole(
+        spec: CardSpec,
+        document: Map<String, Value>,
+        warnings: Vec<String>,
+    ) -> Result<Self, CardError> {
+        let document = Value::Object(document);
+        match depth(&document) < MAX_DEPTH {
+            true => Ok(Self {
+                spec,
+                document,
+                warnings,
+            }),
+            false => Err(too_deep()),
+        }
+    }
+
+    /// The same card with some fields of its `data` replaced; all others stay as they are. It may
+    /// not become larger than one that is brought whole.
     pub fn edited(&self, changes: Map<String, Value>) -> Result<Self, CardError> {
         let mut document = self.document.clone();
         if let Some(data) = document.get_mut("data").and_then(Value::as_object_mut) {
             data.extend(changes);
         }
-        Self::from_document(document)
+        match document.to_string().len() <= MAX_BYTES {
+            true => Self::from_document(document),
+            false => Err(too_large()),
+        }
     }
 
     /// The version of its form, as a card states it: `1.0`, `2.0`, `3.0`.
@@ -300,9 +313,7 @@ fn measure(text: &str) -> Result<(), CardError> {
             _ => {}
         }
         if depth >= MAX_DEPTH {
-            return Err(CardError::TooLarge(format!(
-                "The card is nested {MAX_DEPTH} levels deep or deeper."
-            )));
+            return Err(too_deep());
         }
         if n_values > MAX_VALUES {
             return Err(CardError::TooLarge(format!(
@@ -311,6 +322,26 @@ fn measure(text: &str) -> Result<(), CardError> {
         }
     }
     Ok(())
+}
+
+/// How many lists and objects stand in each other.
+fn depth(value: &Value) -> usize {
+    let inner = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + inner.unwrap_or(0)
+}
+
+fn too_large() -> CardError {
+    CardError::TooLarge("The card is larger than 5 MiB.".into())
+}
+
+fn too_deep() -> CardError {
+    CardError::TooLarge(format!(
+        "The card is nested {MAX_DEPTH} levels deep or deeper."
+    ))
 }
 
 #[cfg(test)]

@@ -327,6 +327,18 @@ fn depth_up_to_the_limit_is_read() {
 }
 
 #[test]
+fn no_edit_makes_a_card_too_large_or_too_deep() {
+    let card = read(v2(json!({"name": "Ada"})));
+    let edited = |value: Value| card.edited(Map::from_iter([("x".to_owned(), value)]));
+    let deep = (0..MAX_DEPTH - 2).fold(json!(1), |inner, _| json!([inner]));
+
+    assert!(edited(json!("x".repeat(MAX_BYTES / 2))).is_ok());
+    for refused in [json!("x".repeat(MAX_BYTES)), deep] {
+        assert!(matches!(edited(refused), Err(CardError::TooLarge(_))));
+    }
+}
+
+#[test]
 fn a_byte_order_mark_and_windows_lines_are_allowed() {
     let bytes = b"\xEF\xBB\xBF{\r\n\"name\": \"Ada\",\r\n\"first_mes\": \"Hi\"}\r\n";
 

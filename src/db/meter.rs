@@ -71,7 +71,7 @@ struct Pools {
 
 impl Collector for Pools {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let (name, help) = ("database_connections", "Open connections");
+        let (name, help) = ("database_connections", "Open connections.");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (pool, connection) in &self.pools {
             let (n_open, n_idle) = size(self.dialect, connection);

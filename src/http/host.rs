@@ -83,6 +83,15 @@ fn public_host(config: &Config) -> Option<&str> {
     Some(name.trim_start_matches('[').trim_end_matches(']'))
 }
 
+/// Whether this names the machine itself: `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
+pub fn is_this_machine(authority: &str) -> bool {
+    let bare = without_port(authority).map(|it| it.trim_matches(['[', ']']));
+    bare.is_some_and(|it| match it.parse::<IpAddr>() {
+        Ok(ip) => ip.to_canonical().is_loopback(),
+        Err(_) => it.eq_ignore_ascii_case("localhost"),
+    })
+}
+
 /// The name or address before the port. `None`: what follows it is no port.
 fn without_port(authority: &str) -> Option<&str> {
     let name_to = match authority.find(']') {

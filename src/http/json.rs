@@ -8,6 +8,7 @@ use crate::http::typed::Wrong;
 use actix_web::FromRequest;
 use actix_web::HttpRequest;
 use actix_web::dev::Payload;
+use actix_web::http::header::CONTENT_ENCODING;
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::http::header::CONTENT_TYPE;
 use futures::StreamExt;
@@ -26,6 +27,7 @@ pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct Body<T> {
     payload: Payload,
     content_type: Option<String>,
+    content_encoding: Option<String>,
     content_length: Option<String>,
     shape: PhantomData<T>,
 }
@@ -42,6 +44,7 @@ impl<T> FromRequest for Body<T> {
         ready(Ok(Self {
             payload: payload.take(),
             content_type: header(CONTENT_TYPE),
+            content_encoding: header(CONTENT_ENCODING),
             content_length: header(CONTENT_LENGTH),
             shape: PhantomData,
         }))
@@ -61,15 +64,16 @@ impl<T: DeserializeOwned> Body<T> {
 
     fn must_be_json(&self) -> ApiResult<()> {
         let said = self.content_type.as_deref().unwrap_or_default();
-        let essence = said.split(';').next().unwrap_or_default().trim();
-        if essence.eq_ignore_ascii_case("application/json") {
-            return Ok(());
+        let packing = self.content_encoding.as_deref().unwrap_or("identity");
+        // A body that was packed small may be large: nothing here unpacks.
+        match is_json(said) && packing.eq_ignore_ascii_case("identity") {
+            true => Ok(()),
+            false => Err(ApiError::new(
+                415,
+                "unsupported_media_type",
+                "Send JSON in UTF-8, with `Content-Type: application/json`, and not compressed.",
+            )),
         }
-        Err(ApiError::new(
-            415,
-            "unsupported_media_type",
-            "Send JSON, with `Content-Type: application/json`.",
-        ))
     }
 
     async fn bytes(&mut self) -> ApiResult<Vec<u8>> {
@@ -112,6 +116,18 @@ impl<T: DeserializeOwned + Default> Body<T> {
             false => self.must_be_json().and(Ok(T::default())),
         }
     }
+}
+
+/// Whether a content type is JSON, in the one encoding that JSON has.
+fn is_json(content_type: &str) -> bool {
+    let mut parts = content_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let mut parameters = parts.filter_map(|it| it.split_once('='));
+    essence.eq_ignore_ascii_case("application/json")
+        && parameters.all(|(name, value)| {
+            let is_utf8 = value.trim_matches('"').eq_ignore_ascii_case("utf-8");
+            is_utf8 || !name.eq_ignore_ascii_case("charset")
+        })
 }
 
 fn too_large() -> ApiError {

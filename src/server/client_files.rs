@@ -19,7 +19,7 @@ use rust_embed::RustEmbed;
 struct Files;
 
 /// Addresses that the client itself understands: it is loaded and reads them.
-const CLIENT_ROUTES: [&str; 3] = ["c", "join", "settings"];
+const CLIENT_ROUTES: [&str; 4] = ["admin", "c", "join", "settings"];
 
 /// Answers whatever no other door takes: a file of the client, or 404.
 ///

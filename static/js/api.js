@@ -104,6 +104,14 @@ export default class Api {
   // What all of this is, for the page that shows it
   reference = () => this.#call("GET", "/openapi.json", { below: "", mayBeSignedOut: true })
 
+  // The server at large
+  adminStats = (query) => this.#get(`/admin/stats${search(query)}`)
+  adminUsers = (query) => this.#get(`/admin/users${search(query)}`)
+  changeUser = (id, body) => this.#patch(`/admin/users/${id}`, body)
+  adminRuns = (query) => this.#get(`/admin/runs${search(query)}`)
+  cancelRun = (id) => this.#post(`/runs/${id}/cancel`)
+  reap = () => this.#post("/admin/reap")
+
   // Private
 
   #get(path) {
@@ -141,6 +149,12 @@ export default class Api {
       throw new ApiError({ code: "network", message: String(cause?.message ?? cause) })
     }
   }
+}
+
+// What is empty is not asked for.
+function search(values) {
+  const given = Object.entries(values).filter(([, value]) => ![undefined, null, ""].includes(value))
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`
 }
 
 function joinPath(token) {

@@ -5,11 +5,13 @@
 
 mod account;
 mod actions;
+mod admin;
 mod cast;
 mod company;
 mod content;
 mod device;
 mod entry;
+mod evening;
 mod house;
 mod joining;
 mod language;

@@ -10,7 +10,14 @@ async fn the_clients_own_addresses_load_the_client() {
     let app = TestApp::start(Backend::Sqlite).await;
     let client = http_client();
 
-    for path in ["/", "/c/5", "/join/abc", "/settings/models"] {
+    for path in [
+        "/",
+        "/admin",
+        "/admin/runs",
+        "/c/5",
+        "/join/abc",
+        "/settings/models",
+    ] {
         let answer = Answer::to(client.get(format!("{}{path}", app.base))).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");

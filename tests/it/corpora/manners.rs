@@ -149,10 +149,37 @@ pub async fn of_all_doors(house: &House) -> Vec<Manners> {
 async fn learn_all(house: &House) -> HashMap<String, Manners> {
     let tables = columns(&mut house.facts().await).await;
     let columns = tables.into_values().flatten();
-    let words: BTreeSet<String> = columns.chain(WORDS.map(str::to_owned)).collect();
     let doors = all_doors();
+    let documented = doors.iter().flat_map(documented);
+    let words = columns.chain(WORDS.map(str::to_owned)).chain(documented);
+    let words: BTreeSet<String> = words.collect();
     let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
     learned.into_iter().map(|it| (it.call(), it)).collect()
+}
+
+/// The fields of a door's body, as far as its document names them.
+pub fn documented(door: &Door) -> BTreeSet<String> {
+    let operation = serde_json::to_value(door.operation()).expect("a document is JSON");
+    let content = &operation["requestBody"]["content"]["application/json"];
+    let schemas = door.schemas().into_iter();
+    let schemas = schemas.map(|(name, it)| (name, json!(it))).collect();
+    let mut fields = BTreeSet::new();
+    gather(&content["schema"], &schemas, &mut fields);
+    fields
+}
+
+fn gather(schema: &Value, named: &HashMap<String, Value>, fields: &mut BTreeSet<String>) {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    fields.extend(properties.map(|(name, _)| name.clone()));
+    let target = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next());
+    if let Some(target) = target.and_then(|it| named.get(it)) {
+        gather(target, named, fields);
+    }
+    for kind in ["allOf", "oneOf", "anyOf"] {
+        for part in schema[kind].as_array().into_iter().flatten() {
+            gather(part, named, fields);
+        }
+    }
 }
 
 async fn learn(house: &House, door: &Door, words: &BTreeSet<String>) -> Manners {

@@ -2,12 +2,15 @@
 //!
 //! Doors are taken from the list of the server, and what a door takes is found out by asking it.
 
+mod bodies;
 mod crowd;
 mod encodings;
+mod fields;
 mod frames;
 mod headers;
 mod house;
 mod injection;
+mod json;
 mod line;
 mod lossless;
 mod manners;

@@ -1,0 +1,207 @@
+//! U-6: every column of every table as one more field of every body. Nobody sets what a door does
+//! not mean to let them set.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::corpora::crowd::Attack;
+use crate::corpora::crowd::send;
+use crate::corpora::house::House;
+use crate::corpora::house::columns;
+use crate::corpora::line::Line;
+use crate::corpora::manners::of_all_doors;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::facts::TextRow;
+use crate::support::person::Person;
+
+/// Columns that decide what somebody is or may, and the doors that are there to set them.
+const GUARDED: &[(&str, &[&str])] = &[
+    (
+        "role",
+        &[
+            "POST /api/spaces/{space_id}/memberships",
+            "PATCH /api/memberships/{membership_id}",
+            "POST /api/spaces/{space_id}/invites",
+            "PATCH /api/admin/users/{user_id}",
+        ],
+    ),
+    (
+        "status",
+        &[
+            // Known there only to be refused.
+            "POST /api/spaces",
+            "PATCH /api/spaces/{space_id}",
+            "PATCH /api/admin/users/{user_id}",
+        ],
+    ),
+    ("user_id", &["POST /api/spaces/{space_id}/memberships"]),
+    ("seq", &["POST /api/conversations/{conversation_id}/read"]),
+    (
+        "token_limit",
+        &["POST /api/spaces", "PATCH /api/spaces/{space_id}"],
+    ),
+    (
+        "parent_conversation_id",
+        &["POST /api/spaces/{space_id}/conversations"],
+    ),
+    (
+        "is_default",
+        &["POST /api/providers", "PATCH /api/providers/{provider_id}"],
+    ),
+    (
+        "disabled",
+        &["POST /api/providers", "PATCH /api/providers/{provider_id}"],
+    ),
+    ("max_uses", &["POST /api/spaces/{space_id}/invites"]),
+    ("id", &[]),
+    ("owner_id", &[]),
+    ("created_by", &[]),
+    ("space_id", &[]),
+    ("conversation_id", &[]),
+    ("space_membership_id", &[]),
+    ("conversation_run_id", &[]),
+    ("origin_message_id", &[]),
+    ("forked_from_message_id", &[]),
+    ("last_seq", &[]),
+    ("last_read_seq", &[]),
+    ("rev", &[]),
+    ("tokens_used", &[]),
+    ("token_count", &[]),
+    ("uses", &[]),
+    ("active_swipe", &[]),
+    ("cached_display_name", &[]),
+    ("spec_version", &[]),
+    ("avatar_id", &[]),
+    ("prefix", &[]),
+    ("worker_id", &[]),
+    ("lease", &[]),
+    ("attempt", &[]),
+    ("cutoff_seq", &[]),
+    ("reason", &[]),
+    ("debug", &[]),
+    ("usage", &[]),
+    ("error", &[]),
+    ("cursor", &[]),
+    ("seed", &[]),
+    ("variables", &[]),
+    ("metadata", &[]),
+];
+
+/// Names of columns that hold an instant, a hash or a folded name: no door ever takes one.
+fn is_our_own(column: &str) -> bool {
+    ["_at", "_hash", "_key"]
+        .iter()
+        .any(|it| column.ends_with(it))
+        && column != "api_key"
+}
+
+/// A value that would do harm if it were taken.
+fn harmful(column: &str) -> Value {
+    match column {
+        "role" => json!("admin"),
+        "status" => json!("active"),
+        "metadata" | "settings" | "variables" | "debug" => json!({"pwned": true}),
+        _ if column.ends_with("_id") || column == "id" => json!(1),
+        _ if column.ends_with("_hash") || column.ends_with("_key") => json!("pwned"),
+        _ => json!(0),
+    }
+}
+
+/// Every row of every table, each column as text; but not when somebody was last seen.
+async fn everything(facts: &mut Facts) -> Vec<(String, Vec<TextRow>)> {
+    let mut all = Vec::new();
+    for (table, columns) in columns(facts).await {
+        let columns = columns
+            .iter()
+            .filter(|it| !it.starts_with("last_") || it.ends_with("_seq"));
+        let read = columns.map(|it| match facts {
+            Facts::Sqlite(_) => format!("hex(\"{it}\")"),
+            Facts::Postgres(_) => format!("CAST(\"{it}\" AS TEXT)"),
+        });
+        let sql = format!(
+            "SELECT {} FROM {table}",
+            read.collect::<Vec<_>>().join(", ")
+        );
+        let mut rows = facts.rows(&sql).await;
+        rows.sort();
+        all.push((table, rows));
+    }
+    all
+}
+
+async fn column_names(facts: &mut Facts) -> BTreeSet<String> {
+    columns(facts).await.into_values().flatten().collect()
+}
+
+on_both! {
+    async fn a_column_that_a_door_does_not_know_is_an_unknown_field(backend) {
+        let house = House::open(backend).await;
+        let mut facts = house.facts().await;
+        let names = column_names(&mut facts).await;
+        let doors = of_all_doors(&house).await;
+        let before = everything(&mut facts).await;
+        let mut attacks = Vec::new();
+        for door in doors.iter().filter(|it| it.reads) {
+            let known: BTreeSet<_> = door.fields.iter().map(|it| &it.name).collect();
+            for column in names.iter().filter(|it| !known.contains(it)) {
+                let body = door.body_with(column, harmful(column));
+                let what = format!("{} {column}: {body}", door.call());
+                let bytes = house.request_with(&door.method, &door.address, &body);
+                attacks.push(Attack { what, bytes });
+            }
+        }
+        assert!(attacks.len() > 2_000, "{} attacks", attacks.len());
+        let mut line = Line::to(&house.app.base);
+        let one = line.ask(&attacks[0].bytes).await.expect("an answer");
+
+        let tally = send(&house.app.base, attacks).await;
+
+        assert_eq!(one.blame().0, "unknown_field");
+        assert_eq!(tally.by_status.keys().collect::<Vec<_>>(), [&400]);
+        tally.finish("columns as fields");
+        assert_eq!(everything(&mut facts).await, before, "something was written");
+        drop(facts);
+        house.close_unharmed().await;
+    }
+
+    async fn what_decides_over_rights_is_set_at_no_other_door(backend) {
+        let house = House::open(backend).await;
+        let names = column_names(&mut house.facts().await).await;
+        let mut taken = Vec::new();
+        for door in of_all_doors(&house).await {
+            for field in door.fields.iter().filter(|it| names.contains(&it.name)) {
+                let guarded = GUARDED.iter().find(|(column, _)| *column == field.name);
+                let may = guarded.map(|(_, calls)| calls.contains(&door.call().as_str()));
+                if is_our_own(&field.name) || may == Some(false) {
+                    taken.push(format!("{} takes {}", door.call(), field.name));
+                }
+            }
+        }
+
+        assert!(taken.is_empty(), "no door is meant to take these:\n{}", taken.join("\n"));
+        let real = GUARDED.iter().filter(|(column, _)| names.contains(*column)).count();
+        assert!(real > 35, "only {real} of the guarded columns are there");
+        house.close_unharmed().await;
+    }
+
+    async fn nobody_sets_a_server_up_with_more_than_a_name(backend) {
+        let app = TestApp::start(backend).await;
+        let visitor = Person::at(&app.base);
+        let names = column_names(&mut Facts::open(&app.database).await).await;
+
+        for column in names.iter().filter(|it| !["username", "display_name"].contains(&it.as_str())) {
+            let mut body = json!({"username": "admin", "password": "correct horse", "display_name": "A"});
+            body[column] = harmful(column);
+            let (status, answer) = visitor.post("/api/setup", body).await;
+            let error = &answer["error"];
+            assert_eq!((status, &error["code"], &error["param"]), (400, &json!("unknown_field"), &json!(column)));
+        }
+
+        assert_eq!(visitor.get("/api/setup").await.1, json!({"needed": true}));
+        app.close().await;
+    }
+}
