@@ -47,7 +47,7 @@ words! {
     Status { Active, Disabled }
 }
 
-/// The document `user` of the API.
+/// A person with an account, as the API shows them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = User)]
 pub struct View {

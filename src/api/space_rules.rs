@@ -19,7 +19,7 @@ use utoipa::openapi::Schema;
 
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 
-/// What one sets of a space: the body of a change, and most of the body of a new one.
+/// What one sets of a space.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = SpaceChange)]

@@ -44,7 +44,7 @@ words! {
     Status { Active, Deleted }
 }
 
-/// The document `character` of the API.
+/// A card and what is in it, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Character)]
 pub struct View {

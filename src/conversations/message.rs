@@ -74,7 +74,7 @@ words! {
     Visibility { Normal, Excluded, Hidden }
 }
 
-/// The document `message` of the API.
+/// A finished entry of a timeline, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct View {

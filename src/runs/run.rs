@@ -160,7 +160,7 @@ pub struct PromptRecord {
     pub seed: i64,
 }
 
-/// The document `run` of the API.
+/// One attempt to produce one text, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct View {

@@ -16,7 +16,7 @@ use crate::spaces::space;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The document `round` of the API.
+/// The speakers of one trigger, in order, as the API shows them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Round)]
 pub struct RoundView {
@@ -84,7 +84,7 @@ impl Runtime {
     }
 }
 
-/// The document `conversation` of the API.
+/// One timeline and what goes on in it, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Conversation)]
 pub struct ConversationView {
@@ -94,7 +94,7 @@ pub struct ConversationView {
     pub title: String,
     #[schema(value_type = Object)]
     pub settings: serde_json::Value,
-    /// `None` while auto mode is off.
+    /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
     pub last_seq: i64,
     pub parent_conversation_id: Option<ConversationId>,

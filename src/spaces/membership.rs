@@ -84,7 +84,7 @@ words! {
     /// A person's seat, or a character's.
     #[schema(as = MembershipKind)]
     Kind { Human, Character }
-    /// What the seat may do; see `permissions.rs`.
+    /// What the seat may do.
     #[schema(as = MembershipRole)]
     Role { Owner, Moderator, Member, Guest }
     /// A removed seat cannot enter; history keeps its name.
@@ -172,7 +172,7 @@ pub async fn n_spaces_of(
     Ok(counted.into_iter().collect())
 }
 
-/// The document `membership` of the API.
+/// A seat in a space, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Membership)]
 pub struct View {

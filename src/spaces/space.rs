@@ -48,7 +48,7 @@ words! {
     /// An archived space refuses every write; reads go on.
     #[schema(as = SpaceStatus)]
     Status { Active, Archived }
-    /// Who speaks next; see `speakers/`.
+    /// Who speaks next.
     ReplyOrder { Manual, Natural, List, Pooled }
     /// Whether a trigger wakes one speaker or an ordered list.
     RepliesPerTurn { One, Activated }
@@ -60,7 +60,7 @@ words! {
     GroupRegenerateMode { SingleMessage, LastTurn }
 }
 
-/// The document `space` of the API.
+/// A room with its rules, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Space)]
 pub struct View {
@@ -85,7 +85,8 @@ pub struct View {
     pub token_limit: i64,
     pub tokens_used: i64,
     pub root_conversation_id: Option<ConversationId>,
-    /// How the reader stands here; `None` where readers differ.
+    /// How the reader stands here: the role of their seat, or `admin` without one. Null where
+    /// readers differ.
     pub my_role: Option<&'static str>,
     pub created_at: Timestamp,
 }

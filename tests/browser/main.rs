@@ -19,6 +19,7 @@ mod page;
 mod people;
 mod picture;
 mod presence;
+mod reference;
 mod runs;
 mod scheduling;
 mod sending;

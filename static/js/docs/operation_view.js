@@ -51,7 +51,7 @@ function curlView(operation, reference) {
   }
   return section(
     t("docs.curl"),
-    el("pre", { class: "operation__curl", tabindex: "0", "aria-label": t("docs.curl") }, el("code", {}, line)),
+    el("pre", { class: "operation__curl" }, el("code", {}, line)),
     el("p", { class: "operation__copy" }, button(t("docs.copy"), { look: "small", icon: "copy", click }), said),
   )
 }

@@ -27,6 +27,18 @@ async fn the_clients_own_addresses_load_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_has_a_page_of_its_own() {
+    let app = TestApp::start(Backend::Sqlite).await;
+
+    let page = Answer::to(http_client().get(format!("{}/docs", app.base))).await;
+
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    assert!(page.text.contains("/js/docs/main.js"));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_known_is_not_sent_again() {
     let app = TestApp::start(Backend::Sqlite).await;
     let url = format!("{}/js/main.js", app.base);
