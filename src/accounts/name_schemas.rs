@@ -12,6 +12,7 @@ use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Schema;
 use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::schema::Type;
 
 /// Ends that are trimmed.
@@ -79,9 +80,11 @@ impl ToSchema for LongName {}
 
 impl PartialSchema for CardName {
     fn schema() -> RefOr<Schema> {
-        let about = "A name of which something can be seen. It is made one line of at most 100 \
-            characters.";
-        text()
+        let about = "A name of which something can be seen. Whatever it is, it is made one line of \
+            at most 100 characters.";
+        let kinds = [Type::String, Type::Number, Type::Boolean];
+        ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter(kinds))
             .pattern(Some(seen!()))
             .description(Some(about))
             .into()

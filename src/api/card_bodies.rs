@@ -3,13 +3,13 @@
 
 use crate::accounts::name_schemas::CardName;
 use crate::http::door::Named;
+use crate::http::schemas;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::Ref;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AdditionalProperties;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::schema::Type;
@@ -56,8 +56,8 @@ impl PartialSchema for NewCharacter {
 }
 
 impl ToSchema for NewCharacter {
-    fn schemas(schemas: &mut Vec<Named>) {
-        schemas.push((CardName::name().into_owned(), CardName::schema()));
+    fn schemas(named: &mut Vec<Named>) {
+        named.push((CardName::name().into_owned(), CardName::schema()));
     }
 }
 
@@ -70,8 +70,8 @@ impl PartialSchema for CharacterChange {
 }
 
 impl ToSchema for CharacterChange {
-    fn schemas(schemas: &mut Vec<Named>) {
-        NewCharacter::schemas(schemas);
+    fn schemas(named: &mut Vec<Named>) {
+        NewCharacter::schemas(named);
     }
 }
 
@@ -81,29 +81,22 @@ fn object() -> ObjectBuilder {
 
 /// A document of V2 or V3. Those of V1 and of older tools are read too.
 fn whole() -> ObjectBuilder {
-    let spec = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(["chara_card_v2", "chara_card_v3"]));
     let data = object()
         .property("name", Ref::from_schema_name(CardName::name()))
         .required("name");
     let card = object()
         .description(Some("A document of V2 or V3; older forms are read too."))
-        .property("spec", spec)
-        .required("spec")
         .property("data", data)
         .required("data");
-    object()
-        .property("card", card)
-        .required("card")
-        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+    schemas::closed().property("card", card).required("card")
 }
 
 fn flat() -> ObjectBuilder {
     let anything = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     let flat = FLAT_FIELDS
         .into_iter()
-        .fold(object(), |flat, field| flat.property(field, anything()));
+        .fold(schemas::closed(), |flat, field| {
+            flat.property(field, anything())
+        });
     flat.property("name", Ref::from_schema_name(CardName::name()))
-        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
 }

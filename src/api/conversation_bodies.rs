@@ -2,7 +2,9 @@
 
 use crate::accounts::name_schemas::LongName;
 use crate::api::settings;
+use crate::http::door::Named;
 use crate::http::json;
+use crate::http::schemas;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::llm::request::Message;
@@ -12,15 +14,22 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
+use std::borrow::Cow;
 use utoipa::IntoParams;
+use utoipa::PartialSchema;
 use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
 
 /// A conversation to be.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewConversation)]
 pub struct New {
-    #[schema(value_type = Option<LongName>)]
     pub title: Option<String>,
     /// `root` unless said.
     pub kind: Option<NewKind>,
@@ -29,12 +38,54 @@ pub struct New {
 }
 
 /// What can be made here. A branch is made from a message.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = NewConversationKind)]
 pub enum NewKind {
     Root,
     Thread,
+}
+
+impl PartialSchema for New {
+    fn schema() -> RefOr<Schema> {
+        let kind = |word: &str| {
+            let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+            let words = [Some(word.to_owned()), None];
+            ObjectBuilder::new()
+                .schema_type(kinds)
+                .enum_values(Some(words))
+        };
+        let titled = || schemas::closed().property("title", schemas::or_null::<LongName>());
+        let root = titled()
+            .property("kind", kind("root"))
+            .property("parent_conversation_id", schemas::null());
+        let only_thread = ObjectBuilder::new().schema_type(Type::String);
+        let thread = titled()
+            .property("kind", only_thread.enum_values(Some(["thread"])))
+            .required("kind")
+            .property(
+                "parent_conversation_id",
+                Ref::from_schema_name(ConversationId::name()),
+            )
+            .required("parent_conversation_id");
+        AnyOfBuilder::new()
+            .item(root)
+            .item(thread)
+            .description(Some(
+                "A root, or a thread that hangs on a conversation of its space.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for New {
+    fn name() -> Cow<'static, str> {
+        "NewConversation".into()
+    }
+
+    fn schemas(named: &mut Vec<Named>) {
+        named.extend(schemas::of::<LongName>());
+        named.extend(schemas::of::<ConversationId>());
+    }
 }
 
 /// What one changes of a conversation.

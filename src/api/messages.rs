@@ -104,10 +104,7 @@ pub async fn list(
 ) -> ApiResult<Json<Listing<message::View>>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let part = match (page.before, page.after) {
-        (Some(_), Some(_)) => {
-            let message = "Say `before` or `after`, not both.";
-            return Err(ApiError::new(400, "invalid_value", message).about("before"));
-        }
+        (Some(before), Some(after)) => timeline::Page::Between(after, before),
         (Some(seq), None) => timeline::Page::Before(seq),
         (None, Some(seq)) => timeline::Page::After(seq),
         (None, None) => timeline::Page::Newest,

@@ -1,5 +1,6 @@
 //! The body of a new seat: a character, or a person with a role.
 
+use crate::http::schemas;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
 use crate::spaces::membership::Role;
@@ -13,7 +14,6 @@ use utoipa::openapi::Object;
 use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AdditionalProperties;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::schema::Type;
@@ -29,16 +29,15 @@ pub struct NewSeat {
 
 impl PartialSchema for NewSeat {
     fn schema() -> RefOr<Schema> {
-        let null = || ObjectBuilder::new().schema_type(Type::Null);
-        let character = closed()
+        let character = schemas::closed()
             .property("character_id", CharacterId::schema())
             .required("character_id")
-            .property("user_id", null())
-            .property("role", null());
-        let person = closed()
+            .property("user_id", schemas::null())
+            .property("role", schemas::null());
+        let person = schemas::closed()
             .property("user_id", UserId::schema())
             .required("user_id")
-            .property("character_id", null())
+            .property("character_id", schemas::null())
             .property("role", role());
         AnyOfBuilder::new()
             .item(character)
@@ -71,10 +70,4 @@ fn role() -> ObjectBuilder {
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
         .enum_values(Some(roles.chain([Value::Null])))
         .description(Some("`member` unless said."))
-}
-
-fn closed() -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
 }

@@ -25,6 +25,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::Schema;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::schema::Type;
 
 const MAX_MODEL_CHARS: usize = 200;
@@ -42,7 +43,7 @@ pub struct Wanted {
     #[schema(nullable = false)]
     kind: Option<ProviderKind>,
     #[serde(deserialize_with = "body::nullable")]
-    #[schema(value_type = Option<String>, format = "uri")]
+    #[schema(schema_with = url_or_none)]
     base_url: Option<Option<String>>,
     #[serde(deserialize_with = "body::nullable")]
     #[schema(value_type = Option<String>, format = Password, max_length = 4_000, pattern = r"^\s*[!-~]*\s*$")]
@@ -66,13 +67,11 @@ pub struct NewProviderBody;
 
 impl PartialSchema for NewProviderBody {
     fn schema() -> RefOr<Schema> {
-        let url = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .format(Some(SchemaFormat::Custom("uri".to_owned())));
         let kind = ObjectBuilder::new()
             .schema_type(Type::String)
             .enum_values(Some(OF_THEIR_OWN_ADDRESS.map(|it| json!(it))));
-        let compatible = new(&["name", "model", "base_url"]).property("base_url", url);
+        let compatible = new(&["name", "model", "base_url"])
+            .property("base_url", url().schema_type(Type::String));
         let other = new(&["name", "model", "kind"]).property("kind", kind);
         AnyOfBuilder::new()
             .item(compatible)
@@ -82,6 +81,20 @@ impl PartialSchema for NewProviderBody {
             ))
             .into()
     }
+}
+
+fn url() -> ObjectBuilder {
+    ObjectBuilder::new().format(Some(SchemaFormat::Custom("uri".to_owned())))
+}
+
+/// An address, or nothing, which a blank text is as well.
+fn url_or_none() -> Schema {
+    let nullable = SchemaType::from_iter([Type::String, Type::Null]);
+    let blank = ObjectBuilder::new().schema_type(Type::String);
+    AnyOfBuilder::new()
+        .item(url().schema_type(nullable))
+        .item(blank.enum_values(Some([""])))
+        .into()
 }
 
 /// Kinds that need not be told where they answer.

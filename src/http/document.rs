@@ -131,17 +131,21 @@ fn declare_places(operation: &mut Value, path: &str) {
                 .push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
     }
-    parameters.extend(said.into_iter().map(never_null));
+    parameters.extend(said.into_iter().map(finished));
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
 }
 
-/// A parameter that may be left out is left out, never null.
-fn never_null(mut parameter: Value) -> Value {
+/// A parameter that may be left out is left out, never null; and it has the bounds of all that
+/// people send.
+fn finished(mut parameter: Value) -> Value {
     let words = parameter["schema"]["type"].as_array().cloned();
     if let Some(word) = words.and_then(|all| all.into_iter().find(|it| it != "null")) {
         parameter["schema"]["type"] = word;
+    }
+    if let Some(schema) = parameter["schema"].as_object_mut() {
+        schemas::bound(schema);
     }
     parameter
 }

@@ -218,7 +218,7 @@ impl<T> Listing<T> {
     }
 }
 
-/// One value of a query; absent or empty is `None`.
+/// One value of a query; absent is `None`.
 ///
 /// # Errors
 /// 400 when it does not parse.
@@ -228,7 +228,6 @@ pub fn value_of<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option
         .into_iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value)
-        .filter(|it| !it.is_empty())
     else {
         return Ok(None);
     };
@@ -314,7 +313,8 @@ mod tests {
             Some("a b")
         );
         assert_eq!(value_of::<bool>("all=true", "all").unwrap(), Some(true));
-        assert_eq!(value_of::<bool>("all=", "all").unwrap(), None);
+        assert_eq!(value_of::<bool>("any=true", "all").unwrap(), None);
+        assert!(value_of::<bool>("all=", "all").is_err());
     }
 
     #[test]

@@ -8,6 +8,12 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::OneOfBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::schema::Type;
 
 const PREFIX: &str = "#/components/schemas/";
 
@@ -19,6 +25,25 @@ pub fn of<T: ToSchema>() -> Vec<Named> {
     let mut named = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut named);
     named
+}
+
+/// An object that takes no field but those it is given.
+pub fn closed() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+}
+
+/// Nothing.
+pub fn null() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Null)
+}
+
+/// A type by its name, or null.
+pub fn or_null<T: ToSchema>() -> OneOfBuilder {
+    OneOfBuilder::new()
+        .item(Ref::from_schema_name(T::name()))
+        .item(null())
 }
 
 /// Puts the schemas into the document, and finishes them.
@@ -122,7 +147,7 @@ fn each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Valu
 
 /// In what people send: texts hold no NUL, numbers are no longer than ours, and what may be left
 /// out is left out.
-fn bound(schema: &mut Map<String, Value>) {
+pub fn bound(schema: &mut Map<String, Value>) {
     if schema.get("default") == Some(&Value::Null) {
         schema.shift_remove("default");
     }

@@ -133,7 +133,7 @@ fn answers() -> Vec<Named> {
     let snapshot = object(Snapshot::schema());
     let snapshot = ObjectBuilder::from(snapshot)
         .property("presence", ArrayBuilder::new().items(reference("Present")))
-        .property("stream", nullable("StreamSoFar"));
+        .property("stream", schemas::or_null::<frames::StreamSoFar>());
     let refused = ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some("Not done. Without `re` the frame could not be read."))
@@ -190,11 +190,6 @@ fn number() -> Object {
 
 fn number_or_null() -> SchemaType {
     SchemaType::from_iter([Type::Number, Type::Null])
-}
-
-fn nullable(name: &str) -> OneOfBuilder {
-    let nothing = ObjectBuilder::new().schema_type(Type::Null);
-    OneOfBuilder::new().item(nothing).item(reference(name))
 }
 
 fn reference(name: impl Into<String>) -> Ref {
