@@ -14,5 +14,7 @@ mod json;
 mod line;
 mod lossless;
 mod manners;
+mod peer;
 mod queries;
+mod sockets;
 mod strings;
