@@ -75,7 +75,8 @@ impl Collector for Pools {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (pool, connection) in &self.pools {
             let (n_open, n_idle) = size(self.dialect, connection);
-            for (state, n) in [("busy", n_open.saturating_sub(n_idle)), ("idle", n_idle)] {
+            let (n_busy, n_idle) = busy_and_idle(n_open, n_idle);
+            for (state, n) in [("busy", n_busy), ("idle", n_idle)] {
                 let labels = [("pool", *pool), ("state", state)];
                 let one = family.encode_family(&labels)?;
                 ConstGauge::new(n).encode(one)?;
@@ -98,4 +99,21 @@ fn size(dialect: Dialect, pool: &DatabaseConnection) -> (usize, usize) {
         }
     };
     (n_open as usize, n_idle)
+}
+
+/// How many connections work, and how many wait. A connection can be taken again before it was
+/// counted back in: for a moment the pool's count of the idle ones is below zero, and wraps.
+fn busy_and_idle(n_open: usize, n_idle: usize) -> (usize, usize) {
+    let n_idle = if n_idle > n_open { 0 } else { n_idle };
+    (n_open - n_idle, n_idle)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_count_that_has_wrapped_is_nobody_idle() {
+        assert_eq!(super::busy_and_idle(4, 3), (1, 3));
+        assert_eq!(super::busy_and_idle(4, usize::MAX), (4, 0));
+        assert_eq!(super::busy_and_idle(0, 0), (0, 0));
+    }
 }
