@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::corpora::apart::Apart;
 use crate::corpora::house::House;
-use crate::corpora::house::SETTINGS;
 use crate::corpora::peer::BINARY;
 use crate::corpora::peer::CLOSE;
 use crate::corpora::peer::FIRST;
@@ -18,12 +18,8 @@ use crate::corpora::peer::Peer;
 use crate::corpora::peer::TEXT;
 use crate::corpora::peer::frame;
 use crate::support::backends::Backend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
-use crate::support::process::Server;
 
 /// Longer than any test: what is taken in this time is counted exactly.
 const FOR_EVER: Duration = Duration::from_secs(100_000);
@@ -41,33 +37,6 @@ async fn house(frames_within: Duration) -> House {
 async fn peer(house: &House) -> Peer {
     let opened = Peer::open(&house.app.base, &house.key).await;
     opened.unwrap_or_else(|status| panic!("refused with {status}"))
-}
-
-/// A server with a process of its own, whose memory can be seen, and a key to it.
-struct Apart {
-    server: Server,
-    key: String,
-    /// Dropped last: the server must have left it.
-    _database: TestDatabase,
-}
-
-impl Apart {
-    async fn start() -> Apart {
-        let database = fresh_database(&Backend::Sqlite).await;
-        let server = Server::start(&database, SETTINGS).await;
-        let admin = Person::set_up(&server.url(), "admin").await;
-        let key = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
-        Apart {
-            server,
-            key: key["key"].as_str().expect("the key").to_owned(),
-            _database: database,
-        }
-    }
-
-    async fn peer(&self) -> Peer {
-        let opened = Peer::open(&self.server.url(), &self.key).await;
-        opened.unwrap_or_else(|status| panic!("refused with {status}"))
-    }
 }
 
 fn close_frame(code: u16, word: &[u8]) -> Vec<u8> {
@@ -295,7 +264,7 @@ async fn of_ten_thousand_subscriptions_two_hundred_are_granted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_million_empty_pieces_cost_nothing() {
-    let apart = Apart::start().await;
+    let apart = Apart::start(Backend::Sqlite, &[]).await;
     let mut witness = apart.peer().await;
     let mut peer = apart.peer().await;
     let before = apart.server.memory_kib();
@@ -317,7 +286,7 @@ async fn a_million_empty_pieces_cost_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_in_pieces_without_end_is_closed_and_not_kept() {
-    let apart = Apart::start().await;
+    let apart = Apart::start(Backend::Sqlite, &[]).await;
     let mut witness = apart.peer().await;
     let before = apart.server.memory_kib();
     let piece = frame(MORE, &[b' '; 32 * 1024]);
