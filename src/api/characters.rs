@@ -98,7 +98,7 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
 /// A character of one's own, or one met in a space.
 #[utoipa::path(
     get,
-    path = r"/api/characters/{character_id}",
+    path = r"/api/characters/{character_id:\d+}",
     tag = "characters",
     responses((status = 200, body = character::View))
 )]
@@ -114,7 +114,7 @@ pub async fn show(
 /// Changes a card. Its seats take the new name.
 #[utoipa::path(
     patch,
-    path = r"/api/characters/{character_id}",
+    path = r"/api/characters/{character_id:\d+}",
     tag = "characters",
     request_body = CharacterChange,
     responses(
@@ -153,7 +153,7 @@ pub async fn change(
 /// Takes a character off the shelf. Its seats keep the card.
 #[utoipa::path(
     delete,
-    path = r"/api/characters/{character_id}",
+    path = r"/api/characters/{character_id:\d+}",
     tag = "characters",
     responses((status = 204))
 )]

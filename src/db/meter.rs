@@ -71,11 +71,11 @@ struct Pools {
 
 impl Collector for Pools {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let (name, help) = ("database_connections", "Open connections.");
+        let (name, help) = ("database_connections", "Open connections");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (pool, connection) in &self.pools {
             let (n_open, n_idle) = size(self.dialect, connection);
-            for (state, n) in [("busy", n_open.saturating_sub(n_idle)), ("idle", n_idle)] {
+            for (state, n) in states(n_open, n_idle) {
                 let labels = [("pool", *pool), ("state", state)];
                 let one = family.encode_family(&labels)?;
                 ConstGauge::new(n).encode(one)?;
@@ -98,4 +98,23 @@ fn size(dialect: Dialect, pool: &DatabaseConnection) -> (usize, usize) {
         }
     };
     (n_open as usize, n_idle)
+}
+
+/// The connections by what they do. While one changes hands the pool may count less than no idle
+/// ones for a moment, which as an unsigned number is more than there could ever be.
+fn states(n_open: usize, n_idle: usize) -> [(&'static str, usize); 2] {
+    let n_idle = n_idle.min(n_open);
+    [("busy", n_open - n_idle), ("idle", n_idle)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::states;
+
+    #[test]
+    fn no_more_connections_are_told_of_than_are_open() {
+        assert_eq!(states(5, 2), [("busy", 3), ("idle", 2)]);
+        assert_eq!(states(5, 0), [("busy", 5), ("idle", 0)]);
+        assert_eq!(states(5, usize::MAX), [("busy", 0), ("idle", 5)]);
+    }
 }

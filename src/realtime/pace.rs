@@ -11,6 +11,8 @@ pub struct Pace {
     /// A peer that takes no frame for so long is gone. Shorter than the silence: who writes hears
     /// nothing meanwhile.
     pub write_within: Duration,
+    /// In which time so many frames are taken and no more.
+    pub frames_within: Duration,
 }
 
 impl Default for Pace {
@@ -19,6 +21,7 @@ impl Default for Pace {
             ping_every: Duration::from_secs(20),
             silent_after: Duration::from_secs(60),
             write_within: Duration::from_secs(20),
+            frames_within: Duration::from_secs(10),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Measures frames while they arrive.
 //!
-//! The decoder below us looks at the length of a frame only once all of it is in memory. A frame
-//! that announces more than [`MOST`] bytes ends the connection here, before its content comes.
+//! The decoder behind us looks at the length of a frame only once all of it is in memory. A frame
+//! that announces more than [`MOST`] bytes ends the connection here, before its content comes. So
+//! does one with a reserved bit, of which the decoder says no more than of a text that is none, and
+//! a control frame in pieces, of which it writes into our log.
 
 use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
@@ -41,13 +43,32 @@ where
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let next = ready!(Pin::new(&mut self.bytes).poll_next(context));
-        if let Some(Ok(bytes)) = &next
-            && !self.tape.fits(bytes)
-        {
-            return Poll::Ready(Some(Err(PayloadError::Overflow)));
-        }
-        Poll::Ready(next)
+        let Some(Ok(bytes)) = &next else {
+            return Poll::Ready(next);
+        };
+        Poll::Ready(match self.tape.measure(bytes) {
+            Ok(()) => next,
+            Err(Flaw::TooLong) => Some(Err(PayloadError::Overflow)),
+            Err(Flaw::Broken) => Some(Err(PayloadError::EncodingCorrupted)),
+        })
     }
+}
+
+/// Why a frame ends the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    TooLong,
+    Broken,
+}
+
+/// The bits of a frame that stand for nothing: nothing was agreed on.
+const RESERVED: u8 = 0x70;
+const IS_WHOLE: u8 = 0x80;
+const IS_CONTROL: u8 = 0x08;
+
+/// Whether a frame can begin so.
+fn is_broken(first: u8) -> bool {
+    first & RESERVED != 0 || first & (IS_WHOLE | IS_CONTROL) == IS_CONTROL
 }
 
 /// Where in the stream of frames we are.
@@ -61,8 +82,11 @@ struct Tape {
 }
 
 impl Tape {
-    /// Lays itself along the next bytes; `false`: a frame is too long.
-    fn fits(&mut self, mut bytes: &[u8]) -> bool {
+    /// Lays itself along the next bytes.
+    ///
+    /// # Errors
+    /// The first flaw of a frame.
+    fn measure(&mut self, mut bytes: &[u8]) -> Result<(), Flaw> {
         while let Some((first, others)) = bytes.split_first() {
             if self.content > 0 {
                 let n = self.content.min(bytes.len());
@@ -70,18 +94,21 @@ impl Tape {
                 bytes = &bytes[n..];
                 continue;
             }
+            if self.n_header == 0 && is_broken(*first) {
+                return Err(Flaw::Broken);
+            }
             self.header[self.n_header] = *first;
             self.n_header += 1;
             bytes = others;
             if let Some(length) = announced(&self.header[..self.n_header]) {
                 if length > MOST as u64 {
-                    return false;
+                    return Err(Flaw::TooLong);
                 }
                 self.n_header = 0;
                 self.content = length as usize;
             }
         }
-        true
+        Ok(())
     }
 }
 
@@ -107,6 +134,7 @@ fn announced(header: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::Flaw;
     use super::MOST;
     use super::Tape;
     use proptest::prelude::*;
@@ -132,18 +160,33 @@ mod tests {
 
     #[test]
     fn the_longest_frame_fits_and_one_byte_more_does_not() {
-        assert!(Tape::default().fits(&frame(MOST)));
-        assert!(!Tape::default().fits(&frame(MOST + 1)));
+        assert_eq!(Tape::default().measure(&frame(MOST)), Ok(()));
+        let more = Tape::default().measure(&frame(MOST + 1));
+        assert_eq!(more, Err(Flaw::TooLong));
     }
 
     #[test]
     fn a_frame_is_refused_by_its_header_alone() {
         let announced = &frame(1 << 20)[..14];
 
-        assert!(!Tape::default().fits(announced));
-        assert!(!Tape::default().fits(&[
-            0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0
-        ]));
+        let endless = [
+            0x81, 0xff, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0,
+        ];
+        for header in [announced, &endless] {
+            assert_eq!(Tape::default().measure(header), Err(Flaw::TooLong));
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_is_seen_in_the_first_byte_of_a_frame_and_in_no_other() {
+        let mut other = frame(200);
+        other.extend(frame(3));
+        assert_eq!(Tape::default().measure(&other), Ok(()));
+
+        for first in [0xc1, 0xa1, 0x91, 0x08, 0x09, 0x0a] {
+            let broken = [other.as_slice(), &[first]].concat();
+            assert_eq!(Tape::default().measure(&broken), Err(Flaw::Broken));
+        }
     }
 
     proptest! {
@@ -156,7 +199,7 @@ mod tests {
             let bytes: Vec<u8> = lengths.iter().flat_map(|it| frame(*it)).collect();
             let mut tape = Tape::default();
 
-            let fits = bytes.chunks(cut).all(|it| tape.fits(it));
+            let fits = bytes.chunks(cut).all(|it| tape.measure(it).is_ok());
 
             prop_assert_eq!(fits, lengths.iter().all(|it| *it <= MOST));
         }

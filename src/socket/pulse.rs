@@ -56,26 +56,38 @@ impl Pulse {
 }
 
 /// Frames that a client may send in a window.
-const MOST_FRAMES: usize = 60;
-const WINDOW: Duration = Duration::from_secs(10);
+pub const MOST_FRAMES: usize = 60;
 
 /// Counts the frames of the last seconds; those refused do not count.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rate {
+    window: Duration,
     taken: VecDeque<Instant>,
 }
 
 impl Rate {
+    /// Nothing was taken yet.
+    pub fn new(pace: Pace) -> Self {
+        Self {
+            window: pace.frames_within,
+            taken: VecDeque::new(),
+        }
+    }
+
     /// Whether one more is taken now.
     ///
     /// # Errors
     /// The time until one would be.
     pub fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        while self.taken.front().is_some_and(|it| now >= *it + WINDOW) {
+        while self
+            .taken
+            .front()
+            .is_some_and(|it| now >= *it + self.window)
+        {
             self.taken.pop_front();
         }
         match self.taken.front() {
-            Some(first) if self.taken.len() >= MOST_FRAMES => Err(*first + WINDOW - now),
+            Some(first) if self.taken.len() >= MOST_FRAMES => Err(*first + self.window - now),
             _ => {
                 self.taken.push_back(now);
                 Ok(())
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn sixty_frames_in_ten_seconds_are_taken_and_no_more() {
         let begin = Instant::now();
-        let mut rate = Rate::default();
+        let mut rate = Rate::new(Pace::default());
 
         for n in 0..60 {
             assert_eq!(rate.take(after(begin, n / 10)), Ok(()));

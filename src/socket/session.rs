@@ -76,14 +76,14 @@ pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Out
         ears: Ears::new(app.clone(), caller.user, outbox.clone()),
         guard: Guard::begin(app.clone(), caller),
         pulse: Pulse::new(app.pace, Instant::now()),
+        frames: Rate::new(app.pace),
+        pings: Rate::new(app.pace),
         app,
         caller,
         outbox,
         outlet,
         opening: None,
         errand: None,
-        frames: Rate::default(),
-        pings: Rate::default(),
     };
     let end = session.run(&mut inlet).await;
     let Session { outlet, ears, .. } = session;
@@ -146,19 +146,10 @@ impl Session {
         let now = Instant::now();
         self.pulse.heard(now);
         match heard {
-            Heard::Text(text) => match (command::parse(&text), self.frames.take(now)) {
-                (Ok(frame), Ok(())) => self.obey(frame).await,
-                (Err(Unreadable { id, error }), Ok(())) => self.refuse(id, error).await,
-                (frame, Err(wait)) => {
-                    let id = frame.map_or_else(|it| it.id, |it| Some(it.id));
-                    let error = "More than 60 frames in 10 seconds are too many.";
-                    let error = ApiError::rate_limited(wait.as_secs() + 1, error);
-                    self.refuse(id, error).await
-                }
-            },
+            Heard::Text(text) => self.read(command::parse(&text), now).await,
             Heard::Binary => {
                 let error = ApiError::new(400, "invalid_type", "Frames are texts, not bytes.");
-                self.refuse(None, error).await
+                self.read(Err(Unreadable { id: None, error }), now).await
             }
             // Of a flood of pings only some need an answer.
             Heard::Ping(payload) => match self.pings.take(now) {
@@ -167,6 +158,20 @@ impl Session {
             },
             Heard::Pong => Ok(()),
             Heard::End(end) => Err(end),
+        }
+    }
+
+    /// Obeys a frame, or says why not; too many are not looked at.
+    async fn read(&mut self, frame: Result<Frame, Unreadable>, now: Instant) -> Result<(), End> {
+        match (frame, self.frames.take(now)) {
+            (Ok(frame), Ok(())) => self.obey(frame).await,
+            (Err(Unreadable { id, error }), Ok(())) => self.refuse(id, error).await,
+            (frame, Err(wait)) => {
+                let id = frame.map_or_else(|it| it.id, |it| Some(it.id));
+                let error = "More than 60 frames in 10 seconds are too many.";
+                let error = ApiError::rate_limited(wait.as_secs() + 1, error);
+                self.refuse(id, error).await
+            }
         }
     }
 

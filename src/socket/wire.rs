@@ -18,8 +18,13 @@ use actix_ws::ProtocolError;
 use actix_ws::Session;
 use bytestring::ByteString;
 use futures::Stream;
+use futures::StreamExt;
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Context;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -53,6 +58,19 @@ pub enum Heard {
 /// The way in.
 pub struct Inlet {
     stream: AggregatedMessageStream,
+    source: Source,
+}
+
+/// The bytes of the peer: the decoder reads them, and we, when there is nothing more to decode.
+#[derive(Clone)]
+struct Source(Rc<RefCell<Payload>>);
+
+impl Stream for Source {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_next(context)
+    }
 }
 
 /// The way out.
@@ -71,7 +89,8 @@ pub async fn open(
     payload: Payload,
     within: Duration,
 ) -> Result<(HttpResponse, Inlet, Outlet), actix_web::Error> {
-    let payload: BoxedPayloadStream = Box::pin(Gauge::new(payload));
+    let source = Source(Rc::new(RefCell::new(payload)));
+    let payload: BoxedPayloadStream = Box::pin(Gauge::new(source.clone()));
     let mut measured = dev::Payload::Stream { payload };
     let payload = Payload::from_request(request, &mut measured).await?;
     let (answer, session, stream) = actix_ws::handle(request, payload)?;
@@ -79,7 +98,7 @@ pub async fn open(
         .max_frame_size(MOST)
         .aggregate_continuations()
         .max_continuation_size(MOST);
-    Ok((answer, Inlet { stream }, Outlet { session, within }))
+    Ok((answer, Inlet { stream, source }, Outlet { session, within }))
 }
 
 impl Inlet {
@@ -97,9 +116,10 @@ impl Inlet {
     }
 
     /// Takes what still comes, until the peer has gone: a connection that is closed upon unread
-    /// bytes is reset, and our last words with it.
+    /// bytes is reset, and our last words with it. Past the decoder, which says the same of the
+    /// same bytes for ever when they break the protocol.
     async fn run_dry(&mut self) {
-        while self.stream.recv().await.is_some() {}
+        while let Some(Ok(_)) = self.source.next().await {}
     }
 }
 
@@ -111,7 +131,11 @@ fn end_of(error: &ProtocolError) -> End {
         }
         // The gauge and the gathering of pieces have no error of their own.
         ProtocolError::Io(error) if error.kind() == io::ErrorKind::Other => {
-            End::Ours(1009, "too large")
+            let flaw = error.get_ref().and_then(|it| it.downcast_ref());
+            match flaw {
+                None | Some(PayloadError::Overflow) => End::Ours(1009, "too large"),
+                Some(_) => End::Ours(1002, "not the protocol"),
+            }
         }
         _ => End::Ours(1002, "not the protocol"),
     }

@@ -14,9 +14,10 @@ use tracing_subscriber::fmt;
 
 const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
 
-/// What libraries would tell when asked for everything, and must not: a parser of HTML each piece
-/// of text it reads, a database its address with the password.
-const NEVER: [&str; 3] = [
+/// What libraries would tell and must not: a parser of HTML each piece of text it reads, a database
+/// its address with the password, a reader of requests each one that is none, as an error.
+const NEVER: [&str; 4] = [
+    "actix_http::h1::dispatcher=off",
     "html5ever=off",
     "sea_orm::database=info",
     "sea_orm::driver=info",

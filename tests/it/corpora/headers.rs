@@ -97,7 +97,7 @@ on_both! {
 }
 
 /// Heads that break the protocol, or stretch it. Each is whole, so that an answer is due.
-fn odd_heads(host: &str) -> Vec<Vec<u8>> {
+pub fn odd_heads(host: &str) -> Vec<Vec<u8>> {
     let with =
         |header: &str| format!("GET /api/setup HTTP/1.1\r\nhost: {host}\r\n{header}\r\n\r\n");
     let first = |line: &str| format!("{line}\r\nhost: {host}\r\n\r\n");

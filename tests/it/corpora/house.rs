@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use troupe::app::App;
 use troupe::http::door::Door;
 use troupe::server::doors;
 
@@ -17,7 +18,7 @@ use crate::support::person::expect;
 use crate::support::person::root_of;
 
 /// Nobody works and nothing is counted: what is refused is refused for what it is.
-const SETTINGS: &[(&str, &str)] = &[
+pub const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
     ("SQLITE_SYNCHRONOUS", "normal"),
@@ -56,7 +57,12 @@ struct State {
 impl House {
     /// Opens and furnishes it.
     pub async fn open(backend: Backend) -> House {
-        let app = TestApp::start_with(backend, SETTINGS).await;
+        House::open_changed(backend, |_| {}).await
+    }
+
+    /// The same with some parts changed before the doors open.
+    pub async fn open_changed(backend: Backend, change: impl FnOnce(&mut App)) -> House {
+        let app = TestApp::start_changed(backend, SETTINGS, change).await;
         let admin = app.admin().await;
         let key = expect(
             201,

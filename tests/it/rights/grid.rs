@@ -188,8 +188,11 @@ impl Grid {
             "run_id" => "01890000-0000-7000-8000-000000000001".to_owned(),
             _ => "999999999".to_owned(),
         };
-        let mut ids: Vec<String> = NO_IDS.iter().map(|it| (*it).to_owned()).collect();
-        ids.extend([other_kind, missing]);
+        let mut ids = vec![other_kind, missing];
+        // To the router, what is no id may be no address: a stranger learns nothing by 404 or 401.
+        if who != Who::Nobody {
+            ids.extend(NO_IDS.iter().map(|it| (*it).to_owned()));
+        }
         ids
     }
 

@@ -211,6 +211,15 @@ impl Server {
         self.signal("CONT");
     }
 
+    /// How much memory it has now, as the system counts it, in KiB.
+    pub fn memory_kib(&self) -> u64 {
+        let pid = self.process.as_ref().expect("it runs").id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs on Linux");
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+        let number = line.and_then(|it| it.split_whitespace().next()?.parse().ok());
+        number.expect("the system tells a number")
+    }
+
     fn signal(&self, name: &str) {
         let pid = self.process.as_ref().expect("it runs").id();
         let status = Command::new("sh")

@@ -1,0 +1,90 @@
+//! U-2: guessing passwords. So many guesses are judged as the limit says; the rest, right or wrong,
+//! has to wait.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+
+const RIGHT: &str = "correct horse battery";
+
+/// How many were answered with each status.
+type Counts = BTreeMap<u16, usize>;
+
+async fn try_in(visitor: &Person, username: &str, password: &str) -> u16 {
+    let body = json!({"username": username, "password": password});
+    let tried = visitor
+        .attempt(Method::POST, "/api/session", Some(&body))
+        .await;
+    tried.expect("the server answers").0
+}
+
+/// A thousand guesses, each name as `name` says.
+async fn guess(app: &TestApp, name: impl Fn(usize) -> String) -> Counts {
+    let visitor = Person::at(&app.base);
+    let mut counts = Counts::new();
+    for n in 0..1_000 {
+        let status = try_in(&visitor, &name(n), &format!("guess {n}")).await;
+        *counts.entry(status).or_default() += 1;
+    }
+    counts
+}
+
+on_both! {
+    async fn of_a_thousand_guesses_at_one_name_ten_are_judged(backend) {
+        let app = TestApp::start(backend).await;
+        app.admin().await;
+
+        // In every case, so that nobody guesses twice as often by shouting.
+        let counts = guess(&app, |n| if n % 2 == 0 { "admin".into() } else { "ADMIN".into() }).await;
+
+        eprintln!("guesses at one name: {counts:?}");
+        assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
+        let owner = Person::at(&app.base);
+        assert_eq!(try_in(&owner, "admin", RIGHT).await, 429, "the right one waits as well");
+        app.app.clock.advance_ms(3 * 60_000 - 1);
+        assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
+        app.app.clock.advance_ms(1);
+        assert_eq!(try_in(&owner, "admin", RIGHT).await, 200);
+        app.close().await;
+    }
+
+    async fn of_a_thousand_guesses_from_one_address_ten_are_judged(backend) {
+        let app = TestApp::start(backend).await;
+        app.admin().await;
+
+        let counts = guess(&app, |n| format!("somebody{n}")).await;
+
+        eprintln!("guesses from one address: {counts:?}");
+        assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
+        let owner = Person::at(&app.base);
+        assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
+        app.app.clock.advance_ms(3 * 60_000);
+        assert_eq!(try_in(&owner, "admin", RIGHT).await, 200);
+        app.close().await;
+    }
+
+    async fn guesses_that_go_on_are_judged_ten_at_a_time(backend) {
+        let app = TestApp::start(backend).await;
+        app.admin().await;
+        let visitor = Person::at(&app.base);
+        let mut counts = Counts::new();
+
+        // An hour, a guess every two seconds.
+        for n in 0..1_800 {
+            let status = try_in(&visitor, "admin", &format!("guess {n}")).await;
+            *counts.entry(status).or_default() += 1;
+            app.app.clock.advance_ms(2_000);
+        }
+
+        eprintln!("an hour of guesses: {counts:?}");
+        // Ten in each three minutes.
+        assert_eq!(counts[&401], 200);
+        assert_eq!(counts[&429], 1_600);
+        app.close().await;
+    }
+}
