@@ -141,13 +141,13 @@ impl App {
 fn sockets(limits: &Arc<Limits>) -> Box<dyn Collector> {
     let limits = limits.clone();
     let look = move || limits.sockets.count();
-    Looked::up("sockets_open", "Open sockets of this node", look)
+    Looked::up("sockets_open", "Open sockets of this node.", look)
 }
 
 fn held(engine: &Engine) -> Box<dyn Collector> {
     let leases = engine.context().leases.clone();
     let look = move || leases.count();
-    Looked::up("runs_held", "Runs that this node executes", look)
+    Looked::up("runs_held", "Runs that this node executes.", look)
 }
 
 /// Takes the SQLite file for this process; PostgreSQL may be shared.

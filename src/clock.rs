@@ -14,9 +14,11 @@ use serde::Serializer;
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::watch;
+use utoipa::ToSchema;
 
 /// An instant in milliseconds since 1970, UTC; in JSON RFC 3339 with milliseconds and `Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, DeriveValueType)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, DeriveValueType, ToSchema)]
+#[schema(value_type = String, format = DateTime)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 macro_rules! row_id {
@@ -14,9 +15,10 @@ macro_rules! row_id {
         $(#[$doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
-            Serialize, Deserialize, DeriveValueType,
+            Serialize, Deserialize, DeriveValueType, ToSchema,
         )]
         #[serde(transparent)]
+        #[schema(minimum = 1)]
         #[sea_orm(try_from_u64)]
         pub struct $name(pub i64);
 
@@ -71,7 +73,7 @@ macro_rules! time_id {
         $(#[$doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
-            Serialize, Deserialize, DeriveValueType,
+            Serialize, Deserialize, DeriveValueType, ToSchema,
         )]
         #[serde(transparent)]
         pub struct $name(pub Uuid);

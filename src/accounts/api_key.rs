@@ -12,6 +12,7 @@ use sea_orm::ExprTrait;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::SimpleExpr;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// How every key begins, so that a leaked one can be recognised.
 pub const KEY_BEGINS: &str = "trp_";
@@ -53,7 +54,8 @@ impl Related<crate::accounts::user::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 /// What its owner may read of a key.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 pub struct View {
     pub id: ApiKeyId,
     pub name: String,

@@ -3,6 +3,7 @@
 pub mod api_key;
 pub mod likeness;
 pub mod limits;
+pub mod name_schemas;
 pub mod names;
 pub mod password;
 pub mod register;

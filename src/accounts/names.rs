@@ -65,7 +65,7 @@ impl Password {
     }
 }
 
-/// A name that is shown to others, of 1 to `most` characters after trimming.
+/// A name that is shown to others, of 1 to `most` characters. It is trimmed.
 ///
 /// Marks that change the direction of what stands beside the name are dropped.
 ///
@@ -80,7 +80,7 @@ pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
     let can_be_seen = name
         .chars()
         .any(|it| !it.is_whitespace() && !is_invisible(it));
-    if !can_be_seen || name.chars().count() > most {
+    if !can_be_seen || text.chars().count() > most {
         return Err(NameError::Length { most });
     }
     Ok(name.to_owned())

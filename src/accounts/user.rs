@@ -14,6 +14,7 @@ use sea_orm::ActiveValue::Unchanged;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "users")]
@@ -39,13 +40,16 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// What an account may do on the whole server.
+    #[schema(as = UserRole)]
     Role { Admin, User }
     /// Whether an account may sign in.
+    #[schema(as = UserStatus)]
     Status { Active, Disabled }
 }
 
-/// The document `user` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// A person with an account, as the API shows them.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = User)]
 pub struct View {
     pub id: UserId,
     pub username: String,

@@ -1,6 +1,7 @@
 //! Keys for one's own programs.
 
 use crate::accounts::api_key;
+use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
@@ -17,17 +18,36 @@ use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
 use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// The body of a new key.
-#[derive(Debug, Deserialize)]
+/// A key to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewApiKey)]
 pub struct NewKey {
+    #[schema(value_type = ShownName)]
     name: String,
 }
 
-/// `GET /api/api_keys`
-#[utoipa::path(get, path = "/api/api_keys", tag = "api_keys")]
+/// A new key; nobody reads its text again.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeyWithText)]
+pub struct Made {
+    #[serde(flatten)]
+    view: api_key::View,
+    /// The key itself.
+    key: String,
+}
+
+/// One's own keys.
+#[utoipa::path(
+    get,
+    path = "/api/api_keys",
+    tag = "api_keys",
+    params(Page),
+    responses((status = 200, body = Listing<api_key::View>))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -43,8 +63,14 @@ pub async fn list(
     Ok(Json(keys.map(|it| it.view())))
 }
 
-/// `POST /api/api_keys`: the one answer that holds the key.
-#[utoipa::path(post, path = "/api/api_keys", tag = "api_keys")]
+/// Makes a key. This is the one answer that holds it.
+#[utoipa::path(
+    post,
+    path = "/api/api_keys",
+    tag = "api_keys",
+    request_body = NewKey,
+    responses((status = 201, body = Made))
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -55,13 +81,17 @@ pub async fn create(
     let name = names::shown(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
     let (made, key) = api_key::create(&app.db, caller.id(), name, app.clock.now()).await?;
-    let mut answer = json!(made.view());
-    answer["key"] = json!(key);
-    Ok(HttpResponse::Created().json(answer))
+    let view = made.view();
+    Ok(HttpResponse::Created().json(Made { view, key }))
 }
 
-/// `DELETE /api/api_keys/{id}`
-#[utoipa::path(delete, path = "/api/api_keys/{api_key_id}", tag = "api_keys")]
+/// Revokes a key. The sockets that it opened close.
+#[utoipa::path(
+    delete,
+    path = "/api/api_keys/{api_key_id}",
+    tag = "api_keys",
+    responses((status = 204))
+)]
 pub async fn revoke(
     app: Data<App>,
     caller: CurrentUser,

@@ -10,6 +10,7 @@ use crate::http::json::Body;
 use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
+use crate::runs::run;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
@@ -18,33 +19,52 @@ use actix_web::web::Path;
 use actix_web::web::Query;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
 
 /// Who is to speak.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Generate {
+    /// Whoever is next, unless said.
+    #[param(inline)]
     speaker_id: Option<MembershipId>,
 }
 
 /// What becomes of the text so far.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
+    /// Keep what was written until now as the message.
     #[serde(default)]
     keep_partial: bool,
 }
 
 /// A body without a field; it may be left out.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// `POST /api/conversations/{id}/generate`: the speaker may stand in the query or the body.
+/// The run that was planned.
+#[derive(Serialize, ToSchema)]
+pub struct PlannedRun {
+    pub run: run::View,
+}
+
+/// Makes somebody speak. The speaker may stand in the query or in the body.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/generate",
-    tag = "conversations"
+    tag = "conversations",
+    params(Generate),
+    request_body = Option<Generate>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`already_finished`."),
+        (status = 422, description = "`no_speaker`; `invalid_value`.")
+    )
 )]
 pub async fn generate(
     app: Data<App>,
@@ -64,14 +84,19 @@ pub async fn generate(
         .force_talk(at.conversation.id, speaker, by)
         .await
         .map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+    Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
-/// `POST /api/conversations/{id}/stop`
+/// Stops what runs and what waits. The round rests.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/stop",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Option<Stop>,
+    responses(
+        (status = 202, body = ConversationView),
+        (status = 409, description = "`already_finished`.")
+    )
 )]
 pub async fn stop(
     app: Data<App>,
@@ -89,11 +114,16 @@ pub async fn stop(
     Ok(HttpResponse::Accepted().json(document(&app, &at).await?))
 }
 
-/// `POST /api/conversations/{id}/pause`
+/// Lets the running run finish, and nothing follow.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/pause",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Option<Nothing>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`no_round`; `already_finished`.")
+    )
 )]
 pub async fn pause(
     app: Data<App>,
@@ -106,11 +136,16 @@ pub async fn pause(
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
 
-/// `POST /api/conversations/{id}/resume`
+/// A paused round goes on.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/resume",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Option<Nothing>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`nothing_paused`; `already_finished`.")
+    )
 )]
 pub async fn resume(
     app: Data<App>,
@@ -124,11 +159,16 @@ pub async fn resume(
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
 
-/// `POST /api/conversations/{id}/skip`
+/// Passes over whose turn it is.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/skip",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Option<Nothing>,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`no_round`; `already_finished`.")
+    )
 )]
 pub async fn skip(
     app: Data<App>,
@@ -141,11 +181,16 @@ pub async fn skip(
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
 
-/// `POST /api/conversations/{id}/retry`
+/// Tries again what failed or was stopped.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/retry",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Option<Nothing>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`nothing_to_retry`; `already_finished`.")
+    )
 )]
 pub async fn retry(
     app: Data<App>,
@@ -155,7 +200,7 @@ pub async fn retry(
 ) -> ApiResult<HttpResponse> {
     let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
     let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(json!({ "run": run })))
+    Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
 /// The caller at the conversation whose button they press, which takes no more than the press.

@@ -1,5 +1,8 @@
 //! Characters: one's shelf of cards, and those one meets.
 
+use crate::api::card_bodies::CharacterChange;
+use crate::api::card_bodies::FLAT_FIELDS;
+use crate::api::card_bodies::NewCharacter;
 use crate::app::App;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
@@ -25,35 +28,17 @@ use actix_web::web::Json;
 use actix_web::web::Path;
 use serde_json::Map;
 use serde_json::Value;
+use std::str::FromStr;
+use utoipa::ToSchema;
 
-/// The fields of a V2 or V3 `data`, as a body may carry them without the document around.
-const FLAT_FIELDS: [&str; 22] = [
-    "name",
-    "description",
-    "personality",
-    "scenario",
-    "first_mes",
-    "mes_example",
-    "creator_notes",
-    "creator_notes_multilingual",
-    "system_prompt",
-    "post_history_instructions",
-    "alternate_greetings",
-    "group_only_greetings",
-    "character_book",
-    "tags",
-    "creator",
-    "character_version",
-    "nickname",
-    "extensions",
-    "assets",
-    "source",
-    "creation_date",
-    "modification_date",
-];
-
-/// `GET /api/characters`: one's own.
-#[utoipa::path(get, path = "/api/characters", tag = "characters")]
+/// One's own characters.
+#[utoipa::path(
+    get,
+    path = "/api/characters",
+    tag = "characters",
+    params(Page),
+    responses((status = 200, body = Listing<character::View>))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -64,8 +49,17 @@ pub async fn list(
     Ok(Json(found.map(|it| it.view())))
 }
 
-/// `POST /api/characters`: `{card}`, or the flat fields of a V2 `data`.
-#[utoipa::path(post, path = "/api/characters", tag = "characters")]
+/// Puts a card on one's shelf.
+#[utoipa::path(
+    post,
+    path = "/api/characters",
+    tag = "characters",
+    request_body = NewCharacter,
+    responses(
+        (status = 201, body = character::View),
+        (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
+    )
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -101,8 +95,13 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
     }
 }
 
-/// `GET /api/characters/{id}`
-#[utoipa::path(get, path = r"/api/characters/{character_id:\d+}", tag = "characters")]
+/// A character of one's own, or one met in a space.
+#[utoipa::path(
+    get,
+    path = r"/api/characters/{character_id:\d+}",
+    tag = "characters",
+    responses((status = 200, body = character::View))
+)]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -112,11 +111,16 @@ pub async fn show(
     Ok(Json(found.view()))
 }
 
-/// `PATCH /api/characters/{id}`: another `{card}`, or some of its fields; the others stay.
+/// Changes a card. Its seats take the new name.
 #[utoipa::path(
     patch,
     path = r"/api/characters/{character_id:\d+}",
-    tag = "characters"
+    tag = "characters",
+    request_body = CharacterChange,
+    responses(
+        (status = 200, body = character::View),
+        (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
+    )
 )]
 pub async fn change(
     app: Data<App>,
@@ -146,11 +150,12 @@ pub async fn change(
     Ok(Json(changed.view()))
 }
 
-/// `DELETE /api/characters/{id}`
+/// Takes a character off the shelf. Its seats keep the card.
 #[utoipa::path(
     delete,
     path = r"/api/characters/{character_id:\d+}",
-    tag = "characters"
+    tag = "characters",
+    responses((status = 204))
 )]
 pub async fn delete(
     app: Data<App>,
@@ -162,11 +167,18 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// `GET /api/characters/{id}/export?format=json`
+/// The card as a file.
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/export",
-    tag = "characters"
+    tag = "characters",
+    params(("format" = inline(Option<ExportFormat>), Query, description = "`json` unless said.")),
+    responses((
+        status = 200,
+        description = "The card, as V2 or V3.",
+        body = Object,
+        headers(("content-disposition" = String))
+    ))
 )]
 pub async fn export(
     app: Data<App>,
@@ -175,11 +187,8 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let found = visible(&app, &caller, id.into_inner()).await?;
-    let format: Option<String> = page::value_of(request.query_string(), "format")?;
-    if !matches!(format.as_deref(), None | Some("json")) {
-        let message = "A character is exported as `json`.";
-        return Err(ApiError::new(400, "invalid_value", message).about("format"));
-    }
+    // One form so far, so there is nothing to decide.
+    page::value_of::<ExportFormat>(request.query_string(), "format")?;
     let card = found.card()?;
     let document = match card.spec_version().starts_with('3') {
         true => export::export_v3(&card),
@@ -199,11 +208,30 @@ pub async fn export(
         .json(document))
 }
 
-/// `GET /api/characters/{id}/avatar`: pictures come with the import of PNG cards.
+/// The forms in which a card leaves.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ExportFormat {
+    Json,
+}
+
+impl FromStr for ExportFormat {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "json" => Ok(Self::Json),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The picture of a character. There is none yet.
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/avatar",
-    tag = "characters"
+    tag = "characters",
+    responses((status = 404))
 )]
 pub async fn avatar(
     app: Data<App>,

@@ -1,5 +1,13 @@
 //! Conversations: their list, their documents, how far one has read, and what a model would be told.
 
+use crate::accounts::names;
+use crate::api::conversation_bodies::Change;
+use crate::api::conversation_bodies::Listed;
+use crate::api::conversation_bodies::New;
+use crate::api::conversation_bodies::NewKind;
+use crate::api::conversation_bodies::Preview;
+use crate::api::conversation_bodies::Prompt;
+use crate::api::conversation_bodies::Read;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
 use crate::api::settings;
@@ -10,12 +18,11 @@ use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
 use crate::http::json::Body;
+use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
-use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::runs::beginnings::NewConversation;
 use crate::runs::preparation;
@@ -32,49 +39,21 @@ use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
-/// The body of a new conversation.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct New {
-    title: Option<String>,
-    kind: Option<conversation::Kind>,
-    parent_conversation_id: Option<ConversationId>,
-}
-
-/// The body of a change.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Change {
-    #[serde(default, deserialize_with = "json::present")]
-    title: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    settings: Option<Map<String, Value>>,
-}
-
-/// How far one has read.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Read {
-    seq: i64,
-}
-
-/// `GET /api/spaces/{id}/conversations`
+/// The conversations of a space.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/conversations",
-    tag = "conversations"
+    tag = "conversations",
+    params(Page),
+    responses((status = 200, body = Listing<Listed>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: Page,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Listing<Listed>>> {
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     let db = app.db.reader();
     let of_space =
@@ -83,20 +62,23 @@ pub async fn list(
     let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
     let marks = read_mark::of_user(db, caller.id(), &ids).await?;
     let views = app.engine.conversations(&found.data, &at.space).await?;
-    let data = views.into_iter().map(|view| {
-        let mut document = json!(view);
-        document["last_read_seq"] = json!(marks.get(&view.id).copied().unwrap_or_default());
-        document
+    let data = views.into_iter().map(|view| Listed {
+        last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
+        view,
     });
-    let data: Vec<Value> = data.collect();
-    Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": found.has_more })))
+    Ok(Json(Listing {
+        data: data.collect(),
+        has_more: found.has_more,
+    }))
 }
 
-/// `POST /api/spaces/{id}/conversations`
+/// Begins a conversation. Its characters greet.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/conversations",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = New,
+    responses((status = 201, body = ConversationView))
 )]
 pub async fn create(
     app: Data<App>,
@@ -107,10 +89,13 @@ pub async fn create(
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     at.may_write(Act::Direct)?;
     let body = body.read().await?;
-    let kind = body.kind.unwrap_or(conversation::Kind::Root);
+    let kind = body.kind.unwrap_or(NewKind::Root);
     let new = NewConversation {
         title: body.title.as_deref().map(title).transpose()?,
-        kind,
+        kind: match kind {
+            NewKind::Root => conversation::Kind::Root,
+            NewKind::Thread => conversation::Kind::Thread,
+        },
         parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
     };
     let row = app
@@ -127,19 +112,15 @@ pub async fn create(
 async fn parent(
     app: &App,
     at: &seat::InSpace,
-    kind: conversation::Kind,
+    kind: NewKind,
     parent: Option<ConversationId>,
 ) -> ApiResult<Option<ConversationId>> {
     let wrong = |message: &str| Err(ApiError::invalid_value("parent_conversation_id", message));
     match (kind, parent) {
-        (conversation::Kind::Branch, _) => Err(ApiError::invalid_value(
-            "kind",
-            "A branch is made from a message, not here.",
-        )),
-        (conversation::Kind::Root, None) => Ok(None),
-        (conversation::Kind::Root, Some(_)) => wrong("Only a thread has a parent."),
-        (conversation::Kind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
-        (conversation::Kind::Thread, Some(id)) => {
+        (NewKind::Root, None) => Ok(None),
+        (NewKind::Root, Some(_)) => wrong("Only a thread has a parent."),
+        (NewKind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
+        (NewKind::Thread, Some(id)) => {
             let found = conversation::Entity::find_by_id(id)
                 .one(app.db.reader())
                 .await?;
@@ -151,11 +132,12 @@ async fn parent(
     }
 }
 
-/// `GET /api/conversations/{id}`
+/// A conversation: its state, its round, and the runs that are queued and running.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    responses((status = 200, body = ConversationView))
 )]
 pub async fn show(
     app: Data<App>,
@@ -168,11 +150,13 @@ pub async fn show(
     ))
 }
 
-/// `PATCH /api/conversations/{id}`
+/// Changes title or settings.
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Change,
+    responses((status = 200, body = ConversationView))
 )]
 pub async fn change(
     app: Data<App>,
@@ -193,11 +177,15 @@ pub async fn change(
     Ok(Json(view))
 }
 
-/// `DELETE /api/conversations/{id}`
+/// Deletes a conversation that nothing hangs on.
 #[utoipa::path(
     delete,
     path = "/api/conversations/{conversation_id}",
-    tag = "conversations"
+    tag = "conversations",
+    responses(
+        (status = 204),
+        (status = 409, description = "`root_conversation`; `has_children`; `already_finished`.")
+    )
 )]
 pub async fn delete(
     app: Data<App>,
@@ -233,11 +221,13 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// `POST /api/conversations/{id}/read`
+/// Tells how far one has read.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/read",
-    tag = "conversations"
+    tag = "conversations",
+    request_body = Read,
+    responses((status = 204))
 )]
 pub async fn read(
     app: Data<App>,
@@ -261,25 +251,24 @@ pub async fn read(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Whose prompt is to be shown.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Preview {
-    speaker_id: Option<MembershipId>,
-}
-
-/// `GET /api/conversations/{id}/prompt`: what would be sent. Nothing is stored.
+/// What a model would be told now. Nothing is stored.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/prompt",
-    tag = "conversations"
+    tag = "conversations",
+    params(Preview),
+    responses(
+        (status = 200, body = Prompt),
+        (status = 403),
+        (status = 422, description = "`no_speaker`; `context_overflow`.")
+    )
 )]
 pub async fn prompt(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
     query: Query<Preview>,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Prompt>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may(Act::Direct)?;
     let id = at.conversation.id;
@@ -294,15 +283,15 @@ pub async fn prompt(
     let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
-    Ok(HttpResponse::Ok().json(json!({
-        "model": provider.model,
-        "messages": built.messages,
-        "blocks": built.blocks,
-        "lore": [],
-        "total_tokens": built.total_tokens,
-        "limit_tokens": built.limit_tokens,
-        "dropped_messages": built.dropped_messages,
-    })))
+    Ok(Json(Prompt {
+        model: provider.model,
+        messages: built.messages,
+        blocks: built.blocks,
+        lore: Vec::new(),
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: built.dropped_messages,
+    }))
 }
 
 fn no_speaker() -> ApiError {
@@ -315,6 +304,5 @@ fn announce(app: &App, view: &ConversationView) {
 }
 
 fn title(text: &str) -> ApiResult<String> {
-    crate::accounts::names::shown(text, 200)
-        .map_err(|error| ApiError::invalid_value("title", error.to_string()))
+    names::shown(text, 200).map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

@@ -6,17 +6,39 @@ use crate::http::error::ApiResult;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sea_orm::ConnectionTrait;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// `GET /healthz`: the process lives.
-#[utoipa::path(get, path = "/healthz", tag = "server")]
-pub async fn alive() -> HttpResponse {
-    HttpResponse::Ok().json(json!({"status": "alive"}))
+/// In one word.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Health)]
+pub struct Word {
+    /// `alive`, or `ready`.
+    status: &'static str,
 }
 
-/// `GET /readyz`: the database answers, and nobody has asked us to end. The migrations are done
-/// before the first connection is taken.
-#[utoipa::path(get, path = "/readyz", tag = "server")]
+/// The process lives.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "server",
+    security(),
+    responses((status = 200, body = Word))
+)]
+pub async fn alive() -> HttpResponse {
+    HttpResponse::Ok().json(Word { status: "alive" })
+}
+
+/// The server takes work.
+///
+/// The database answers, and nobody has asked the server to end.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "server",
+    security(),
+    responses((status = 200, body = Word), (status = 503, description = "`internal`: not ready."))
+)]
 pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
     if app.shutdown.draining.is_cancelled() {
         return Err(not_ready("The server is closing."));
@@ -25,7 +47,8 @@ pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
         tracing::warn!(%error, "not ready, the database does not answer: {error}");
         return Err(not_ready("The database does not answer."));
     }
-    Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
+    // The migrations are done before the first connection is taken.
+    Ok(HttpResponse::Ok().json(Word { status: "ready" }))
 }
 
 fn not_ready(message: &str) -> ApiError {

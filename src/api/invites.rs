@@ -1,6 +1,7 @@
 //! Invites: links with which the hosts of a space let people in.
 
 use crate::api::memberships;
+use crate::api::new_seat;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -26,7 +27,8 @@ use qrcode::render::svg;
 use qrcode::types::QrError;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 const DEFAULT_HOURS: f64 = 7.0 * 24.0;
 const MAX_HOURS: f64 = 30.0 * 24.0;
@@ -35,19 +37,42 @@ const MAX_USES: i64 = 1_000;
 /// The least width of the picture in pixels; it is drawn with lines, so a page may scale it.
 const QR_WIDTH: u32 = 240;
 
-/// The body of a new invite.
-#[derive(Debug, Deserialize)]
+/// An invitation to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewInvite)]
 pub struct Wanted {
+    #[schema(schema_with = new_seat::role_schema)]
     role: Role,
     /// Null or absent: as many as come.
+    #[schema(minimum = 1, maximum = 1_000)]
     max_uses: Option<i64>,
     /// Null or absent: seven days.
+    #[schema(exclusive_minimum = 0, maximum = 720)]
     expires_in_hours: Option<f64>,
 }
 
-/// `GET /api/spaces/{id}/invites`: those that nobody has taken back, spent ones too.
-#[utoipa::path(get, path = "/api/spaces/{space_id}/invites", tag = "invites")]
+/// A new invitation; nobody reads its token again.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InviteWithToken)]
+pub struct Made {
+    #[serde(flatten)]
+    view: invite::View,
+    /// The link.
+    url: String,
+    token: String,
+    /// The link as a picture.
+    qr_svg: String,
+}
+
+/// The invitations that nobody has taken back, spent ones too.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/invites",
+    tag = "invites",
+    params(Page),
+    responses((status = 200, body = Listing<invite::View>), (status = 403))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -63,8 +88,14 @@ pub async fn list(
     Ok(Json(invites.map(|it| it.view())))
 }
 
-/// `POST /api/spaces/{id}/invites`: the one answer that holds the token, its link and its picture.
-#[utoipa::path(post, path = "/api/spaces/{space_id}/invites", tag = "invites")]
+/// Makes an invitation. This is the one answer that holds its token, its link and its picture.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/invites",
+    tag = "invites",
+    request_body = Wanted,
+    responses((status = 201, body = Made))
+)]
 pub async fn create(
     app: Data<App>,
     request: HttpRequest,
@@ -92,12 +123,12 @@ pub async fn create(
     let (made, token) = invite::create(&app.db, new, now).await?;
     // Behind the `#`: browsers send that part to nobody.
     let url = format!("{address}/join#{token}");
-    let picture = qr_svg(&url).map_err(ApiError::internal)?;
-    let mut answer = json!(made.view());
-    answer["url"] = json!(url);
-    answer["token"] = json!(token);
-    answer["qr_svg"] = json!(picture);
-    Ok(HttpResponse::Created().json(answer))
+    Ok(HttpResponse::Created().json(Made {
+        view: made.view(),
+        qr_svg: qr_svg(&url).map_err(ApiError::internal)?,
+        url,
+        token,
+    }))
 }
 
 fn uses(most: i64) -> ApiResult<i64> {
@@ -137,8 +168,13 @@ fn qr_svg(url: &str) -> Result<String, QrError> {
     Ok(picture.build())
 }
 
-/// `DELETE /api/invites/{id}`: takes it back.
-#[utoipa::path(delete, path = "/api/invites/{invite_id}", tag = "invites")]
+/// Takes an invitation back.
+#[utoipa::path(
+    delete,
+    path = "/api/invites/{invite_id}",
+    tag = "invites",
+    responses((status = 204))
+)]
 pub async fn revoke(
     app: Data<App>,
     caller: CurrentUser,

@@ -1,5 +1,7 @@
 //! Coming in by an invite: what one would join, and joining it.
 
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::user;
 use crate::accounts::user::NewUser;
 use crate::api::memberships;
 use crate::api::session;
@@ -28,17 +30,19 @@ use actix_web::web::Json;
 use actix_web::web::Path;
 use serde::Deserialize;
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
-/// The body of a guest's joining; whoever is signed in keeps the name of the account.
-#[derive(Debug, Default, Deserialize)]
+/// By which name a guest is known; whoever is signed in keeps the name of the account.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
+    #[schema(value_type = Option<ShownName>)]
     display_name: Option<String>,
 }
 
 /// What one would join.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Invitation)]
 pub struct Preview {
     space: SpacePreview,
     /// The name of whoever owns the space.
@@ -51,14 +55,34 @@ pub struct Preview {
     already_member: bool,
 }
 
+/// Who came in, and where they sit.
+#[derive(Serialize, ToSchema)]
+pub struct Joined {
+    user: user::View,
+    membership: membership::View,
+}
+
 /// What strangers learn of a space.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SpacePreview {
     name: String,
 }
 
-/// `GET /api/join/{token}`
-#[utoipa::path(get, path = "/api/join/{token}", tag = "invites")]
+/// What one would join.
+#[utoipa::path(
+    get,
+    path = "/api/join/{token}",
+    tag = "invites",
+    security(),
+    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    responses(
+        (status = 200, body = Preview),
+        (status = 403, description = "`space_archived`."),
+        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many links from this address led nowhere.")
+    )
+)]
 pub async fn look(
     app: Data<App>,
     request: HttpRequest,
@@ -89,8 +113,26 @@ pub async fn look(
     }))
 }
 
-/// `POST /api/join/{token}`: as whoever is signed in; else, with a name, as a guest.
-#[utoipa::path(post, path = "/api/join/{token}", tag = "invites")]
+/// Joins: as whoever is signed in; else, with a name, as a guest.
+///
+/// A guest's account lives by its session. Who is inside already is let in without taking a use.
+#[utoipa::path(
+    post,
+    path = "/api/join/{token}",
+    tag = "invites",
+    security(),
+    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    request_body = Option<Join>,
+    responses(
+        (status = 200, description = "Inside already.", body = Joined),
+        (status = 201, body = Joined, headers(("set-cookie" = String))),
+        (status = 401, description = "`not_authenticated`: this invitation is for people with an account."),
+        (status = 403, description = "`space_archived`; `cross_origin`."),
+        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many links from this address led nowhere, or too many accounts were made from it.")
+    )
+)]
 pub async fn join(
     app: Data<App>,
     request: HttpRequest,
@@ -153,10 +195,10 @@ pub async fn enter(
     if let Some(opened) = joined.session {
         answer.cookie(auth::cookie(app, opened.token));
     }
-    Ok(answer.json(json!({
-        "user": joined.user.view(),
-        "membership": joined.seat.view(),
-    })))
+    Ok(answer.json(Joined {
+        user: joined.user.view(),
+        membership: joined.seat.view(),
+    }))
 }
 
 /// What a token opens to somebody who is not inside yet.

@@ -2,6 +2,7 @@
 
 use crate::accounts::user;
 use crate::api::engine_error::answer;
+use crate::api::new_seat::NewSeat;
 use crate::app::App;
 use crate::characters::character;
 use crate::http::auth::CurrentUser;
@@ -34,20 +35,17 @@ use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
 use sea_orm::EntityTrait;
-use serde::Deserialize;
 
-/// The body of a new seat: a character, or a person with a role.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewSeat {
-    character_id: Option<CharacterId>,
-    user_id: Option<UserId>,
-    role: Option<Role>,
-}
-
-/// `GET /api/spaces/{id}/memberships`: in the order of the roster, left seats too, as history
-/// needs their names. A cursor is the id of a seat.
-#[utoipa::path(get, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
+/// The seats of a space, in the order of its roster.
+///
+/// Seats that were left stay in the list, as history needs their names. A cursor is the id of a seat.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/memberships",
+    tag = "memberships",
+    params(Page),
+    responses((status = 200, body = Listing<membership::View>))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -79,8 +77,19 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
     }
 }
 
-/// `POST /api/spaces/{id}/memberships`
-#[utoipa::path(post, path = "/api/spaces/{space_id}/memberships", tag = "memberships")]
+/// Seats a character, who greets, or a person.
+///
+/// Say `character_id`, or `user_id` with or without a `role`, but not both.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/memberships",
+    tag = "memberships",
+    request_body = NewSeat,
+    responses(
+        (status = 201, body = membership::View),
+        (status = 409, description = "`already_member`; `already_finished`.")
+    )
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -156,8 +165,16 @@ pub fn may_let_in_as(at: &InSpace, role: Role) -> ApiResult<()> {
     at.may_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
 
-/// `DELETE /api/memberships/{id}`: one leaves, or is removed.
-#[utoipa::path(delete, path = "/api/memberships/{membership_id}", tag = "memberships")]
+/// Leaves a seat, or removes whoever sits there.
+#[utoipa::path(
+    delete,
+    path = "/api/memberships/{membership_id}",
+    tag = "memberships",
+    responses(
+        (status = 204),
+        (status = 409, description = "`owner_cannot_leave`: hand the space over first.")
+    )
+)]
 pub async fn leave(
     app: Data<App>,
     caller: CurrentUser,

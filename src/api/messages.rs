@@ -9,6 +9,7 @@ use crate::conversations::timeline;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::json;
 use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
@@ -16,6 +17,8 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::runs::run;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
 use actix_web::web;
@@ -27,34 +30,71 @@ use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// The longest `client_id`, in characters.
 const MAX_CLIENT_ID: usize = 100;
 
-/// The body of a post.
-#[derive(Debug, Deserialize)]
+/// A message to be.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewMessage)]
 pub struct Post {
+    #[schema(value_type = MessageText)]
     content: String,
+    /// The client's own name for it. The same text under the same name is posted once.
+    #[schema(min_length = 1, max_length = 100)]
     client_id: Option<String>,
+    /// Whom it is addressed to.
     #[serde(default)]
     mentions: Vec<MembershipId>,
 }
 
-/// The body of a change.
-#[derive(Debug, Deserialize)]
+/// Another text, or another visibility: one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = MessageChange, min_properties = 1, max_properties = 1)]
 pub struct Change {
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = MessageText)]
     content: Option<String>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     visibility: Option<message::Visibility>,
 }
 
-/// `GET /api/conversations/{id}/messages`
+/// A message that was posted.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PostedMessage)]
+pub struct Posted {
+    message: message::View,
+    /// The run that will answer, if one is planned.
+    run: Option<run::View>,
+}
+
+/// One text of a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Swipe)]
+pub struct SwipeView {
+    position: i64,
+    content: String,
+    /// `content` as safe HTML.
+    #[schema(value_type = String)]
+    html: Arc<str>,
+    conversation_run_id: Option<RunId>,
+}
+
+/// Messages by `seq`, ascending; the newest, unless a cursor is given.
+///
+/// A cursor is a `seq`. Hidden messages are left out.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/messages",
-    tag = "messages"
+    tag = "messages",
+    params(Page),
+    responses((status = 200, body = Listing<message::View>))
 )]
 pub async fn list(
     app: Data<App>,
@@ -64,10 +104,7 @@ pub async fn list(
 ) -> ApiResult<Json<Listing<message::View>>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let part = match (page.before, page.after) {
-        (Some(_), Some(_)) => {
-            let message = "Say `before` or `after`, not both.";
-            return Err(ApiError::new(400, "invalid_value", message).about("before"));
-        }
+        (Some(before), Some(after)) => timeline::Page::Between(after, before),
         (Some(seq), None) => timeline::Page::Before(seq),
         (None, Some(seq)) => timeline::Page::After(seq),
         (None, None) => timeline::Page::Newest,
@@ -79,11 +116,22 @@ pub async fn list(
     Ok(Json(Listing { data, has_more }))
 }
 
-/// `POST /api/conversations/{id}/messages`: adds a message, and lets the engine decide who answers.
+/// Posts a message, and lets the scheduler decide who answers.
+///
+/// The same `client_id` with the same text again gets the first answer again, as 200.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/messages",
-    tag = "messages"
+    tag = "messages",
+    request_body = Post,
+    responses(
+        (status = 200, description = "It was posted before.", body = Posted),
+        (status = 201, body = Posted),
+        (status = 409, description = "`copilot_active`; `already_finished`."),
+        (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
+        (status = 423),
+        (status = 429, description = "`rate_limited`: too many posts in a minute.")
+    )
 )]
 pub async fn create(
     app: Data<App>,
@@ -115,11 +163,25 @@ pub async fn create(
         true => HttpResponse::Ok(),
         false => HttpResponse::Created(),
     };
-    Ok(reply.json(json!({ "message": posted.message, "run": posted.run })))
+    Ok(reply.json(Posted {
+        message: posted.message,
+        run: posted.run,
+    }))
 }
 
-/// `PATCH /api/messages/{id}`
-#[utoipa::path(patch, path = "/api/messages/{message_id}", tag = "messages")]
+/// Changes the text of the last message, or shows, dims or hides a message.
+#[utoipa::path(
+    patch,
+    path = "/api/messages/{message_id}",
+    tag = "messages",
+    request_body = Change,
+    responses(
+        (status = 200, body = message::View),
+        (status = 409, description = "`not_tail`; `fork_point`; `already_finished`."),
+        (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
+        (status = 423)
+    )
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -146,8 +208,17 @@ pub async fn change(
     }
 }
 
-/// `DELETE /api/messages/{id}`: hides it for everyone.
-#[utoipa::path(delete, path = "/api/messages/{message_id}", tag = "messages")]
+/// Hides a message for everyone.
+#[utoipa::path(
+    delete,
+    path = "/api/messages/{message_id}",
+    tag = "messages",
+    responses(
+        (status = 204),
+        (status = 409, description = "`fork_point`; `already_finished`."),
+        (status = 423)
+    )
+)]
 pub async fn hide(
     app: Data<App>,
     caller: CurrentUser,
@@ -159,13 +230,18 @@ pub async fn hide(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// `GET /api/messages/{id}/swipes`: every text of a message, from 0.
-#[utoipa::path(get, path = "/api/messages/{message_id}/swipes", tag = "messages")]
+/// Every text of a message, from 0.
+#[utoipa::path(
+    get,
+    path = "/api/messages/{message_id}/swipes",
+    tag = "messages",
+    responses((status = 200, body = Listing<SwipeView>))
+)]
 pub async fn swipes(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Listing<SwipeView>>> {
     let (row, _) = seat::at_message(&app, &caller, id.into_inner()).await?;
     if row.visibility == message::Visibility::Hidden {
         return Err(ApiError::not_found());
@@ -176,13 +252,11 @@ pub async fn swipes(
         .all(app.db.reader())
         .await?;
     let markdown = app.engine.context().markdown.clone();
-    let show = move |position: i64, content: &str, run: Option<crate::ids::RunId>| {
-        json!({
-            "position": position,
-            "content": content,
-            "html": markdown.render(content),
-            "conversation_run_id": run,
-        })
+    let show = move |position: i64, content: &str, run: Option<RunId>| SwipeView {
+        position,
+        content: content.to_owned(),
+        html: markdown.render(content),
+        conversation_run_id: run,
     };
     // Many long texts are much to render: not on the thread of this door.
     let rendering = web::block(move || -> Vec<_> {
@@ -195,7 +269,7 @@ pub async fn swipes(
         }
     });
     let data = rendering.await.map_err(ApiError::internal)?;
-    Ok(HttpResponse::Ok().json(json!({ "data": data, "has_more": false })))
+    Ok(Json(Listing::whole(data)))
 }
 
 async fn set_visibility(

@@ -5,6 +5,7 @@ use crate::http::auth;
 use crate::http::auth::Credential;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::host;
 use crate::runs::ledger;
 use crate::runs::ledger::Load;
 use crate::telemetry::metrics;
@@ -13,7 +14,6 @@ use actix_web::HttpResponse;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::http::header::HOST;
 use actix_web::web::Data;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Whoever scrapes wants the other figures even when the database hangs.
@@ -29,8 +29,21 @@ const FORWARDED: [&str; 6] = [
     "via",
 ];
 
-/// `GET /metrics`: for an admin's API key, or for this machine itself.
-#[utoipa::path(get, path = "/metrics", tag = "server")]
+/// The figures of the server, for whoever watches it.
+///
+/// For the API key of an admin, or for a program on this machine.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "server",
+    security((), ("api_key" = [])),
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics.", body = String, content_type = "application/openmetrics-text"),
+        (status = 401),
+        (status = 403),
+        (status = 500)
+    )
+)]
 pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
     may_read(&app, &request).await?;
     let load = load(&app).await;
@@ -62,24 +75,11 @@ async fn may_read(app: &App, request: &HttpRequest) -> ApiResult<()> {
 /// made to lead here.
 fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    let peer = request.peer_addr().map(|it| it.ip());
+    let peer = request.peer_addr().map(|it| it.ip().to_canonical());
     let host = headers.get(HOST).and_then(|it| it.to_str().ok());
-    peer.is_some_and(is_loopback)
-        && host.is_some_and(is_own_name)
+    peer.is_some_and(|it| it.is_loopback())
+        && host.is_some_and(host::is_this_machine)
         && !FORWARDED.iter().any(|it| headers.contains_key(*it))
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
-/// `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
-fn is_own_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 async fn load(app: &App) -> Option<Load> {

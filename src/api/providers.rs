@@ -2,131 +2,68 @@
 //!
 //! **Invariant:** a key is written, never read back.
 
-use crate::accounts::names;
+use crate::api::provider_bodies::Changed;
+use crate::api::provider_bodies::Failure;
+use crate::api::provider_bodies::Listed;
+use crate::api::provider_bodies::NewProviderBody;
+use crate::api::provider_bodies::Offered;
+use crate::api::provider_bodies::Tried;
+use crate::api::provider_bodies::Wanted;
 use crate::app::App;
 use crate::http::auth::Admin;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json as body;
 use crate::http::json::Body;
+use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::ProviderId;
 use crate::llm::catalog;
 use crate::llm::error::LlmError;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
-use crate::llm::secret::Secret;
 use crate::providers::models::ModelError;
 use crate::providers::provider;
-use crate::providers::provider::Change;
 use crate::providers::provider::NewProvider;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
+use actix_web::web::Json;
 use actix_web::web::Path;
 use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
 use serde_json::json;
 
-const MAX_MODEL_CHARS: usize = 200;
-const MAX_KEY_CHARS: usize = 4_000;
-
-/// What one sets of a provider: the body of a new one and of a change.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Wanted {
-    #[serde(deserialize_with = "body::present")]
-    name: Option<String>,
-    #[serde(deserialize_with = "body::present")]
-    kind: Option<ProviderKind>,
-    #[serde(deserialize_with = "body::nullable")]
-    base_url: Option<Option<String>>,
-    #[serde(deserialize_with = "body::nullable")]
-    api_key: Option<Option<String>>,
-    #[serde(deserialize_with = "body::present")]
-    model: Option<String>,
-    #[serde(deserialize_with = "body::present")]
-    is_default: Option<bool>,
-    #[serde(deserialize_with = "body::present")]
-    disabled: Option<bool>,
-    #[serde(deserialize_with = "body::present")]
-    settings: Option<Map<String, Value>>,
-}
-
-impl Wanted {
-    /// The change, every value judged.
-    fn judged(self, app: &App) -> ApiResult<Change> {
-        Ok(Change {
-            name: self.name.as_deref().map(name).transpose()?,
-            kind: self.kind,
-            base_url: match self.base_url {
-                Some(url) => Some(base_url(app, url)?),
-                None => None,
-            },
-            api_key: self.api_key.map(api_key).transpose()?,
-            model: self.model.as_deref().map(model).transpose()?,
-            is_default: self.is_default,
-            disabled: self.disabled,
-            settings: self.settings.map(Value::Object),
-        })
-    }
-}
-
-fn name(text: &str) -> ApiResult<String> {
-    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
-}
-
-fn model(text: &str) -> ApiResult<String> {
-    names::shown(text, MAX_MODEL_CHARS)
-        .map_err(|error| ApiError::invalid_value("model", error.to_string()))
-}
-
-fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
-    let url = url
-        .map(|it| it.trim().to_owned())
-        .filter(|it| !it.is_empty());
-    if let Some(url) = &url {
-        app.models
-            .registry
-            .egress
-            .base_url(url)
-            .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
-    }
-    Ok(url)
-}
-
-fn api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
-    let Some(text) = text.filter(|it| !it.trim().is_empty()) else {
-        return Ok(None);
-    };
-    // It travels in a header: anything else than visible ASCII could not be sent.
-    let fits = text.trim().chars().all(|it| it.is_ascii_graphic());
-    match fits && text.len() <= MAX_KEY_CHARS {
-        true => Ok(Some(Secret::new(&text))),
-        false => Err(ApiError::invalid_value(
-            "api_key",
-            "A key takes visible ASCII characters, no blanks inside.",
-        )),
-    }
-}
-
-/// `GET /api/providers`
-#[utoipa::path(get, path = "/api/providers", tag = "providers")]
-pub async fn list(app: Data<App>, caller: CurrentUser, page: Page) -> ApiResult<HttpResponse> {
+/// The models on the shelf: for an admin whole, for everybody else their signs.
+#[utoipa::path(
+    get,
+    path = "/api/providers",
+    tag = "providers",
+    params(Page),
+    responses((status = 200, body = Listing<Listed>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    page: Page,
+) -> ApiResult<Json<Listing<Listed>>> {
     let select = provider::Entity::find();
     let found = page
         .of(select, provider::Column::Id, app.db.reader())
         .await?;
-    Ok(match caller.is_admin() {
-        true => HttpResponse::Ok().json(found.map(|it| it.view())),
-        false => HttpResponse::Ok().json(found.map(|it| it.sign())),
-    })
+    let is_admin = caller.is_admin();
+    Ok(Json(found.map(|it| match is_admin {
+        true => Listed::Whole(it.view()),
+        false => Listed::Sign(it.sign()),
+    })))
 }
 
-/// `POST /api/providers`
-#[utoipa::path(post, path = "/api/providers", tag = "providers")]
+/// Puts a model on the shelf.
+#[utoipa::path(
+    post,
+    path = "/api/providers",
+    tag = "providers",
+    request_body = NewProviderBody,
+    responses((status = 201, body = provider::View))
+)]
 pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.judged(&app)?;
     let missing = |field: &'static str| {
@@ -152,14 +89,20 @@ pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<H
     Ok(HttpResponse::Created().json(made.view()))
 }
 
-/// `PATCH /api/providers/{id}`: `api_key_cleared` tells that the key was for the old address.
-#[utoipa::path(patch, path = "/api/providers/{provider_id}", tag = "providers")]
+/// Changes a model. A key that was for another address is cleared.
+#[utoipa::path(
+    patch,
+    path = "/api/providers/{provider_id}",
+    tag = "providers",
+    request_body = Wanted,
+    responses((status = 200, body = Changed))
+)]
 pub async fn change(
     app: Data<App>,
     _: Admin,
     id: Path<ProviderId>,
     body: Body<Wanted>,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Changed>> {
     let id = id.into_inner();
     let present = find(&app, id).await?;
     let change = body.read().await?.judged(&app)?;
@@ -171,13 +114,19 @@ pub async fn change(
     }
     let changed = provider::update(&app.db, &app.models.sealer, id, change).await?;
     let changed = changed.ok_or_else(ApiError::not_found)?;
-    let mut answer = json!(changed.provider.view());
-    answer["api_key_cleared"] = json!(changed.key_cleared);
-    Ok(HttpResponse::Ok().json(answer))
+    Ok(Json(Changed {
+        view: changed.provider.view(),
+        api_key_cleared: changed.key_cleared,
+    }))
 }
 
-/// `DELETE /api/providers/{id}`
-#[utoipa::path(delete, path = "/api/providers/{provider_id}", tag = "providers")]
+/// Takes a model off the shelf.
+#[utoipa::path(
+    delete,
+    path = "/api/providers/{provider_id}",
+    tag = "providers",
+    responses((status = 204))
+)]
 pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
     match provider::delete(&app.db, id.into_inner()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
@@ -185,9 +134,14 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
     }
 }
 
-/// `POST /api/providers/{id}/test`: asks for one word. `ok` tells whether it came.
-#[utoipa::path(post, path = "/api/providers/{provider_id}/test", tag = "providers")]
-pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
+/// Asks a model for one word, and tells whether it came.
+#[utoipa::path(
+    post,
+    path = "/api/providers/{provider_id}/test",
+    tag = "providers",
+    responses((status = 200, body = Tried))
+)]
+pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<Json<Tried>> {
     let row = find(&app, id.into_inner()).await?;
     let answer = match app.models.provider(&row) {
         Ok(model) => on_main(&app, async move {
@@ -197,23 +151,40 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<H
         .map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    Ok(HttpResponse::Ok().json(match answer {
-        Ok(took) => json!({
-            "ok": true,
-            "latency_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            "error": null,
-        }),
-        Err(message) => json!({
-            "ok": false,
-            "latency_ms": null,
-            "error": {"code": "upstream_error", "message": message},
-        }),
+    Ok(Json(match answer {
+        Ok(took) => Tried {
+            ok: true,
+            latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            error: None,
+        },
+        Err(message) => Tried {
+            ok: false,
+            latency_ms: None,
+            error: Some(Failure {
+                code: "upstream_error",
+                message,
+            }),
+        },
     }))
 }
 
-/// `GET /api/providers/{id}/models`
-#[utoipa::path(get, path = "/api/providers/{provider_id}/models", tag = "providers")]
-pub async fn models(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<HttpResponse> {
+/// The models that an endpoint offers.
+#[utoipa::path(
+    get,
+    path = "/api/providers/{provider_id}/models",
+    tag = "providers",
+    responses(
+        (status = 200, body = Listing<Offered>),
+        (status = 403),
+        (status = 422, description = "`invalid_value`: this kind has no endpoint here, or lacks what it needs."),
+        (status = 503, description = "`upstream_error`: the endpoint does not answer as it should; `internal`.")
+    )
+)]
+pub async fn models(
+    app: Data<App>,
+    _: Admin,
+    id: Path<ProviderId>,
+) -> ApiResult<Json<Listing<Offered>>> {
     let row = find(&app, id.into_inner()).await?;
     let names = match row.kind {
         ProviderKind::Demo => vec![row.model],
@@ -225,8 +196,8 @@ pub async fn models(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
             on_main(&app, listing).await?.map_err(unavailable)?
         }
     };
-    let data: Vec<Value> = names.iter().map(|id| json!({ "id": id })).collect();
-    Ok(HttpResponse::Ok().json(json!({"data": data, "has_more": false})))
+    let offered = names.into_iter().map(|id| Offered { id });
+    Ok(Json(Listing::whole(offered.collect())))
 }
 
 async fn find(app: &App, id: ProviderId) -> ApiResult<provider::Model> {

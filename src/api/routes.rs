@@ -23,6 +23,44 @@ use crate::api::users;
 use crate::http::door::Door;
 use crate::http::door::doors;
 
+/// The rooms in the order in which the document tells of them, each in a sentence. A door names its
+/// own as `tag`.
+pub const ROOMS: [(&str, &str); 15] = [
+    ("setup", "The first visit: the account of the admin."),
+    ("session", "Signing in and out, and where one is signed in."),
+    ("users", "Accounts, and one's own."),
+    ("api_keys", "Keys for one's own programs."),
+    (
+        "spaces",
+        "Rooms as configuration: who speaks, when, and by which rules.",
+    ),
+    (
+        "memberships",
+        "Seats in a space, of people and of characters.",
+    ),
+    ("invites", "Links that let people in, and coming in by one."),
+    (
+        "conversations",
+        "Timelines, and the buttons that move their schedule.",
+    ),
+    (
+        "messages",
+        "What was said, and the other texts it might have.",
+    ),
+    (
+        "runs",
+        "Attempts to produce a text: why, how long, what came of it.",
+    ),
+    ("characters", "Character cards."),
+    (
+        "providers",
+        "Models: where they answer, and with which key.",
+    ),
+    ("admin", "For whoever runs the server."),
+    ("socket", "What happens, as it happens."),
+    ("server", "Whether the process lives, and this document."),
+];
+
 /// Every door of this floor, in the order in which the document tells of them.
 pub fn all() -> Vec<Door> {
     [people(), rooms(), shelf(), play(), house()].concat()

@@ -1,6 +1,7 @@
 //! Runs: what was tried, what came of it, and the word to stop one.
 
 use crate::api::buttons::Nothing;
+use crate::api::buttons::PlannedRun;
 use crate::api::engine_error::answer;
 use crate::app::App;
 use crate::http::auth::Admin;
@@ -8,11 +9,13 @@ use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json::Body;
+use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::ledger;
+use crate::runs::reaper::Report;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
@@ -22,23 +25,32 @@ use actix_web::web::Path;
 use actix_web::web::Query;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
-use serde_json::json;
+use utoipa::IntoParams;
 
 /// Which runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Filter {
+    /// Only those that stand so.
+    #[param(inline)]
     status: Option<run::Status>,
 }
 
-/// `GET /api/conversations/{id}/runs`: the newest first.
-#[utoipa::path(get, path = "/api/conversations/{conversation_id}/runs", tag = "runs")]
+/// The runs of a conversation, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/runs",
+    tag = "runs",
+    params(Filter, Page<RunId>),
+    responses((status = 200, body = Listing<run::View>))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
     filter: Query<Filter>,
     page: Page<RunId>,
-) -> ApiResult<HttpResponse> {
+) -> ApiResult<Json<Listing<run::View>>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let wanted = ledger::Wanted {
         conversation: Some(at.conversation.id),
@@ -52,11 +64,16 @@ pub async fn list(
             app.db.reader(),
         )
         .await?;
-    Ok(HttpResponse::Ok().json(found.map(|it| it.view())))
+    Ok(Json(found.map(|it| it.view())))
 }
 
-/// `GET /api/runs/{id}`
-#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs")]
+/// A run: why it was planned, how long it took, what came of it.
+#[utoipa::path(
+    get,
+    path = "/api/runs/{run_id}",
+    tag = "runs",
+    responses((status = 200, body = run::View))
+)]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -66,8 +83,17 @@ pub async fn show(
     Ok(Json(run.view()))
 }
 
-/// `POST /api/runs/{id}/cancel`
-#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", tag = "runs")]
+/// Stops one run.
+#[utoipa::path(
+    post,
+    path = "/api/runs/{run_id}/cancel",
+    tag = "runs",
+    request_body = Option<Nothing>,
+    responses(
+        (status = 202, body = PlannedRun),
+        (status = 409, description = "`already_finished`.")
+    )
+)]
 pub async fn cancel(
     app: Data<App>,
     caller: CurrentUser,
@@ -82,14 +108,19 @@ pub async fn cancel(
         .cancel(run.conversation_id, run.id)
         .await
         .map_err(answer)?;
-    Ok(HttpResponse::Accepted().json(json!({ "run": canceled })))
+    Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
 }
 
-/// `POST /api/admin/reap`: heals now what a dead node left behind.
-#[utoipa::path(post, path = "/api/admin/reap", tag = "admin")]
-pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<HttpResponse> {
+/// Heals now what a dead node left behind.
+#[utoipa::path(
+    post,
+    path = "/api/admin/reap",
+    tag = "admin",
+    responses((status = 200, body = Report))
+)]
+pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<Json<Report>> {
     let report = app.engine.reap().await.map_err(answer)?;
-    Ok(HttpResponse::Ok().json(report))
+    Ok(Json(report))
 }
 
 async fn find(

@@ -1,5 +1,6 @@
 //! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
 
+use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
 use crate::accounts::user;
 use crate::api::engine_error::answer;
@@ -36,44 +37,71 @@ use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 const MAX_PERSONA_CHARS: usize = 20_000;
 const MAX_ALIASES: usize = 50;
 
-/// The body of a change.
-#[derive(Debug, Default, Deserialize)]
+/// What one changes of a seat.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = MembershipChange)]
 pub struct Wanted {
     #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     role: Option<Role>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 0)]
     position: Option<i64>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     participation: Option<Participation>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<String>, max_length = 20_000)]
     persona: Option<Option<String>>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(value_type = Vec<ShownName>, max_items = 50)]
     aliases: Option<Vec<String>>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
     talkativeness: Option<Option<f64>>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(value_type = settings::Known)]
     settings: Option<Map<String, Value>>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     settings_version: Option<i64>,
     #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     copilot_mode: Option<CopilotMode>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 10)]
     copilot_remaining_steps: Option<Option<i64>>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<ConversationId>)]
     copilot_conversation_id: Option<Option<ConversationId>>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<ProviderId>)]
     llm_provider_id: Option<Option<ProviderId>>,
     #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<PresetId>)]
     preset_id: Option<Option<PresetId>>,
 }
 
-/// `PATCH /api/memberships/{id}`
-#[utoipa::path(patch, path = "/api/memberships/{membership_id}", tag = "memberships")]
+/// Changes a seat.
+///
+/// Persona and copilot are one's own; the place in the room is the managers'.
+#[utoipa::path(
+    patch,
+    path = "/api/memberships/{membership_id}",
+    tag = "memberships",
+    request_body = Wanted,
+    responses(
+        (status = 200, body = membership::View),
+        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`."),
+        (status = 501)
+    )
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,

@@ -32,18 +32,26 @@ use actix_web::web::Json;
 use actix_web::web::Path;
 use serde::Deserialize;
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
-/// The body of a sign-in.
-#[derive(Deserialize)]
+/// A name and its password.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     username: String,
+    #[schema(format = Password)]
     password: String,
 }
 
+/// Who is signed in.
+#[derive(Serialize, ToSchema)]
+pub struct SignedIn {
+    user: user::View,
+}
+
 /// One browser in which one is signed in.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
 pub struct View {
     id: SessionId,
     created_at: Timestamp,
@@ -54,8 +62,22 @@ pub struct View {
     current: bool,
 }
 
-/// `POST /api/session`
-#[utoipa::path(post, path = "/api/session", tag = "session")]
+/// Signs a browser in.
+///
+/// Whatever is wrong, the answer is the same. After some failures of a name or an address every
+/// further try waits, right or wrong.
+#[utoipa::path(
+    post,
+    path = "/api/session",
+    tag = "session",
+    security(),
+    request_body = SignIn,
+    responses(
+        (status = 200, body = SignedIn, headers(("set-cookie" = String))),
+        (status = 401, description = "`invalid_credentials`."),
+        (status = 429, description = "`rate_limited`: too many sign-ins have failed.")
+    )
+)]
 pub async fn sign_in(
     app: Data<App>,
     request: HttpRequest,
@@ -152,7 +174,8 @@ pub async fn open(
 ) -> ApiResult<HttpResponse> {
     let mut answer = HttpResponseBuilder::new(status);
     answer.cookie(new_cookie(app, request, user.id).await?);
-    Ok(answer.json(json!({"user": user.view()})))
+    let user = user.view();
+    Ok(answer.json(SignedIn { user }))
 }
 
 /// The cookie of a new session.
@@ -175,14 +198,25 @@ pub fn agent_of(request: &HttpRequest) -> &str {
     agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
 }
 
-/// `GET /api/session`
-#[utoipa::path(get, path = "/api/session", tag = "session")]
-pub async fn current(caller: CurrentUser) -> HttpResponse {
-    HttpResponse::Ok().json(json!({"user": caller.user.view()}))
+/// Who is signed in.
+#[utoipa::path(
+    get,
+    path = "/api/session",
+    tag = "session",
+    responses((status = 200, body = SignedIn))
+)]
+pub async fn current(caller: CurrentUser) -> Json<SignedIn> {
+    let user = caller.user.view();
+    Json(SignedIn { user })
 }
 
-/// `DELETE /api/session`
-#[utoipa::path(delete, path = "/api/session", tag = "session")]
+/// Signs this browser out. Its sockets close.
+#[utoipa::path(
+    delete,
+    path = "/api/session",
+    tag = "session",
+    responses((status = 204, headers(("set-cookie" = String))))
+)]
 pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResponse> {
     if let Some(id) = caller.session() {
         end_one(&app, &caller, id).await?;
@@ -192,8 +226,14 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
         .finish())
 }
 
-/// `GET /api/sessions`
-#[utoipa::path(get, path = "/api/sessions", tag = "session")]
+/// Where one is signed in.
+#[utoipa::path(
+    get,
+    path = "/api/sessions",
+    tag = "session",
+    params(Page),
+    responses((status = 200, body = Listing<View>))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -216,8 +256,13 @@ pub async fn list(
     })))
 }
 
-/// `DELETE /api/sessions/{id}`
-#[utoipa::path(delete, path = "/api/sessions/{session_id}", tag = "session")]
+/// Ends one of one's sessions. Its sockets close.
+#[utoipa::path(
+    delete,
+    path = "/api/sessions/{session_id}",
+    tag = "session",
+    responses((status = 204))
+)]
 pub async fn end(
     app: Data<App>,
     caller: CurrentUser,

@@ -7,12 +7,17 @@ use crate::http::typed;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// More than any note, scenario and list of stop words together.
 const MAX_BYTES: usize = 64 * 1024;
 
-#[derive(Deserialize)]
-struct Known {
+/// What is known of the settings of a space, a seat or a conversation.
+///
+/// What is not known is kept for those who know it.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Settings)]
+pub struct Known {
     author_note: Option<AuthorNote>,
     world_info: Option<WorldInfo>,
     preset: Option<Preset>,
@@ -30,19 +35,23 @@ struct Known {
     _memory: Option<Map<String, Value>>,
 }
 
-#[derive(Deserialize)]
+/// A text that is put into every prompt.
+#[derive(Deserialize, ToSchema)]
 struct AuthorNote {
     #[serde(rename = "text")]
     _text: Option<String>,
     #[serde(rename = "position")]
     _position: Option<NotePosition>,
+    #[schema(minimum = 0, maximum = 10_000)]
     depth: Option<i64>,
     #[serde(rename = "role")]
     _role: Option<NoteRole>,
+    #[schema(minimum = 0, maximum = 10_000)]
     interval: Option<i64>,
 }
 
-#[derive(Deserialize)]
+/// Where it stands.
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum NotePosition {
     InChat,
@@ -50,7 +59,8 @@ enum NotePosition {
     After,
 }
 
-#[derive(Deserialize)]
+/// In whose name.
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum NoteRole {
     System,
@@ -58,9 +68,12 @@ enum NoteRole {
     Assistant,
 }
 
-#[derive(Deserialize)]
+/// How lore is found.
+#[derive(Deserialize, ToSchema)]
 struct WorldInfo {
+    #[schema(minimum = 0, maximum = 1_000)]
     scan_depth: Option<i64>,
+    #[schema(minimum = 0, maximum = 100)]
     token_budget_percent: Option<i64>,
     #[serde(rename = "recursive")]
     _recursive: Option<bool>,
@@ -72,11 +85,16 @@ struct WorldInfo {
     _ascii_words: Option<bool>,
 }
 
-#[derive(Deserialize)]
+/// How a model chooses its words.
+#[derive(Deserialize, ToSchema)]
 struct Preset {
+    #[schema(minimum = 0, maximum = 5)]
     temperature: Option<f64>,
+    #[schema(minimum = 0, maximum = 1)]
     top_p: Option<f64>,
+    #[schema(minimum = 1, maximum = 1_000_000)]
     max_tokens: Option<i64>,
+    #[schema(minimum = 64, maximum = 10_000_000)]
     context_tokens: Option<i64>,
     #[serde(rename = "stop")]
     _stop: Option<Vec<String>>,

@@ -1,8 +1,12 @@
 //! The first visit: the account of the admin, and something to look at.
 
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names::Password;
+use crate::accounts::names::Username;
 use crate::accounts::user;
 use crate::api::sample;
 use crate::api::session;
+use crate::api::session::SignedIn;
 use crate::api::users::Registration;
 use crate::app::App;
 use crate::http::error::ApiError;
@@ -12,27 +16,57 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
+use actix_web::web::Json;
 use serde::Deserialize;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// The body of the set-up.
-#[derive(Deserialize)]
+/// The account of the admin.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetUp {
+    #[schema(value_type = Username)]
     username: String,
+    #[schema(value_type = Password)]
     password: String,
+    #[schema(value_type = ShownName)]
     display_name: String,
 }
 
-/// `GET /api/setup`
-#[utoipa::path(get, path = "/api/setup", tag = "setup")]
-pub async fn needed(app: Data<App>) -> ApiResult<HttpResponse> {
-    let needed = user::nobody_yet(app.db.reader()).await?;
-    Ok(HttpResponse::Ok().json(json!({"needed": needed})))
+/// Whether somebody must set this server up.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SetUpNeeded)]
+pub struct Needed {
+    needed: bool,
 }
 
-/// `POST /api/setup`
-#[utoipa::path(post, path = "/api/setup", tag = "setup")]
+/// Whether this server still waits for its admin.
+#[utoipa::path(
+    get,
+    path = "/api/setup",
+    tag = "setup",
+    security(),
+    responses((status = 200, body = Needed))
+)]
+pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
+    let needed = user::nobody_yet(app.db.reader()).await?;
+    Ok(Json(Needed { needed }))
+}
+
+/// Makes the admin and a sample room, and signs in.
+///
+/// Once: whoever comes later is told so.
+#[utoipa::path(
+    post,
+    path = "/api/setup",
+    tag = "setup",
+    security(),
+    request_body = SetUp,
+    responses(
+        (status = 201, body = SignedIn, headers(("set-cookie" = String))),
+        (status = 409, description = "`already_set_up`.")
+    )
+)]
 pub async fn set_up(
     app: Data<App>,
     request: HttpRequest,

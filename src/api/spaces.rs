@@ -1,17 +1,17 @@
 //! Spaces: making them, their rules, their end.
 
-use crate::accounts::names;
 use crate::accounts::user;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
-use crate::api::settings;
+use crate::api::space_rules::NOT_IN_A_NEW_ONE;
+use crate::api::space_rules::NewSpace;
+use crate::api::space_rules::Wanted;
 use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
 use crate::http::json::Body;
 use crate::http::page;
 use crate::http::page::Listing;
@@ -37,141 +37,18 @@ use actix_web::web::Path;
 use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
 
-const MAX_DESCRIPTION_CHARS: usize = 4_000;
-
-/// What one sets of a space: the body of a new one, and part of the body of a change.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Wanted {
-    #[serde(deserialize_with = "json::present")]
-    name: Option<String>,
-    #[serde(deserialize_with = "json::present")]
-    description: Option<String>,
-    #[serde(deserialize_with = "json::present")]
-    status: Option<space::Status>,
-    #[serde(deserialize_with = "json::present")]
-    reply_order: Option<space::ReplyOrder>,
-    #[serde(deserialize_with = "json::present")]
-    replies_per_turn: Option<space::RepliesPerTurn>,
-    #[serde(deserialize_with = "json::present")]
-    card_handling_mode: Option<space::CardHandlingMode>,
-    #[serde(deserialize_with = "json::present")]
-    allow_self_responses: Option<bool>,
-    #[serde(deserialize_with = "json::present")]
-    auto_mode_enabled: Option<bool>,
-    #[serde(deserialize_with = "json::present")]
-    auto_mode_delay_ms: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
-    auto_mode_max_turns: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
-    during_generation_user_input_policy: Option<space::InputPolicy>,
-    #[serde(deserialize_with = "json::present")]
-    user_turn_debounce_ms: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
-    group_regenerate_mode: Option<space::GroupRegenerateMode>,
-    #[serde(deserialize_with = "json::present")]
-    settings: Option<Map<String, Value>>,
-    #[serde(deserialize_with = "json::present")]
-    token_limit: Option<i64>,
-    /// Only in a change: the version of the settings that it replaces.
-    #[serde(deserialize_with = "json::present")]
-    settings_version: Option<i64>,
-}
-
-impl Wanted {
-    /// The rules, judged.
-    fn rules(self) -> ApiResult<Rules> {
-        self.is_there()?;
-        Ok(Rules {
-            name: self.name.as_deref().map(name).transpose()?,
-            description: self.description.map(description).transpose()?,
-            status: self.status,
-            reply_order: self.reply_order,
-            replies_per_turn: self.replies_per_turn,
-            card_handling_mode: self.card_handling_mode,
-            allow_self_responses: self.allow_self_responses,
-            auto_mode_enabled: self.auto_mode_enabled,
-            auto_mode_delay_ms: within("auto_mode_delay_ms", self.auto_mode_delay_ms, 0, 600_000)?,
-            auto_mode_max_turns: within("auto_mode_max_turns", self.auto_mode_max_turns, 1, 100)?,
-            during_generation_user_input_policy: self.during_generation_user_input_policy,
-            user_turn_debounce_ms: within(
-                "user_turn_debounce_ms",
-                self.user_turn_debounce_ms,
-                0,
-                60_000,
-            )?,
-            group_regenerate_mode: self.group_regenerate_mode,
-            settings: self.settings.map(settings::parse).transpose()?,
-            token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
-        })
-    }
-}
-
-impl Wanted {
-    /// Refuses what nothing would act on: a setting that changes nothing is worse than none.
-    fn is_there(&self) -> ApiResult<()> {
-        let missing = [
-            (
-                self.replies_per_turn == Some(space::RepliesPerTurn::Activated),
-                "replies_per_turn",
-                "Waking several speakers at once",
-            ),
-            (
-                self.card_handling_mode
-                    .is_some_and(|it| it != space::CardHandlingMode::Swap),
-                "card_handling_mode",
-                "Joining the cards of several characters",
-            ),
-            (
-                self.auto_mode_enabled == Some(true),
-                "auto_mode_enabled",
-                "Auto mode",
-            ),
-            (
-                self.group_regenerate_mode == Some(space::GroupRegenerateMode::LastTurn),
-                "group_regenerate_mode",
-                "Regenerating a whole turn",
-            ),
-        ];
-        match missing.iter().find(|(is_asked, _, _)| *is_asked) {
-            Some((_, param, what)) => Err(ApiError::not_available(param, what)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn name(text: &str) -> ApiResult<String> {
-    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
-}
-
-fn description(text: String) -> ApiResult<String> {
-    match text.chars().count() <= MAX_DESCRIPTION_CHARS {
-        true => Ok(text),
-        false => Err(ApiError::invalid_value(
-            "description",
-            format!("A description takes at most {MAX_DESCRIPTION_CHARS} characters."),
-        )),
-    }
-}
-
-fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {
-    match value {
-        Some(it) if !(least..=most).contains(&it) => Err(ApiError::invalid_value(
-            name,
-            format!("This takes {least} to {most}."),
-        )),
-        other => Ok(other),
-    }
-}
-
-/// `GET /api/spaces`: one's own; for an admin with `?all=true` every one.
-#[utoipa::path(get, path = "/api/spaces", tag = "spaces")]
+/// One's own spaces; for an admin with `all=true` every one.
+#[utoipa::path(
+    get,
+    path = "/api/spaces",
+    tag = "spaces",
+    params(Page, ("all" = Option<bool>, Query, description = "Every space, for an admin.")),
+    responses((status = 200, body = Listing<space::View>), (status = 403))
+)]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
@@ -210,8 +87,14 @@ async fn seats_of(
     Ok(seats.into_iter().map(|it| (it.space_id, it)).collect())
 }
 
-/// `POST /api/spaces`: also makes the root conversation.
-#[utoipa::path(post, path = "/api/spaces", tag = "spaces")]
+/// Makes a space with its root conversation.
+#[utoipa::path(
+    post,
+    path = "/api/spaces",
+    tag = "spaces",
+    request_body = NewSpace,
+    responses((status = 201, body = space::View), (status = 501))
+)]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
@@ -219,11 +102,9 @@ pub async fn create(
 ) -> ApiResult<HttpResponse> {
     caller.must_be_no_guest()?;
     let body = body.read().await?;
-    for (is_there, field) in [
-        (body.status.is_some(), "status"),
-        (body.settings_version.is_some(), "settings_version"),
-    ] {
-        if is_there {
+    let said = [body.status.is_some(), body.settings_version.is_some()];
+    for (is_said, field) in said.into_iter().zip(NOT_IN_A_NEW_ONE) {
+        if is_said {
             let message = "This is not for a new space to say.";
             return Err(ApiError::new(400, "unknown_field", message).about(field));
         }
@@ -258,8 +139,13 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
     Ok(space.view(Some(root.id), Some("owner")))
 }
 
-/// `GET /api/spaces/{id}`
-#[utoipa::path(get, path = "/api/spaces/{space_id}", tag = "spaces")]
+/// A space, as the caller sees it.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}",
+    tag = "spaces",
+    responses((status = 200, body = space::View))
+)]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
@@ -278,8 +164,20 @@ async fn view(
     Ok(space.view(root, standing.map(Standing::word)))
 }
 
-/// `PATCH /api/spaces/{id}`
-#[utoipa::path(patch, path = "/api/spaces/{space_id}", tag = "spaces")]
+/// Changes the rules of a space.
+///
+/// An archived one takes one change: to come back. Only its owner archives it or brings it back.
+#[utoipa::path(
+    patch,
+    path = "/api/spaces/{space_id}",
+    tag = "spaces",
+    request_body = Wanted,
+    responses(
+        (status = 200, body = space::View),
+        (status = 409, description = "`stale_settings`: `error.current` is the space as it is now."),
+        (status = 501)
+    )
+)]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
@@ -341,8 +239,13 @@ pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
     Ok(())
 }
 
-/// `DELETE /api/spaces/{id}`
-#[utoipa::path(delete, path = "/api/spaces/{space_id}", tag = "spaces")]
+/// Deletes a space with all its conversations.
+#[utoipa::path(
+    delete,
+    path = "/api/spaces/{space_id}",
+    tag = "spaces",
+    responses((status = 204))
+)]
 pub async fn delete(
     app: Data<App>,
     caller: CurrentUser,

@@ -9,13 +9,15 @@ use crate::accounts::user;
 use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
+use crate::api::account_bodies::ChangeMe;
+use crate::api::account_bodies::Register;
+use crate::api::account_bodies::Registered;
 use crate::api::join;
 use crate::api::session;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
 use crate::http::json::Body;
 use crate::http::peer;
 use crate::ids::SessionId;
@@ -28,32 +30,6 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
-use serde::Deserialize;
-
-/// The body of a registration.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Register {
-    username: String,
-    password: String,
-    display_name: String,
-    invite_token: Option<String>,
-}
-
-/// The body of a change of one's own account.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ChangeMe {
-    #[serde(default, deserialize_with = "json::present")]
-    display_name: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    locale: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    username: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
-    password: Option<String>,
-    current_password: Option<String>,
-}
 
 /// What somebody who wants an account says, judged.
 pub struct Registration {
@@ -129,8 +105,24 @@ fn locale_of(text: &str) -> ApiResult<String> {
     }
 }
 
-/// `POST /api/users`
-#[utoipa::path(post, path = "/api/users", tag = "users")]
+/// Makes an account and signs in; with an invitation it takes a seat, too.
+///
+/// Without one, only where registration is open. An invitation that opens nothing makes no account.
+#[utoipa::path(
+    post,
+    path = "/api/users",
+    tag = "users",
+    security(),
+    request_body = Register,
+    responses(
+        (status = 201, body = Registered, headers(("set-cookie" = String))),
+        (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
+        (status = 404, description = "`not_found`: there is no such invitation."),
+        (status = 409, description = "`username_taken`."),
+        (status = 410, description = "`invite_expired`: expired or used up."),
+        (status = 429, description = "`rate_limited`: too many accounts, or links that led nowhere, from this address.")
+    )
+)]
 pub async fn register(
     app: Data<App>,
     request: HttpRequest,
@@ -203,8 +195,20 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
     Ok(made)
 }
 
-/// `PATCH /api/users/me`
-#[utoipa::path(patch, path = "/api/users/me", tag = "users")]
+/// Changes one's own account.
+///
+/// A new password ends every session; whoever changed it goes on in a new one.
+#[utoipa::path(
+    patch,
+    path = "/api/users/me",
+    tag = "users",
+    request_body = ChangeMe,
+    responses(
+        (status = 200, body = user::View),
+        (status = 409, description = "`username_taken`."),
+        (status = 429, description = "`rate_limited`: the current password was wrong too often.")
+    )
+)]
 pub async fn change_me(
     app: Data<App>,
     request: HttpRequest,

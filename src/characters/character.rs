@@ -14,6 +14,7 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "characters")]
@@ -39,16 +40,19 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// A deleted card stays for the seats that still speak with it.
+    #[schema(as = CharacterStatus)]
     Status { Active, Deleted }
 }
 
-/// The document `character` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// A card and what is in it, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Character)]
 pub struct View {
     pub id: CharacterId,
     pub name: String,
     pub owner_id: Option<UserId>,
     pub spec_version: String,
+    #[schema(value_type = Object)]
     pub card: Json,
     pub avatar_url: Option<String>,
     /// How many first messages it can choose from.

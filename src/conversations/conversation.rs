@@ -57,6 +57,7 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// How a timeline came to be.
+    #[schema(as = ConversationKind)]
     Kind { Root, Branch, Thread }
 }
 

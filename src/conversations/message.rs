@@ -10,6 +10,7 @@ use crate::ids::RunId;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]
@@ -67,13 +68,15 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// For whom a model takes the author.
+    #[schema(as = MessageRole)]
     Role { User, Assistant, System }
     /// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
     Visibility { Normal, Excluded, Hidden }
 }
 
-/// The document `message` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// A finished entry of a timeline, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub struct View {
     pub id: MessageId,
     pub conversation_id: ConversationId,
@@ -83,6 +86,7 @@ pub struct View {
     pub role: Role,
     pub content: String,
     /// `content` as safe HTML: the only HTML a client ever shows.
+    #[schema(value_type = String)]
     pub html: Arc<str>,
     pub visibility: Visibility,
     pub conversation_run_id: Option<RunId>,
@@ -92,11 +96,12 @@ pub struct View {
     pub edited_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub rev: i64,
+    #[schema(value_type = Object)]
     pub metadata: Json,
 }
 
 /// How many texts a message has, and which one is shown, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Swipes {
     pub count: i64,
     pub active: i64,
@@ -131,7 +136,8 @@ impl Model {
 }
 
 /// What is left to say of a hidden message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = HiddenMessage)]
 pub struct Gone {
     pub id: MessageId,
     pub seq: i64,

@@ -1,5 +1,12 @@
 //! The text of a message, parsed once at the door.
 
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::Type;
+
 /// The longest text, in bytes of UTF-8.
 pub const MAX_BYTES: usize = 64 * 1024;
 
@@ -52,6 +59,26 @@ impl MessageText {
         self.0
     }
 }
+
+/// What the API document says of it: the pattern spells out what [`MessageText::parse`] takes.
+impl PartialSchema for MessageText {
+    fn schema() -> RefOr<Schema> {
+        let seen = concat!(
+            "^[^\\u0000]*[^\\u0000- \\u007f-\\u00a0\\u00ad\\u034f\\u061c\\u1680\\u180e\\u2000-\\u200f",
+            "\\u2028-\\u202f\\u205f-\\u206f\\u3000\\ufe00-\\ufe0f\\ufeff][^\\u0000]*$",
+        );
+        let about = "A text of which something can be seen, of at most 64 KiB in UTF-8.";
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(MAX_BYTES))
+            .pattern(Some(seen))
+            .description(Some(about))
+            .into()
+    }
+}
+
+impl ToSchema for MessageText {}
 
 /// White space, controls, and characters of no width.
 fn is_invisible(c: char) -> bool {

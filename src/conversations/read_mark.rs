@@ -13,6 +13,7 @@ use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::OnConflict;
 use serde::Serialize;
 use std::collections::HashMap;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "read_marks")]
@@ -30,7 +31,7 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 /// One has read on, in one of one's windows.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ReadUpdated {
     pub conversation_id: ConversationId,
     pub last_read_seq: i64,

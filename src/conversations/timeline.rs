@@ -110,6 +110,8 @@ pub enum Page {
     Before(i64),
     /// The nearest ones with a greater `seq`.
     After(i64),
+    /// The same of those with a smaller `seq` than the second.
+    Between(i64, i64),
 }
 
 /// A page of what is not hidden, ascending, and whether there is more in that direction.
@@ -126,6 +128,10 @@ pub async fn page(
             .order_by_desc(Column::Seq),
         Page::After(seq) => shown(id)
             .filter(Column::Seq.gt(seq))
+            .order_by_asc(Column::Seq),
+        Page::Between(after, before) => shown(id)
+            .filter(Column::Seq.gt(after))
+            .filter(Column::Seq.lt(before))
             .order_by_asc(Column::Seq),
     };
     let mut found = query.limit(limit + 1).all(db).await?;

@@ -1,13 +1,14 @@
 //! Enumerations that have one word for each value: in Rust, in the column and in JSON.
 
-/// Declares such enumerations. The words are the names of the values in snake case.
+/// Declares such enumerations. The words are the names of the values in snake case. One that has
+/// namesakes in other rooms says how the API document calls it: `#[schema(as = SpaceStatus)]`.
 macro_rules! words {
     ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(
-        $(#[$of_name])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, sea_orm::EnumIter, sea_orm::DeriveActiveEnum,
-            serde::Serialize, serde::Deserialize,
+            serde::Serialize, serde::Deserialize, utoipa::ToSchema,
         )]
+        $(#[$of_name])*
         #[sea_orm(rs_type = "String", db_type = "String(StringLen::N(64))", rename_all = "snake_case")]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$of_value])* $value),* }

@@ -8,6 +8,10 @@ use sea_orm::DbErr;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::schema::Type;
 
 /// An answer that is an error: status, a stable code, a sentence for a person.
 #[derive(Clone, Debug)]
@@ -26,17 +30,55 @@ pub struct ApiError {
 /// What every door answers with.
 pub type ApiResult<T> = Result<T, ApiError>;
 
-/// The error object of the envelope, as sockets and doors send it.
-#[derive(Serialize)]
+/// The one shape of every error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct Envelope<'a> {
+    pub error: Body<'a>,
+}
+
+/// What went wrong: for programs and for people.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorBody)]
 pub struct Body<'a> {
-    r#type: &'static str,
+    /// What kind of trouble it is; it follows from the status.
+    r#type: Kind,
+    /// A stable word for programs.
     code: &'a str,
+    /// A sentence for a person.
     message: &'a str,
+    /// Which field or parameter is to blame, as `settings.preset.top_p`.
     param: Option<&'a str>,
+    /// The present document, when another version of it was meant.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_document)]
     current: Option<&'a Value>,
+    /// What to name when asking about a failure of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-rare" = json!(true))))]
     request_id: Option<&'a str>,
+}
+
+fn rare_document() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(
+            "The present document, when another version of it was meant.",
+        ))
+        .extensions(Some([("x-rare", true)].into_iter().collect()))
+        .build()
+}
+
+/// The kinds of errors.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ErrorKind)]
+pub enum Kind {
+    InvalidRequestError,
+    AuthenticationError,
+    PermissionError,
+    RateLimitError,
+    ServerError,
 }
 
 impl ApiError {
@@ -122,13 +164,13 @@ impl ApiError {
         }
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> Kind {
         match self.status.as_u16() {
-            401 => "authentication_error",
-            403 => "permission_error",
-            429 => "rate_limit_error",
-            500.. => "server_error",
-            _ => "invalid_request_error",
+            401 => Kind::AuthenticationError,
+            403 => Kind::PermissionError,
+            429 => Kind::RateLimitError,
+            500.. => Kind::ServerError,
+            _ => Kind::InvalidRequestError,
         }
     }
 }
@@ -151,7 +193,8 @@ impl ResponseError for ApiError {
         if let Some(seconds) = self.retry_after {
             answer.insert_header(("retry-after", seconds.to_string()));
         }
-        answer.json(serde_json::json!({ "error": self.body(None) }))
+        let error = self.body(None);
+        answer.json(Envelope { error })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every answer wears: a request id, the security headers, and the one shape of errors.
 
 use crate::http::error::ApiError;
+use crate::http::error::Envelope;
 use actix_web::Error;
 use actix_web::HttpResponse;
 use actix_web::ResponseError;
@@ -89,7 +90,9 @@ fn shaped(answer: ServiceResponse, id: &str) -> ServiceResponse {
     if let Some(seconds) = error.retry_after {
         new.insert_header((header::RETRY_AFTER, seconds.to_string()));
     }
-    let mut new = new.json(serde_json::json!({ "error": error.body(Some(id)) }));
+    let mut new = new.json(Envelope {
+        error: error.body(Some(id)),
+    });
     if let Some(allowed) = old.headers_mut().remove(header::ALLOW).next() {
         new.headers_mut().insert(header::ALLOW, allowed);
     }

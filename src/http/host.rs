@@ -21,7 +21,7 @@ use actix_web::web::Data;
 use std::net::IpAddr;
 
 /// Asked by balancers and supervisors, under whatever name; they tell nothing.
-const FOR_EVERYBODY: [&str; 2] = ["/healthz", "/readyz"];
+pub const FOR_EVERYBODY: [&str; 2] = ["/healthz", "/readyz"];
 
 /// No name is longer; what is, is shown in part.
 const MAX_SHOWN_CHARS: usize = 255;
@@ -81,6 +81,15 @@ fn public_host(config: &Config) -> Option<&str> {
     let (_, rest) = config.public_url.as_deref()?.split_once("://")?;
     let name = without_port(rest.split('/').next()?)?;
     Some(name.trim_start_matches('[').trim_end_matches(']'))
+}
+
+/// Whether this names the machine itself: `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
+pub fn is_this_machine(authority: &str) -> bool {
+    let bare = without_port(authority).map(|it| it.trim_matches(['[', ']']));
+    bare.is_some_and(|it| match it.parse::<IpAddr>() {
+        Ok(ip) => ip.to_canonical().is_loopback(),
+        Err(_) => it.eq_ignore_ascii_case("localhost"),
+    })
 }
 
 /// The name or address before the port. `None`: what follows it is no port.

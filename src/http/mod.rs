@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod carry;
+pub mod document;
 pub mod door;
 pub mod error;
 pub mod frame;
@@ -9,7 +10,9 @@ pub mod host;
 pub mod json;
 pub mod meter;
 pub mod origin;
+pub mod outcomes;
 pub mod page;
 pub mod peer;
+pub mod schemas;
 pub mod seat;
 pub mod typed;

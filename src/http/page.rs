@@ -1,5 +1,6 @@
 //! Lists: how much of them is wanted, and from where.
 
+use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use actix_web::FromRequest;
@@ -18,6 +19,21 @@ use serde::Serialize;
 use std::future::Ready;
 use std::future::ready;
 use std::str::FromStr;
+use utoipa::__dev::ComposeSchema;
+use utoipa::IntoParams;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::KnownFormat;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::ParameterBuilder;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::schema::Type;
 
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
@@ -63,6 +79,62 @@ impl<K: FromStr> Page<K> {
             after: value_of(query, "after")?,
             before: value_of(query, "before")?,
         })
+    }
+}
+
+/// What the API document says of the three.
+impl<K: PartialSchema> IntoParams for Page<K> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(1))
+            .maximum(Some(MAX_LIMIT))
+            .default(Some(DEFAULT_LIMIT.into()));
+        let parameter = |name: &str, about: &str| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .description(Some(about))
+        };
+        let after = parameter("after", "Only what comes after this place.");
+        let before = parameter(
+            "before",
+            "Only what comes before this place; the nearest to it.",
+        );
+        vec![
+            parameter("limit", "How many at most.")
+                .schema(Some(limit))
+                .build(),
+            after.schema(Some(K::schema())).build(),
+            before.schema(Some(K::schema())).build(),
+        ]
+    }
+}
+
+/// What the API document says of a list; of what, it tells by its name.
+impl<T: ToSchema> ComposeSchema for Listing<T> {
+    fn compose(_: Vec<RefOr<Schema>>) -> RefOr<Schema> {
+        let item = Ref::from_schema_name(T::name());
+        let more = ObjectBuilder::new()
+            .schema_type(Type::Boolean)
+            .description(Some(
+                "Whether there is more in the direction that was asked for.",
+            ));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property("data", ArrayBuilder::new().items(item))
+            .required("data")
+            .property("has_more", more)
+            .required("has_more")
+            .into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for Listing<T> {
+    fn schemas(schemas: &mut Vec<Named>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
     }
 }
 
@@ -146,7 +218,7 @@ impl<T> Listing<T> {
     }
 }
 
-/// One value of a query; absent or empty is `None`.
+/// One value of a query; absent is `None`.
 ///
 /// # Errors
 /// 400 when it does not parse.
@@ -156,7 +228,6 @@ pub fn value_of<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option
         .into_iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value)
-        .filter(|it| !it.is_empty())
     else {
         return Ok(None);
     };
@@ -242,7 +313,8 @@ mod tests {
             Some("a b")
         );
         assert_eq!(value_of::<bool>("all=true", "all").unwrap(), Some(true));
-        assert_eq!(value_of::<bool>("all=", "all").unwrap(), None);
+        assert_eq!(value_of::<bool>("any=true", "all").unwrap(), None);
+        assert!(value_of::<bool>("all=", "all").is_err());
     }
 
     #[test]

@@ -157,6 +157,26 @@ fn plainly(expected: &dyn Expected) -> String {
 
 struct Node(Value);
 
+/// To JSON, `3.0` is as whole a number as `3`.
+macro_rules! whole_numbers {
+    ($($deserialize:ident)*) => {$(
+        fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+            match self.0.as_f64().filter(|_| self.0.is_f64()).and_then(whole) {
+                Some(it) => visitor.visit_i64(it),
+                None => self.deserialize_any(visitor),
+            }
+        }
+    )*};
+}
+
+/// The whole number that this is, as far as every one between is one, too.
+fn whole(it: f64) -> Option<i64> {
+    let is_exact = it.fract() == 0.0 && it.abs() <= 9_007_199_254_740_992.0;
+    // In that range nothing is cut off.
+    #[allow(clippy::cast_possible_truncation)]
+    is_exact.then_some(it as i64)
+}
+
 impl<'de> IntoDeserializer<'de, Misfit> for Node {
     type Deserializer = Self;
 
@@ -239,8 +259,13 @@ impl<'de> Deserializer<'de> for Node {
         }
     }
 
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bool i128 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct seq tuple tuple_struct
         identifier ignored_any
     }

@@ -49,6 +49,21 @@ fn what_fits_comes_through_whole() {
 }
 
 #[test]
+fn a_whole_number_may_be_written_with_a_point() {
+    let outer: Outer =
+        from_value(json!({"name": "n", "parts": [{"size": 3.0}], "whatever": 3.0})).unwrap();
+
+    assert_eq!(outer.parts[0].size, 3);
+    assert_eq!(
+        outer.whatever,
+        Some(json!(3.0)),
+        "what is kept is kept as it came"
+    );
+    let negative = from_value::<Outer>(json!({"name": "n", "parts": [{"size": -3.0}]}));
+    assert_eq!(negative.unwrap_err().wrong, Wrong::Value);
+}
+
+#[test]
 fn null_is_absent() {
     let outer: Outer = from_value(json!({"name": "n", "color": null})).unwrap();
 

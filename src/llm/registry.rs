@@ -9,6 +9,7 @@ use sea_orm::EnumIter;
 use sea_orm::sea_query::StringLen;
 use serde::Deserialize;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::llm::egress::Egress;
 use crate::llm::error::LlmError;
@@ -30,7 +31,9 @@ pub struct ProviderSpec {
 }
 
 /// Which protocol an endpoint speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
+)]
 #[sea_orm(
     rs_type = "String",
     db_type = "String(StringLen::N(32))",

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// One call of a model. Built by `prompt/` or by a door, spent by `generation/`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -21,7 +22,8 @@ pub struct Request {
 }
 
 /// One entry of the prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptMessage)]
 pub struct Message {
     pub role: Role,
     /// Who said it, where that is not clear from the role. Each provider says it in its own way.
@@ -49,7 +51,8 @@ impl Message {
 }
 
 /// Whose side of the prompt a message is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptRole)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     System,

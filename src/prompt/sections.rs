@@ -1,6 +1,7 @@
 //! The pieces of a prompt: what each says. Their order is the builder's.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::characters::card::Card;
 use crate::llm::request::Role;
@@ -15,7 +16,8 @@ use crate::spaces::membership::Status;
 const EXAMPLE_MARK: &str = "<START>";
 
 /// What a piece of a prompt is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PromptBlockKind)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Main,
@@ -31,7 +33,8 @@ pub enum Kind {
 }
 
 /// One piece of a prompt, as it is shown to people who ask what was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PromptBlock)]
 pub struct Block {
     /// What it is.
     pub kind: Kind,

@@ -17,6 +17,7 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::LockType;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]
@@ -64,7 +65,8 @@ pub async fn usable(
 }
 
 /// What an admin may read of a provider: everything but its key.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Provider)]
 pub struct View {
     pub id: ProviderId,
     pub name: String,
@@ -74,12 +76,14 @@ pub struct View {
     pub model: String,
     pub is_default: bool,
     pub disabled: bool,
+    #[schema(value_type = Object)]
     pub settings: Json,
     pub created_at: Timestamp,
 }
 
 /// What everybody may read of a provider.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ProviderSign)]
 pub struct Sign {
     pub id: ProviderId,
     pub name: String,

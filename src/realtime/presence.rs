@@ -18,12 +18,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use utoipa::ToSchema;
 
 /// Between two tellings; the first change after a quiet time is told at once.
 const GATHER: Duration = Duration::from_millis(250);
 
 /// Whether a member who is here looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PresenceState)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// At least one socket is not away.
@@ -33,14 +35,14 @@ pub enum State {
 }
 
 /// A member who is here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Present {
     pub membership_id: MembershipId,
     pub state: State,
 }
 
 /// Who is here now, whole.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct PresenceUpdated {
     pub conversation_id: ConversationId,
     pub members: Vec<Present>,

@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use utoipa::ToSchema;
 
 /// How long one word of typing holds.
 pub const EXPIRY: Duration = Duration::from_secs(6);
@@ -26,7 +27,7 @@ pub const EXPIRY: Duration = Duration::from_secs(6);
 const TELL_AGAIN: Duration = Duration::from_secs(2);
 
 /// A person types, or has stopped.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct HumanTyping {
     pub conversation_id: ConversationId,
     pub membership_id: MembershipId,

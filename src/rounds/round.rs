@@ -33,8 +33,10 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// Whether a round goes on, and how it ended.
+    #[schema(as = RoundStatus)]
     Status { Active, Finished, Superseded, Canceled }
     /// What an active round waits for: a run, a person, or a person after a failure.
+    #[schema(as = RoundState)]
     State { Generating, Paused, Failed }
 }
 

@@ -29,6 +29,7 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// Before the cursor a slot is spoken or skipped, from it on pending.
+    #[schema(as = SlotStatus)]
     Status { Pending, Spoken, Skipped }
 }
 

@@ -10,9 +10,13 @@ use crate::runs::run;
 use crate::runs::situation::State;
 use crate::runs::views::RoundView;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AllOfBuilder;
 
 /// A run begins to write.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TypingStart {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
@@ -22,7 +26,7 @@ pub struct TypingStart {
 }
 
 /// A piece of a running run's text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct StreamChunk<'a> {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
@@ -32,14 +36,14 @@ pub struct StreamChunk<'a> {
 }
 
 /// The text begins anew.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct StreamReset {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
 }
 
 /// No more text comes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct StreamComplete {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
@@ -47,7 +51,7 @@ pub struct StreamComplete {
 }
 
 /// The last event of a run that had a `typing_start`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TypingStop {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
@@ -55,7 +59,8 @@ pub struct TypingStop {
 }
 
 /// A message came, or changed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub struct MessageEvent {
     #[serde(skip)]
     pub is_new: bool,
@@ -65,7 +70,7 @@ pub struct MessageEvent {
 }
 
 /// A message was deleted for everyone: only its place is told, not its text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct MessageHidden {
     pub conversation_id: ConversationId,
     pub rev: i64,
@@ -73,18 +78,27 @@ pub struct MessageHidden {
 }
 
 /// A run was queued, or came to an end that no message tells of.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
 pub struct RunEvent {
     pub conversation_id: ConversationId,
     pub rev: i64,
     pub run: run::View,
     /// Of a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_error)]
     pub error: Option<run::Error>,
 }
 
+fn rare_error() -> Schema {
+    AllOfBuilder::new()
+        .item(Ref::from_schema_name(run::Error::name()))
+        .extensions(Some([("x-rare", true)].into_iter().collect()))
+        .into()
+}
+
 /// Who speaks, who is next, and what the conversation waits for.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct QueueUpdated {
     pub conversation_id: ConversationId,
     pub rev: i64,
@@ -95,7 +109,7 @@ pub struct QueueUpdated {
 }
 
 /// For the rail: a conversation of the space has a new message.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Activity {
     pub conversation_id: ConversationId,
     pub seq: i64,

@@ -23,9 +23,11 @@ use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::Query;
 use serde::Serialize;
 use std::time::Instant;
+use utoipa::ToSchema;
 
 /// What a sweep healed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReapReport)]
 pub struct Report {
     /// Runs that were ended because their node is gone.
     pub failed: u32,

@@ -14,6 +14,7 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use serde::Deserialize;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_runs")]
@@ -72,10 +73,13 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// What a run is; decides what follows it.
+    #[schema(as = RunKind)]
     Kind { UserTurn, AutoMode, Regenerate, ForceTalk }
     /// Where a run stands. The last four are final.
+    #[schema(as = RunStatus)]
     Status { Queued, Running, Succeeded, Failed, Canceled, Skipped }
     /// What caused a run.
+    #[schema(as = RunReason)]
     Reason {
         UserMessage, NextSlot, AutoMode, CopilotStart, CopilotFollowup, CopilotContinue,
         Generate, ForceTalk, Regenerate, LastTurn, Retry, Resume, Recovered,
@@ -107,7 +111,8 @@ impl Kind {
 }
 
 /// Why a run failed: a code for programs, a sentence for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema)]
+#[schema(as = RunError)]
 pub struct Error {
     pub code: String,
     pub message: String,
@@ -116,7 +121,9 @@ pub struct Error {
 }
 
 /// What a run cost, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema,
+)]
 pub struct Usage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
@@ -142,7 +149,7 @@ pub struct Debug {
 }
 
 /// What went into a prompt, in figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PromptRecord {
     pub provider: String,
     pub model: String,
@@ -153,8 +160,9 @@ pub struct PromptRecord {
     pub seed: i64,
 }
 
-/// The document `run` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// One attempt to produce one text, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
 pub struct View {
     pub id: RunId,
     pub conversation_id: ConversationId,

@@ -22,6 +22,7 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use std::collections::HashSet;
+use utoipa::ToSchema;
 
 /// One conversation at one instant.
 #[derive(Clone, Debug)]
@@ -97,7 +98,8 @@ impl Situation {
 }
 
 /// What a conversation is doing, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[schema(as = ConversationState)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Idle,

@@ -29,6 +29,7 @@ use sea_orm::QueryFilter;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// How many messages a client starts with.
 const NEWEST: u64 = 50;
@@ -36,7 +37,7 @@ const NEWEST: u64 = 50;
 const MOST_CHANGES: u64 = 500;
 
 /// A conversation at one `rev`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Snapshot {
     #[serde(skip)]
     pub rev: i64,
@@ -50,7 +51,8 @@ pub struct Snapshot {
 }
 
 /// A message of a snapshot, or that it is gone.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SnapshotMessage)]
 #[serde(untagged)]
 pub enum Entry {
     Message(Box<message::View>),

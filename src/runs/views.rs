@@ -14,9 +14,11 @@ use crate::runs::situation::Round;
 use crate::runs::situation::State;
 use crate::spaces::space;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-/// The document `round` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// The speakers of one trigger, in order, as the API shows them.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Round)]
 pub struct RoundView {
     pub id: RoundId,
     pub status: round::Status,
@@ -27,7 +29,8 @@ pub struct RoundView {
 }
 
 /// One position of a round.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Slot)]
 pub struct SlotView {
     pub position: i64,
     pub membership_id: MembershipId,
@@ -81,15 +84,17 @@ impl Runtime {
     }
 }
 
-/// The document `conversation` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// One timeline and what goes on in it, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Conversation)]
 pub struct ConversationView {
     pub id: ConversationId,
     pub space_id: SpaceId,
     pub kind: conversation::Kind,
     pub title: String,
+    #[schema(value_type = Object)]
     pub settings: serde_json::Value,
-    /// `None` while auto mode is off.
+    /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
     pub last_seq: i64,
     pub parent_conversation_id: Option<ConversationId>,

@@ -4,6 +4,7 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
+use actix_web::body::MessageBody;
 use actix_web::http::Method;
 use actix_web::http::header;
 use actix_web::http::header::ETag;
@@ -18,7 +19,7 @@ use rust_embed::RustEmbed;
 struct Files;
 
 /// Addresses that the client itself understands: it is loaded and reads them.
-const CLIENT_ROUTES: [&str; 3] = ["c", "join", "settings"];
+const CLIENT_ROUTES: [&str; 4] = ["admin", "c", "join", "settings"];
 
 /// Answers whatever no other door takes: a file of the client, or 404.
 ///
@@ -35,20 +36,36 @@ pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
             "This address does not take this method.",
         ));
     }
-    let tag = EntityTag::new_strong(hex::encode(&file.metadata.sha256_hash()[..16]));
-    let mut answer = match is_known(&request, &tag) {
+    let tag = tag_of(&file.metadata.sha256_hash());
+    Ok(revalidated(&request, tag, &media_type(&name), file.data))
+}
+
+/// The tag of a file by the SHA-256 of its bytes.
+pub fn tag_of(hash: &[u8; 32]) -> EntityTag {
+    EntityTag::new_strong(hex::encode(&hash[..16]))
+}
+
+/// A file that is asked for again each time, and answered with 304 where it is known: a new version
+/// is there at once.
+pub fn revalidated(
+    request: &HttpRequest,
+    tag: EntityTag,
+    media_type: &str,
+    body: impl MessageBody + 'static,
+) -> HttpResponse {
+    let is_known = is_known(request, &tag);
+    let mut answer = match is_known {
         true => HttpResponse::NotModified(),
         false => HttpResponse::Ok(),
     };
-    // Asked again each time, and answered with 304: a new version is there at once.
     answer
         .insert_header((header::CACHE_CONTROL, "no-cache"))
-        .insert_header(ETag(tag.clone()));
-    if is_known(&request, &tag) {
-        return Ok(answer.finish());
+        .insert_header(ETag(tag));
+    if is_known {
+        return answer.finish();
     }
-    answer.insert_header((header::CONTENT_TYPE, media_type(&name)));
-    Ok(answer.body(file.data))
+    answer.insert_header((header::CONTENT_TYPE, media_type));
+    answer.body(body)
 }
 
 fn find(path: &str) -> Option<(String, EmbeddedFile)> {
@@ -56,6 +73,7 @@ fn find(path: &str) -> Option<(String, EmbeddedFile)> {
     let first = path.split('/').next().unwrap_or_default();
     let name = match path {
         "" => "index.html",
+        "docs" => "docs.html",
         _ if CLIENT_ROUTES.contains(&first) => "index.html",
         _ => path,
     };

@@ -1,9 +1,13 @@
 //! Every door of the house.
 
 use crate::api::routes;
+use crate::http::document;
 use crate::http::door::Door;
 use crate::http::door::doors;
+use crate::server::openapi;
+use crate::socket::document as frames;
 use crate::socket::upgrade;
+use serde_json::Value;
 
 /// All doors, by what stands around them.
 #[derive(Clone)]
@@ -17,11 +21,19 @@ pub struct Doors {
 /// All doors.
 pub fn all() -> Doors {
     let mut all = routes::all();
-    all.extend(doors![upgrade::connect]);
+    all.extend(doors![upgrade::connect, openapi::document]);
     let (api, open) = all.into_iter().partition(is_api);
     Doors { api, open }
 }
 
 fn is_api(door: &Door) -> bool {
     door.path().starts_with("/api/")
+}
+
+impl Doors {
+    /// What the document says of them.
+    pub fn document(&self) -> Value {
+        let all = [self.api.clone(), self.open.clone()].concat();
+        document::document(&all, &routes::ROOMS, frames::schemas())
+    }
 }

@@ -4,4 +4,5 @@ pub mod check;
 pub mod client_files;
 pub mod commands;
 pub mod doors;
+pub mod openapi;
 pub mod serve;

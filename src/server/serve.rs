@@ -13,6 +13,7 @@ use crate::http::host;
 use crate::http::meter;
 use crate::server::client_files;
 use crate::server::doors;
+use crate::server::openapi::Published;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -41,9 +42,11 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
     let doors = doors::all();
+    let published = web::Data::new(Published::new());
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
+            .app_data(published.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
                 // Not in the words of the reader below: those give the whole query back.

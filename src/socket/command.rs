@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 use serde_json::Number;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// A frame that could be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,36 +31,37 @@ pub enum Command {
 }
 
 /// To hear a conversation, and what it missed since `after_rev`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subscribe {
     pub conversation_id: ConversationId,
+    #[schema(minimum = 0)]
     pub after_rev: Option<i64>,
 }
 
 /// To hear it no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unsubscribe {
     pub conversation_id: ConversationId,
 }
 
 /// To hear what happens in a space at large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubscribeSpace {
     pub space_id: SpaceId,
 }
 
 /// Whether somebody looks at this socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Away {
     pub away: bool,
 }
 
 /// Whether somebody types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Typing {
     pub conversation_id: ConversationId,
@@ -67,9 +69,9 @@ pub struct Typing {
 }
 
 /// Nothing beside the operation.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub struct Nothing {}
 
 /// A frame that could not be read, and its `id` if that could.
 #[derive(Debug)]

@@ -13,33 +13,37 @@ use bytestring::ByteString;
 use serde::Serialize;
 use serde_json::Number;
 use serde_json::json;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// The client subscribes again, with its last `rev`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Resync {
     pub conversation_id: ConversationId,
 }
 
 /// The right to hear a conversation is lost.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Unsubscribed {
     pub conversation_id: ConversationId,
     pub reason: &'static str,
 }
 
 /// The right to hear a space is lost.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UnsubscribedSpace {
     pub space_id: SpaceId,
     pub reason: &'static str,
 }
 
 /// A gap in a stream is mended: begin again with this text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StreamReset)]
 pub struct Mended<'a> {
     pub conversation_id: ConversationId,
     pub run_id: Uuid,
+    /// Only here; a stream that begins anew with a retry has no text yet.
+    #[schema(extensions(("x-rare" = json!(true))))]
     pub text: &'a str,
 }
 
@@ -61,7 +65,7 @@ named! {
 }
 
 /// The text so far of the run that is running in a snapshot.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct StreamSoFar {
     pub run_id: RunId,
     pub membership_id: MembershipId,

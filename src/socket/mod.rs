@@ -6,6 +6,7 @@
 
 pub mod command;
 pub mod delivery;
+pub mod document;
 pub mod ears;
 pub mod errand;
 pub mod frames;

@@ -14,8 +14,42 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Payload;
 
-/// Opens a socket.
-#[utoipa::path(get, path = "/ws", tag = "socket")]
+/// Opens a socket. One socket hears any number of conversations.
+///
+/// A WebSocket upgrade. Every frame is one JSON object in a text frame, of at most 64 KiB. The client
+/// sends `SocketCommand`, each with an `id`, and gets exactly one `SocketAnswer` to each; between them
+/// come `SocketEvent`s of what it has subscribed to. More than 60 frames in 10 seconds are refused with
+/// `rate_limited`. The server pings every 20 seconds and closes a peer that is silent for 60. An upgrade
+/// that rides on the cookie must name this server's own `Origin`.
+///
+/// `rev` of the durable events of one conversation grows by exactly 1: whoever sees a gap, or `resync`,
+/// subscribes again with the last `rev` and has everything. `offset` of a `stream_chunk` counts UTF-16
+/// units, as a browser does.
+#[utoipa::path(
+    get,
+    path = "/ws",
+    tag = "socket",
+    params(
+        ("Connection" = String, Header, pattern = "^Upgrade$"),
+        ("Upgrade" = String, Header, pattern = "^websocket$"),
+        ("Sec-WebSocket-Version" = String, Header, pattern = "^13$"),
+        ("Sec-WebSocket-Key" = String, Header, pattern = "^[A-Za-z0-9+/]{21}[AQgw]==$"),
+        ("Origin" = Option<String>, Header, description = "Needed beside a cookie.")
+    ),
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 400, description = "`invalid_value`: this is no WebSocket upgrade."),
+        (status = 403, description = "`cross_origin`: the cookie came from another site's page."),
+        (status = 429, description = "`rate_limited`: as many sockets are open as one person may have.")
+    ),
+    extensions(
+        ("x-client-frame" = json!({"$ref": "#/components/schemas/SocketCommand"})),
+        ("x-server-frame" = json!({"anyOf": [
+            {"$ref": "#/components/schemas/SocketAnswer"},
+            {"$ref": "#/components/schemas/SocketEvent"},
+        ]}))
+    )
+)]
 pub async fn connect(
     app: Data<App>,
     request: HttpRequest,

@@ -10,42 +10,43 @@ use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The rules of a space changed. `my_role` is null here: listeners have different ones.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceUpdated {
     pub space: space::View,
 }
 
 /// A seat was taken, changed or left.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct MembershipUpdated {
     pub space_id: SpaceId,
     pub membership: membership::View,
 }
 
 /// A conversation of the space is new or changed; the document comes from whoever can make it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ConversationUpdated<D> {
     pub space_id: SpaceId,
     pub conversation: D,
 }
 
 /// A conversation of the space is gone, with everything in it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ConversationDeleted {
     pub space_id: SpaceId,
     pub conversation_id: ConversationId,
 }
 
 /// The space is gone, with everything in it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceDeleted {
     pub space_id: SpaceId,
 }
 
 /// One's copilot was turned on or off, or spent a step.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotUpdated {
     pub membership_id: MembershipId,
     pub copilot_mode: CopilotMode,

@@ -16,6 +16,7 @@ use sea_orm::Condition;
 use sea_orm::ExprTrait;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "invites")]
@@ -56,7 +57,8 @@ impl Related<crate::spaces::space::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 /// What those who may invite read of an invite: everything but its token.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Invite)]
 pub struct View {
     pub id: InviteId,
     pub role: Role,

@@ -14,6 +14,7 @@ use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use std::collections::HashMap;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_memberships")]
@@ -81,10 +82,13 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// A person's seat, or a character's.
+    #[schema(as = MembershipKind)]
     Kind { Human, Character }
-    /// What the seat may do; see `permissions.rs`.
+    /// What the seat may do.
+    #[schema(as = MembershipRole)]
     Role { Owner, Moderator, Member, Guest }
     /// A removed seat cannot enter; history keeps its name.
+    #[schema(as = MembershipStatus)]
     Status { Active, Removed }
     /// Muted: never chosen by itself, but may be made to speak. Observer: never speaks.
     Participation { Active, Muted, Observer }
@@ -168,8 +172,9 @@ pub async fn n_spaces_of(
     Ok(counted.into_iter().collect())
 }
 
-/// The document `membership` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// A seat in a space, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Membership)]
 pub struct View {
     pub id: MembershipId,
     pub space_id: SpaceId,
@@ -185,6 +190,7 @@ pub struct View {
     pub avatar_url: Option<String>,
     pub persona: Option<String>,
     pub talkativeness: Option<f64>,
+    #[schema(value_type = Object)]
     pub settings: Json,
     pub settings_version: i64,
     pub copilot_mode: CopilotMode,

@@ -7,6 +7,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "spaces")]
@@ -45,8 +46,9 @@ impl ActiveModelBehavior for ActiveModel {}
 
 words! {
     /// An archived space refuses every write; reads go on.
+    #[schema(as = SpaceStatus)]
     Status { Active, Archived }
-    /// Who speaks next; see `speakers/`.
+    /// Who speaks next.
     ReplyOrder { Manual, Natural, List, Pooled }
     /// Whether a trigger wakes one speaker or an ordered list.
     RepliesPerTurn { One, Activated }
@@ -58,8 +60,9 @@ words! {
     GroupRegenerateMode { SingleMessage, LastTurn }
 }
 
-/// The document `space` of the API.
-#[derive(Clone, Debug, Serialize)]
+/// A room with its rules, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Space)]
 pub struct View {
     pub id: SpaceId,
     pub name: String,
@@ -76,12 +79,14 @@ pub struct View {
     pub during_generation_user_input_policy: InputPolicy,
     pub user_turn_debounce_ms: i64,
     pub group_regenerate_mode: GroupRegenerateMode,
+    #[schema(value_type = Object)]
     pub settings: Json,
     pub settings_version: i64,
     pub token_limit: i64,
     pub tokens_used: i64,
     pub root_conversation_id: Option<ConversationId>,
-    /// How the reader stands here; `None` where readers differ.
+    /// How the reader stands here: the role of their seat, or `admin` without one. Null where
+    /// readers differ.
     pub my_role: Option<&'static str>,
     pub created_at: Timestamp,
 }

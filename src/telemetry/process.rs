@@ -25,16 +25,16 @@ impl Collector for Process {
             figure.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         if let Some(bytes) = resident_bytes() {
-            let help = "Memory that is in use";
+            let help = "Memory that is in use.";
             tell("process_resident_memory_bytes", help, bytes as f64)?;
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
             // The folder that is being read is open, too.
             let n = open.count().saturating_sub(1);
-            tell("process_open_fds", "Open files and sockets", n as f64)?;
+            tell("process_open_fds", "Open files and sockets.", n as f64)?;
         }
         let seconds = self.started_at_ms as f64 / 1000.0;
-        let help = "When the process began, in seconds since 1970";
+        let help = "When the process began, in seconds since 1970.";
         tell("process_start_time_seconds", help, seconds)
     }
 }

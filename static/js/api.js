@@ -101,6 +101,17 @@ export default class Api {
   testProvider = (id) => this.#call("POST", `/providers/${id}/test`, { timeoutMs: PROVIDER_TIMEOUT_MS })
   modelsOfProvider = (id) => this.#call("GET", `/providers/${id}/models`, { timeoutMs: PROVIDER_TIMEOUT_MS })
 
+  // What all of this is, for the page that shows it
+  reference = () => this.#call("GET", "/openapi.json", { below: "", mayBeSignedOut: true })
+
+  // The server at large
+  adminStats = (query) => this.#get(`/admin/stats${search(query)}`)
+  adminUsers = (query) => this.#get(`/admin/users${search(query)}`)
+  changeUser = (id, body) => this.#patch(`/admin/users/${id}`, body)
+  adminRuns = (query) => this.#get(`/admin/runs${search(query)}`)
+  cancelRun = (id) => this.#post(`/runs/${id}/cancel`)
+  reap = () => this.#post("/admin/reap")
+
   // Private
 
   #get(path) {
@@ -116,8 +127,8 @@ export default class Api {
     return this.#call("DELETE", path)
   }
 
-  async #call(method, path, { body, mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
-    const answer = await this.#send(method, path, body, timeoutMs)
+  async #call(method, path, { body, below = "/api", mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
+    const answer = await this.#send(method, below + path, body, timeoutMs)
     if (answer.ok) return answer.status === 204 ? null : readJson(answer)
     const error = await readError(answer)
     if (error.status === 401 && !mayBeSignedOut) this.#onSignedOut()
@@ -126,7 +137,7 @@ export default class Api {
 
   async #send(method, path, body, timeoutMs) {
     try {
-      return await this.#fetch(`/api${path}`, {
+      return await this.#fetch(path, {
         method,
         credentials: "same-origin",
         cache: "no-store",
@@ -138,6 +149,12 @@ export default class Api {
       throw new ApiError({ code: "network", message: String(cause?.message ?? cause) })
     }
   }
+}
+
+// What is empty is not asked for.
+function search(values) {
+  const given = Object.entries(values).filter(([, value]) => ![undefined, null, ""].includes(value))
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`
 }
 
 function joinPath(token) {

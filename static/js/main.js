@@ -1,4 +1,5 @@
 // Boot: who is there, what is there, then the view that the address names.
+import AdminActions from "./actions/admin.js"
 import ModelActions from "./actions/models.js"
 import CastActions from "./actions/cast.js"
 import InviteActions from "./actions/invites.js"
@@ -43,6 +44,7 @@ const parts = {
   invites: new InviteActions(tools),
   invitation: new Invitation(storage("sessionStorage")),
   models: new ModelActions(tools),
+  admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
   title: new Title(store),
   announcer: document.getElementById("announcer"),

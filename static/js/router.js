@@ -1,9 +1,11 @@
-// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`. Links inside the page do not reload it.
-// `/join#{token}` is no page of the inside: a link to it loads the client anew, before anybody is known.
+// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`, `/admin/{part}`. Links inside the
+// page do not reload it. `/join#{token}` is no page of the inside: a link to it loads the client anew,
+// before anybody is known.
 const ROUTES = [
   [/^\/$/, () => ({ name: "home" })],
   [/^\/c\/(\d+)$/, ([, id]) => ({ name: "conversation", conversationId: Number(id) })],
   [/^\/settings(?:\/(\w+))?$/, ([, part]) => ({ name: "settings", part: part ?? "profile" })],
+  [/^\/admin(?:\/(\w+))?$/, ([, part]) => ({ name: "admin", part: part ?? "overview" })],
 ]
 
 export function parse(path) {
@@ -18,6 +20,7 @@ export const paths = {
   home: () => "/",
   conversation: (id) => `/c/${id}`,
   settings: (part) => `/settings/${part}`,
+  admin: (part) => `/admin/${part}`,
 }
 
 export default class Router {

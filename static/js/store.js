@@ -90,6 +90,8 @@ export default class Store extends Emitter {
     this.#spaces = new Map(
       spaces.map((space) => [space.id, { ...space, my_role: this.#standing(space.id, space.my_role) }]),
     )
+    // A space that is not listed any more takes along what was in it.
+    for (const id of this.#conversations.keys()) if (!this.#spaces.has(id)) this.#conversations.delete(id)
     this.emit("spaces")
   }
 

@@ -156,3 +156,35 @@ async fn c86_another_person_in_the_same_browser_begins_anew() {
 
     page.see_text(".rail__me", "ann").await;
 }
+
+#[tokio::test]
+async fn a_changed_password_ends_the_other_sessions_and_the_page_goes_on() {
+    let company = Company::with("member").await;
+    let elsewhere = company.bobs_page().await;
+    elsewhere.write(FIELD, "half a thought").await;
+    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let page = page_of(&bob, "/settings/profile").await;
+
+    page.write(".settings [name=current_password]", "not my password")
+        .await;
+    page.write(".settings [name=password]", "a better battery")
+        .await;
+    page.click_text(".settings button", "Change password").await;
+    page.see_text(".field__error", "not your current password")
+        .await;
+    page.rewrite(".settings [name=current_password]", "correct horse battery")
+        .await;
+    page.click_text(".settings button", "Change password").await;
+
+    page.see_text(".toast", "Password changed").await;
+    elsewhere.see_text("dialog", "Please sign in again").await;
+    page.click_text("#rail a", "Main").await;
+    page.say("Still here").await;
+    page.see_text(".message[data-state=final]", "Still here")
+        .await;
+    elsewhere
+        .write("dialog [name=password]", "a better battery")
+        .await;
+    elsewhere.press(Key::Enter).await;
+    elsewhere.see_text(".message--own", "Still here").await;
+}

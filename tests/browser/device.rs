@@ -50,7 +50,7 @@ async fn c76_a_phone_shows_all_without_scrolling_sideways() {
 }
 
 /// What a finger could miss.
-const SMALL_TARGETS: &str =
+pub const SMALL_TARGETS: &str =
     "[...document.querySelectorAll('button, a[href], input, select, textarea, summary')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }))
     .filter((it) => it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44)

@@ -5,11 +5,13 @@
 
 mod account;
 mod actions;
+mod admin;
 mod cast;
 mod company;
 mod content;
 mod device;
 mod entry;
+mod evening;
 mod house;
 mod joining;
 mod language;
@@ -17,6 +19,7 @@ mod page;
 mod people;
 mod picture;
 mod presence;
+mod reference;
 mod runs;
 mod scheduling;
 mod sending;

@@ -20,6 +20,7 @@ mod queue_contract;
 mod races;
 mod realtime;
 mod refusals;
+mod rights;
 mod runs;
 mod secrets;
 // A workbench: a tool may wait there for its next test.

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::support::contract;
 use crate::support::ear::Ear;
 use crate::support::ear::connect_with_key;
 use crate::support::ear::type_of;
@@ -206,4 +207,5 @@ async fn the_live_part_of_the_tour_tells_every_event_that_it_names() {
         frame["type"] == "message_created" && frame["message"] == messages[4]
     })
     .await;
+    ear.log().iter().for_each(contract::hold_frame);
 }

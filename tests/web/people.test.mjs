@@ -139,6 +139,14 @@ test("a deleted space leaves the list with all that was in it", () => {
   assert.equal(told[0][1].reason, "space_deleted")
 })
 
+test("a space that is not listed any more leaves no conversations behind", () => {
+  const { store } = bobsTab()
+
+  store.setSpaces([{ id: 2, name: "The Mill", my_role: "guest" }])
+
+  assert.equal(store.conversation(8), null)
+})
+
 test("a conversation that is refused may be gone for one reason or another", () => {
   const { line, told } = bobsTab()
 

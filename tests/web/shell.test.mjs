@@ -1,10 +1,12 @@
-// index.html names every module and stylesheet there is, and nothing that is not there.
+// Every page names the modules and stylesheets it needs, and nothing that is not there.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import test from "node:test"
 
 const ROOT = new URL("../../static", import.meta.url).pathname
-const html = readFileSync(`${ROOT}/index.html`, "utf8")
+const PAGES = readdirSync(ROOT)
+  .filter((name) => name.endsWith(".html"))
+  .map((name) => ({ name, html: readFileSync(`${ROOT}/${name}`, "utf8") }))
 
 function files(folder, ending) {
   const found = readdirSync(`${ROOT}/${folder}`, { recursive: true })
@@ -14,53 +16,85 @@ function files(folder, ending) {
     .sort()
 }
 
+function read(name) {
+  return readFileSync(`${ROOT}${name}`, "utf8")
+}
+
 // Fetched by those who read it.
 function isOtherLanguage(name) {
   return name.startsWith("/js/strings/") && !/^\/js\/strings\/en[./]/.test(name)
 }
 
-function named(pattern) {
+function named(html, pattern) {
   return [...html.matchAll(pattern)].map(([, name]) => name).sort()
 }
 
+const preloaded = (html) => named(html, /rel="modulepreload" href="([^"]+)"/g)
+const styles = (html) => named(html, /rel="stylesheet" href="([^"]+)"/g)
+
+// The modules that a page begins with, and all that these name.
+function reached(html) {
+  const waiting = named(html, /<script type="module" src="([^"]+)"/g)
+  const found = new Set()
+  while (waiting.length > 0) {
+    const name = waiting.pop()
+    if (found.has(name)) continue
+    found.add(name)
+    for (const [, path] of read(name).matchAll(/^(?:import|export) [^"]*"(\.[^"]+)"/gms)) {
+      waiting.push(new URL(path, `file://${name}`).pathname)
+    }
+  }
+  return [...found].sort()
+}
+
 test("every module is loaded ahead, so that none waits for the one that names it", () => {
+  for (const { name, html } of PAGES) assert.deepEqual(preloaded(html), reached(html), name)
+})
+
+test("every module and every stylesheet belongs to a page", () => {
   const modules = files("js", ".js").filter((name) => name !== "/js/theme.js" && !isOtherLanguage(name))
+  const all = (of) => [...new Set(PAGES.flatMap(({ html }) => of(html)))].sort()
 
-  assert.deepEqual(named(/rel="modulepreload" href="([^"]+)"/g), modules)
+  assert.deepEqual(all(reached), modules)
+  assert.deepEqual(all(styles), files("css", ".css"))
 })
 
-test("every stylesheet is loaded", () => {
-  assert.deepEqual(named(/rel="stylesheet" href="([^"]+)"/g), files("css", ".css"))
+test("the layers come in their order", () => {
+  for (const { name, html } of PAGES) {
+    const order = [...html.matchAll(/href="\/css\/([^"]+)"/g)].map(([, file]) => file)
+    assert.equal(order[0], "tokens.css", name)
+    assert.equal(order.at(-1), "utilities.css", name)
+  }
 })
 
-test("no script and no style stands in the page itself", () => {
-  assert.equal(/<style|style="|<script>|\son\w+="/.test(html), false)
+test("no script and no style stands in a page itself", () => {
+  for (const { name, html } of PAGES) {
+    assert.equal(/<style|style="|<script>|\son\w+="/.test(html), false, name)
+  }
 })
 
-test("every picture that the code names is in the sprite", () => {
-  const pictures = new Set(named(/<symbol id="icon-([a-z-]+)"/g))
-  const code = files("js", ".js")
-    .map((name) => readFileSync(`${ROOT}${name}`, "utf8"))
-    .join("\n")
-  const used = [...code.matchAll(/(?:icon\(|iconButton\(|icon: )"([a-z-]+)"/g)].map(([, name]) => name)
+test("every picture that the code names is in the sprite of its page", () => {
+  for (const { name, html } of PAGES) {
+    const pictures = new Set(named(html, /<symbol id="icon-([a-z-]+)"/g))
+    const code = reached(html).map(read).join("\n")
+    const used = [...code.matchAll(/(?:icon\(|iconButton\(|icon: )"([a-z-]+)"/g)].map(([, it]) => it)
 
-  assert.deepEqual(
-    used.filter((name) => !pictures.has(name)),
-    [],
-  )
+    assert.deepEqual(
+      used.filter((it) => !pictures.has(it)),
+      [],
+      name,
+    )
+  }
 })
 
 test("HTML enters the page in one place only", () => {
-  const code = files("js", ".js").filter((name) =>
-    /innerHTML|outerHTML|insertAdjacentHTML/.test(readFileSync(`${ROOT}${name}`, "utf8")),
-  )
+  const code = files("js", ".js").filter((name) => /innerHTML|outerHTML|insertAdjacentHTML/.test(read(name)))
 
   assert.deepEqual(code, ["/js/base/server_html.js"])
 })
 
 test("only the API client fetches, only the socket opens sockets", () => {
-  const naming = (pattern) =>
-    files("js", ".js").filter((name) => pattern.test(readFileSync(`${ROOT}${name}`, "utf8")))
+  const naming = (pattern) => files("js", ".js").filter((name) => pattern.test(read(name)))
 
   assert.deepEqual(naming(/\bfetch\b/), ["/js/api.js"])
   assert.deepEqual(naming(/\bWebSocket\b.*\(/), ["/js/socket.js"])

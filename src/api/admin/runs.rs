@@ -29,18 +29,26 @@ use serde::Deserialize;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
 
 /// Which runs; the code of an error is read beside it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Filter {
+    #[param(inline)]
     status: Option<run::Status>,
+    #[param(inline)]
     kind: Option<run::Kind>,
+    #[param(value_type = Option<i64>)]
     space_id: Option<SpaceId>,
+    #[param(value_type = Option<i64>)]
     conversation_id: Option<ConversationId>,
 }
 
 /// A run as an admin reads it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdminRun)]
 pub struct View {
     #[serde(flatten)]
     run: run::View,
@@ -57,13 +65,25 @@ pub struct View {
 }
 
 /// How far a text has grown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LiveText)]
 pub struct Live {
     chars: usize,
 }
 
-/// `GET /api/admin/runs`: the newest first.
-#[utoipa::path(get, path = "/api/admin/runs", tag = "admin")]
+/// The runs of all spaces, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/admin/runs",
+    tag = "admin",
+    operation_id = "list_runs",
+    params(
+        Filter,
+        ("error_code" = Option<String>, Query, description = "Why it failed, as `upstream_timeout`."),
+        Page<RunId>
+    ),
+    responses((status = 200, body = Listing<View>), (status = 403))
+)]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,

@@ -26,6 +26,7 @@ use sea_orm::QueryFilter;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use utoipa::ToSchema;
 
 const DEFAULT_DAYS: i64 = 30;
 const MOST_DAYS: i64 = 90;
@@ -34,7 +35,8 @@ const MOST_DAYS: i64 = 90;
 const MOST_SPACES: usize = 50;
 
 /// The figures of a server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Stats)]
 pub struct View {
     version: &'static str,
     database: &'static str,
@@ -45,7 +47,8 @@ pub struct View {
 }
 
 /// How much of everything there is now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatsTotals)]
 pub struct Totals {
     users: u64,
     /// Those of them without a password.
@@ -63,7 +66,7 @@ pub struct Totals {
 }
 
 /// What was spent in the last days, today included. Days are those of UTC.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TokenUse {
     days: i64,
     from: String,
@@ -74,7 +77,8 @@ pub struct TokenUse {
 }
 
 /// What one space came to on one day.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TokenUseRow)]
 pub struct Row {
     /// Null: all further spaces together.
     space_id: Option<SpaceId>,
@@ -85,7 +89,8 @@ pub struct Row {
 }
 
 /// What some runs came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TokenUseSum)]
 pub struct Sum {
     prompt_tokens: i64,
     completion_tokens: i64,
@@ -106,8 +111,15 @@ impl Sum {
     }
 }
 
-/// `GET /api/admin/stats?days=`
-#[utoipa::path(get, path = "/api/admin/stats", tag = "admin")]
+/// The server in figures.
+#[utoipa::path(
+    get,
+    path = "/api/admin/stats",
+    tag = "admin",
+    operation_id = "show_stats",
+    params(("days" = Option<i64>, Query, minimum = 1, maximum = 90, description = "How far back the use of tokens is told; 30 unless said.")),
+    responses((status = 200, body = View), (status = 403))
+)]
 pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiResult<Json<View>> {
     let days = match page::value_of(request.query_string(), "days")? {
         None => DEFAULT_DAYS,

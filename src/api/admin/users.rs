@@ -1,5 +1,7 @@
 //! Everybody with an account, for those who run the server.
 
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names::Password;
 use crate::accounts::register;
 use crate::accounts::register::Change;
 use crate::accounts::register::ChangeError;
@@ -35,15 +37,20 @@ use sea_orm::ConnectionTrait;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde::Serialize;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
 
 /// Which accounts; the text is read beside it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Filter {
+    #[param(inline)]
     status: Option<Status>,
 }
 
 /// An account as an admin reads it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdminUser)]
 pub struct View {
     #[serde(flatten)]
     user: user::View,
@@ -56,22 +63,33 @@ pub struct View {
     created_at: Timestamp,
 }
 
-/// The body of a change of somebody's account.
-#[derive(Deserialize)]
+/// What an admin changes of somebody's account.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeUser {
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     role: Option<Role>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false)]
     status: Option<Status>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = ShownName)]
     display_name: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Password)]
     password: Option<String>,
 }
 
-/// `GET /api/admin/users`: `?q=` looks into both names, `?status=` is a word.
-#[utoipa::path(get, path = "/api/admin/users", tag = "admin")]
+/// Everybody with an account.
+#[utoipa::path(
+    get,
+    path = "/api/admin/users",
+    tag = "admin",
+    operation_id = "list_users",
+    params(("q" = Option<String>, Query, description = "Looks into both names."), Filter, Page),
+    responses((status = 200, body = Listing<View>), (status = 403))
+)]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
@@ -88,8 +106,14 @@ pub async fn list(
     }))
 }
 
-/// `GET /api/admin/users/{id}`
-#[utoipa::path(get, path = "/api/admin/users/{user_id}", tag = "admin")]
+/// Somebody's account.
+#[utoipa::path(
+    get,
+    path = "/api/admin/users/{user_id}",
+    tag = "admin",
+    operation_id = "show_user",
+    responses((status = 200, body = View), (status = 403))
+)]
 pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<Json<View>> {
     let found = user::Entity::find_by_id(id.into_inner())
         .one(app.db.reader())
@@ -98,9 +122,18 @@ pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<
     view(&app, user).await.map(Json)
 }
 
-/// `PATCH /api/admin/users/{id}`. Whoever is disabled is out at once, on open sockets too; what
-/// they made stays, and what runs for them goes on.
-#[utoipa::path(patch, path = "/api/admin/users/{user_id}", tag = "admin")]
+/// Changes somebody's account.
+///
+/// Whoever is disabled is out at once, on open sockets too; what they made stays, and what runs for them
+/// goes on.
+#[utoipa::path(
+    patch,
+    path = "/api/admin/users/{user_id}",
+    tag = "admin",
+    operation_id = "change_user",
+    request_body = ChangeUser,
+    responses((status = 200, body = View), (status = 409, description = "`last_admin`."))
+)]
 pub async fn change(
     app: Data<App>,
     admin: Admin,

@@ -7,8 +7,15 @@ const TIMES = {
   dayOfYear: { day: "numeric", month: "long", year: "numeric" },
   full: { dateStyle: "full", timeStyle: "medium" },
   short: { dateStyle: "medium", timeStyle: "short" },
+  date: { day: "numeric", month: "short", timeZone: "UTC" },
 }
 const DAY_MS = 24 * 60 * 60 * 1000
+const UNITS = [
+  ["day", DAY_MS],
+  ["hour", 60 * 60 * 1000],
+  ["minute", 60 * 1000],
+  ["second", 1000],
+]
 // Making a format costs more than using it a hundred times.
 const made = new Map()
 
@@ -22,6 +29,11 @@ export function shortTime(at) {
   return format("short", at)
 }
 
+// A day of UTC, such as "2026-11-21".
+export function utcDay(text) {
+  return format("date", Date.parse(text))
+}
+
 export function dayName(at, now = Date.now()) {
   const distance = startOfDay(now) - startOfDay(at)
   if (distance === 0) return t("day.today")
@@ -31,6 +43,13 @@ export function dayName(at, now = Date.now()) {
 
 export function seconds(ms) {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }).format(ms / 1000)
+}
+
+// A span in its greatest unit: "40 seconds", "3 hours".
+export function duration(ms) {
+  const [unit, size] = UNITS.find(([, size]) => ms >= size) ?? UNITS.at(-1)
+  const n = Math.max(0, Math.floor(ms / size))
+  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "long" }).format(n)
 }
 
 // "A, B and C".

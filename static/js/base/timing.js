@@ -24,6 +24,15 @@ export function throttle(act, ms) {
   }
 }
 
+// Calls `act` once nothing was asked for `ms` long.
+export function debounce(act, ms) {
+  let timer = null
+  return () => {
+    clearTimeout(timer)
+    timer = setTimeout(act, ms)
+  }
+}
+
 // Calls `act` once in the next frame, however often it was asked for.
 export function oncePerFrame(act) {
   let handle = null

@@ -1,6 +1,8 @@
 // Every text of the client in English, by key. Names in braces are filled in; `one` and `other` are
 // chosen by `n`. Another language is a file beside this one, with parts of the same names and the
 // same keys in the same order: what is added here is added there as well.
+import admin from "./en/admin.js"
+import docs from "./en/docs.js"
 import entrance from "./en/entrance.js"
 import errors from "./en/errors.js"
 import panel from "./en/panel.js"
@@ -32,5 +34,7 @@ export default {
   ...talk,
   ...panel,
   ...settings,
+  ...admin,
   ...errors,
+  ...docs,
 }

@@ -260,7 +260,10 @@ export default class Rail {
     if (!store.user.is_guest)
       items.push({ label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) })
     if (store.user.role === "admin")
-      items.push({ label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) })
+      items.push(
+        { label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) },
+        { label: t("admin.open"), icon: "gear", run: () => router.go(paths.admin("overview")) },
+      )
     items.push({ label: t("sign_out"), icon: "leave", run: () => askToSignOut(this.#parts) })
     return items
   }

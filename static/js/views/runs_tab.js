@@ -1,11 +1,11 @@
 // Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
-import { has, t } from "../base/i18n.js"
-import { fullTime, seconds, shortTime } from "../base/time.js"
+import { t } from "../base/i18n.js"
+import { fullTime, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
-import { explainChoice, explainRun } from "./explain.js"
 import { showPrompt } from "./prompt_dialog.js"
+import { factList, factsOf } from "./run_facts.js"
 
 const ENDS = ["queue", "messages", "restored"]
 
@@ -142,30 +142,6 @@ export default class RunsTab {
       el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
       el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
     )
-    replace(node.querySelector(".run__facts"), this.#facts(run))
-  }
-
-  #facts(run) {
-    const rows = [
-      [t("runs.reason"), has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason],
-    ]
-    if (run.chosen_because) rows.push([t("runs.because"), explainChoice(run.chosen_because)])
-    if (run.started_at && run.finished_at)
-      rows.push([
-        t("runs.took"),
-        t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) }),
-      ])
-    if (run.usage)
-      rows.push([
-        t("runs.tokens"),
-        t("runs.usage", {
-          input: run.usage.prompt_tokens,
-          output: run.usage.completion_tokens,
-        }),
-      ])
-    if (run.attempt > 1) rows.push([t("runs.attempt"), String(run.attempt)])
-    if (run.error) rows.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
-    const nodes = rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
-    return el("dl", { class: "run__list" }, nodes)
+    replace(node.querySelector(".run__facts"), factList(factsOf(run)))
   }
 }

@@ -27,7 +27,7 @@ export function keysCard(parts) {
   reload()
   return card(
     t("settings.keys"),
-    el("p", { class: "soft" }, t("keys.lead")),
+    el("p", { class: "soft" }, t("keys.lead"), " ", el("a", { href: "/docs" }, t("keys.docs"))),
     form({ fields: { name }, submit, children: [name.node, make] }),
     shown,
     list,

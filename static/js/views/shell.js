@@ -1,5 +1,6 @@
 // The three columns. On a narrow screen the outer two are drawers: one at a time, over a veil,
 // closed by Esc, by the veil or by going somewhere, with focus back where it was.
+import AdminPage, { isAdminPage } from "../admin/page.js"
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
@@ -61,6 +62,8 @@ export default class Shell {
     this.closeDrawer()
     if (route.name === "conversation") return this.#showConversation(route.conversationId)
     if (route.name === "settings") return this.#showSettings(route.part)
+    if (route.name === "admin" && isAdminPage(route.part) && this.#parts.store.user.role === "admin")
+      return this.#showAdmin(route.part)
     if (route.name === "home") return this.#goHome()
     this.#leaveRoom()
     this.#put(
@@ -138,6 +141,11 @@ export default class Shell {
   #showSettings(part) {
     this.#leaveRoom()
     this.#put(new SettingsView(this.#parts, part))
+  }
+
+  #showAdmin(part) {
+    this.#leaveRoom()
+    this.#put(new AdminPage(this.#parts, part))
   }
 
   #goHome() {

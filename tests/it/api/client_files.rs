@@ -10,12 +10,31 @@ async fn the_clients_own_addresses_load_the_client() {
     let app = TestApp::start(Backend::Sqlite).await;
     let client = http_client();
 
-    for path in ["/", "/c/5", "/join/abc", "/settings/models"] {
+    for path in [
+        "/",
+        "/admin",
+        "/admin/runs",
+        "/c/5",
+        "/join/abc",
+        "/settings/models",
+    ] {
         let answer = Answer::to(client.get(format!("{}{path}", app.base))).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
         assert!(answer.text.contains("/js/main.js"), "{path}");
     }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_has_a_page_of_its_own() {
+    let app = TestApp::start(Backend::Sqlite).await;
+
+    let page = Answer::to(http_client().get(format!("{}/docs", app.base))).await;
+
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    assert!(page.text.contains("/js/docs/main.js"));
     app.close().await;
 }
 

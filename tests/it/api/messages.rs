@@ -27,4 +27,30 @@ on_both! {
         assert_eq!(texts, ["Hey.", "Ho."]);
         app.close().await;
     }
+
+    async fn a_timeline_is_read_from_either_end_and_between_two_messages(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("Room", json!({})).await;
+        let messages = format!("/api/conversations/{}/messages", root_of(&space));
+        for n in 1..=5 {
+            expect(201, ann.post(&messages, json!({"content": n.to_string()})).await);
+        }
+
+        for (query, texts, has_more) in [
+            ("", "1 2 3 4 5", false),
+            ("limit=2", "4 5", true),
+            ("before=4&limit=2", "2 3", true),
+            ("after=2", "3 4 5", false),
+            ("after=1&before=5", "2 3 4", false),
+            ("after=1&before=5&limit=2", "2 3", true),
+            ("after=4&before=2", "", false),
+        ] {
+            let page = expect(200, ann.get(&format!("{messages}?{query}")).await);
+            let found = page["data"].as_array().unwrap().iter();
+            let found: Vec<_> = found.map(|it| it["content"].as_str().unwrap()).collect();
+            assert_eq!((found.join(" ").as_str(), &page["has_more"]), (texts, &json!(has_more)), "{query}");
+        }
+        app.close().await;
+    }
 }

@@ -66,7 +66,8 @@ async fn key_of(person: &Person) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
-    let office = Office::open(Backend::Sqlite).await;
+    let public = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
+    let office = Office::open_with(Backend::Sqlite, &public).await;
     let ann = office.app.person("ann").await;
     let (admins, anns) = (key_of(&office.admin).await, key_of(&ann).await);
     let elsewhere = ("x-forwarded-for", "203.0.113.7");
@@ -82,6 +83,7 @@ async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
     for (headers, refusal) in [
         (vec![elsewhere], (401, "not_authenticated")),
         (vec![("host", "troupe.example")], (401, "not_authenticated")),
+        (vec![("host", "evil.example")], (421, "misdirected_request")),
         (vec![elsewhere, cookie], (401, "not_authenticated")),
         (
             vec![("authorization", "Bearer trp_wrong")],

@@ -14,6 +14,7 @@ pub mod join;
 pub mod memberships;
 pub mod messages;
 pub mod metrics;
+pub mod openapi;
 pub mod origins;
 pub mod providers;
 pub mod seat_changes;

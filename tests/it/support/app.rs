@@ -18,7 +18,9 @@ use troupe::server::serve;
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
+use crate::support::contract;
 use crate::support::person::Person;
+use crate::support::person::look_at_every_answer;
 
 /// A running server. It must be closed, so that a test sees whether it ends in order.
 pub struct TestApp {
@@ -68,6 +70,7 @@ impl TestApp {
         names: Arc<dyn Names>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
+        look_at_every_answer(contract::hold);
         let database = fresh_database(&backend).await;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);

@@ -36,6 +36,7 @@ use troupe::spaces::space;
 use crate::support::backends::TestDatabase;
 use crate::support::blueprint::connect;
 use crate::support::blueprint::node;
+use crate::support::contract;
 use crate::support::eavesdropper::Eavesdropper;
 use crate::support::facts::Facts;
 use crate::support::furniture;
@@ -308,6 +309,7 @@ impl EngineRoom {
         let log = self.ear.log();
         let breaches = [hearing::breaches(&log), self.ear.breaches()].concat();
         assert!(breaches.is_empty(), "{}\n{log:#?}", breaches.join("\n"));
+        log.iter().for_each(contract::hold_frame);
         self.close_deaf().await;
     }
 

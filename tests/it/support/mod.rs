@@ -5,6 +5,7 @@ pub mod app;
 pub mod backends;
 pub mod blueprint;
 pub mod cast;
+pub mod contract;
 pub mod decoy;
 pub mod ear;
 pub mod eavesdropper;

@@ -5,10 +5,12 @@ use serde_json::Value;
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
+use crate::support::contract;
 use crate::support::facts::Facts;
 use crate::support::facts::RunFact;
 use crate::support::invariants;
 use crate::support::person::Person;
+use crate::support::person::look_at_every_answer;
 use crate::support::person::root_of;
 use crate::support::process::Server;
 use crate::support::transitions;
@@ -47,6 +49,7 @@ impl Room {
         characters: &[&str],
         env: &[(&str, &str)],
     ) -> Room {
+        look_at_every_answer(contract::hold);
         let database = fresh_database(&backend).await;
         let upstream = Upstream::start().await;
         let mut n = 0;

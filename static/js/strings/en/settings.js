@@ -47,6 +47,7 @@ export default {
   "sessions.end": "Sign out",
   "sessions.end_named": "Sign out {name}",
   "keys.lead": "With a key a program can do all that you can do. Treat it like a password.",
+  "keys.docs": "What that is",
   "keys.name": "Name of the new key",
   "keys.name_hint": "To recognize it later, for example by the program that uses it.",
   "keys.create": "Create key",

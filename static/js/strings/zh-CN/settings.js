@@ -43,6 +43,7 @@ export default {
   "sessions.end": "退出",
   "sessions.end_named": "退出{name}",
   "keys.lead": "持有密钥的程序可以做你能做的一切。请像对待密码一样保管它。",
+  "keys.docs": "查看 API 说明",
   "keys.name": "新密钥的名称",
   "keys.name_hint": "方便以后辨认，比如写上使用它的程序。",
   "keys.create": "创建密钥",

@@ -1,0 +1,137 @@
+//! What the API document says of the names and passwords that `names.rs` judges.
+//!
+//! **Invariant:** the two agree. The patterns spell out the same sets of characters.
+
+use crate::accounts::names::Password;
+use crate::accounts::names::Username;
+use std::borrow::Cow;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::KnownFormat;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+/// Ends that are trimmed.
+macro_rules! blank {
+    () => {
+        "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]"
+    };
+}
+
+/// What may stand in one line.
+macro_rules! in_line {
+    () => {
+        "[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"
+    };
+}
+
+/// What can be seen.
+macro_rules! seen {
+    () => {
+        concat!(
+            "[^\\u0000- \\u007f-\\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5",
+            "\\u180b-\\u180f\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164",
+            "\\ufe00-\\ufe0f\\ufeff\\uffa0]",
+        )
+    };
+}
+
+const SHOWN: &str = concat!(
+    "^",
+    blank!(),
+    "*",
+    in_line!(),
+    "*",
+    seen!(),
+    in_line!(),
+    "*",
+    blank!(),
+    "*$",
+);
+
+/// A name that is shown, of at most 100 characters.
+pub struct ShownName;
+
+/// A name that is shown, of at most 200 characters.
+pub struct LongName;
+
+/// A name out of a card: whatever it is, it is made to fit.
+pub struct CardName;
+
+impl PartialSchema for ShownName {
+    fn schema() -> RefOr<Schema> {
+        shown(100).into()
+    }
+}
+
+impl ToSchema for ShownName {}
+
+impl PartialSchema for LongName {
+    fn schema() -> RefOr<Schema> {
+        shown(200).into()
+    }
+}
+
+impl ToSchema for LongName {}
+
+impl PartialSchema for CardName {
+    fn schema() -> RefOr<Schema> {
+        let about = "A name of which something can be seen. Whatever it is, it is made one line of \
+            at most 100 characters.";
+        let kinds = [Type::String, Type::Number, Type::Boolean];
+        ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter(kinds))
+            .pattern(Some(seen!()))
+            .description(Some(about))
+            .into()
+    }
+}
+
+impl ToSchema for CardName {}
+
+impl PartialSchema for Username {
+    fn schema() -> RefOr<Schema> {
+        text()
+            .min_length(Some(2))
+            .max_length(Some(32))
+            .pattern(Some(r"^[\p{L}\p{Nd}_.-]+$"))
+            .description(Some("Letters and digits of any script, `_`, `-` and `.`."))
+            .into()
+    }
+}
+
+impl ToSchema for Username {}
+
+impl PartialSchema for Password {
+    fn schema() -> RefOr<Schema> {
+        text()
+            .min_length(Some(8))
+            .max_length(Some(256))
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Password)))
+            .description(Some("A password to be."))
+            .into()
+    }
+}
+
+impl ToSchema for Password {
+    fn name() -> Cow<'static, str> {
+        "NewPassword".into()
+    }
+}
+
+fn shown(most: usize) -> ObjectBuilder {
+    let about = format!("One line of 1 to {most} characters, of which something can be seen.");
+    text()
+        .min_length(Some(1))
+        .max_length(Some(most))
+        .pattern(Some(SHOWN))
+        .description(Some(about))
+}
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}

@@ -1,0 +1,74 @@
+//! What one sets of an account, and what is answered about a new one.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names::Password;
+use crate::accounts::names::Username;
+use crate::api::join::Joined;
+use crate::api::session::SignedIn;
+use crate::http::door::Named;
+use crate::http::json;
+use crate::http::schemas;
+use serde::Deserialize;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
+
+/// An account to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Register {
+    #[schema(value_type = Username)]
+    pub username: String,
+    #[schema(value_type = Password)]
+    pub password: String,
+    #[schema(value_type = ShownName)]
+    pub display_name: String,
+    pub invite_token: Option<String>,
+}
+
+/// Who has an account now, and with an invitation where they sit.
+pub struct Registered;
+
+impl PartialSchema for Registered {
+    fn schema() -> RefOr<Schema> {
+        AnyOfBuilder::new()
+            .item(Ref::from_schema_name(Joined::name()))
+            .item(Ref::from_schema_name(SignedIn::name()))
+            .description(Some(
+                "Who is signed in; with an invitation, where they sit, too.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for Registered {
+    fn schemas(named: &mut Vec<Named>) {
+        named.extend(schemas::of::<Joined>());
+        named.extend(schemas::of::<SignedIn>());
+    }
+}
+
+/// What one changes of one's own account.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeMe {
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = ShownName)]
+    pub display_name: Option<String>,
+    /// A language such as `en` or `pt-BR`.
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
+    pub locale: Option<String>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Username)]
+    pub username: Option<String>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = Password)]
+    pub password: Option<String>,
+    /// Needed beside a new password by everyone who has one.
+    #[schema(format = Password)]
+    pub current_password: Option<String>,
+}

@@ -1,0 +1,102 @@
+//! What the API document says of cards on their way in. Their fields are not judged by type: what
+//! other tools get wrong is put right, and said.
+
+use crate::accounts::name_schemas::CardName;
+use crate::http::door::Named;
+use crate::http::schemas;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+/// The fields of a V2 or V3 `data`, as a body may carry them without the document around.
+pub const FLAT_FIELDS: [&str; 22] = [
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "creator_notes_multilingual",
+    "system_prompt",
+    "post_history_instructions",
+    "alternate_greetings",
+    "group_only_greetings",
+    "character_book",
+    "tags",
+    "creator",
+    "character_version",
+    "nickname",
+    "extensions",
+    "assets",
+    "source",
+    "creation_date",
+    "modification_date",
+];
+
+/// A character to be: a whole card, or the fields of its `data`.
+pub struct NewCharacter;
+
+/// What changes of a character: another card, or some fields of its `data`.
+pub struct CharacterChange;
+
+impl PartialSchema for NewCharacter {
+    fn schema() -> RefOr<Schema> {
+        let flat = flat().required("name");
+        let either = AnyOfBuilder::new().item(whole()).item(flat);
+        let about = "A character to be: a whole card, or the fields of its `data`.";
+        either.description(Some(about)).into()
+    }
+}
+
+impl ToSchema for NewCharacter {
+    fn schemas(named: &mut Vec<Named>) {
+        named.push((CardName::name().into_owned(), CardName::schema()));
+    }
+}
+
+impl PartialSchema for CharacterChange {
+    fn schema() -> RefOr<Schema> {
+        let either = AnyOfBuilder::new().item(whole()).item(flat());
+        let about = "Another card, or some fields of its `data`; the others stay.";
+        either.description(Some(about)).into()
+    }
+}
+
+impl ToSchema for CharacterChange {
+    fn schemas(named: &mut Vec<Named>) {
+        NewCharacter::schemas(named);
+    }
+}
+
+fn object() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Object)
+}
+
+/// A document of V2 or V3. Those of V1 and of older tools are read too.
+fn whole() -> ObjectBuilder {
+    let data = object()
+        .property("name", Ref::from_schema_name(CardName::name()))
+        .required("name");
+    let card = object()
+        .description(Some("A document of V2 or V3; older forms are read too."))
+        .property("data", data)
+        .required("data");
+    schemas::closed().property("card", card).required("card")
+}
+
+fn flat() -> ObjectBuilder {
+    let anything = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    let flat = FLAT_FIELDS
+        .into_iter()
+        .fold(schemas::closed(), |flat, field| {
+            flat.property(field, anything())
+        });
+    flat.property("name", Ref::from_schema_name(CardName::name()))
+}

@@ -1,0 +1,148 @@
+//! What one sets of a conversation, and what is answered about one.
+
+use crate::accounts::name_schemas::LongName;
+use crate::api::settings;
+use crate::http::door::Named;
+use crate::http::json;
+use crate::http::schemas;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::llm::request::Message;
+use crate::prompt::sections::Block;
+use crate::runs::views::ConversationView;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use std::borrow::Cow;
+use utoipa::IntoParams;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+/// A conversation to be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct New {
+    pub title: Option<String>,
+    /// `root` unless said.
+    pub kind: Option<NewKind>,
+    /// A thread hangs on a conversation of the same space; a root on none.
+    pub parent_conversation_id: Option<ConversationId>,
+}
+
+/// What can be made here. A branch is made from a message.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NewKind {
+    Root,
+    Thread,
+}
+
+impl PartialSchema for New {
+    fn schema() -> RefOr<Schema> {
+        let kind = |word: &str| {
+            let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+            let words = [Some(word.to_owned()), None];
+            ObjectBuilder::new()
+                .schema_type(kinds)
+                .enum_values(Some(words))
+        };
+        let titled = || schemas::closed().property("title", schemas::or_null::<LongName>());
+        let root = titled()
+            .property("kind", kind("root"))
+            .property("parent_conversation_id", schemas::null());
+        let only_thread = ObjectBuilder::new().schema_type(Type::String);
+        let thread = titled()
+            .property("kind", only_thread.enum_values(Some(["thread"])))
+            .required("kind")
+            .property(
+                "parent_conversation_id",
+                Ref::from_schema_name(ConversationId::name()),
+            )
+            .required("parent_conversation_id");
+        AnyOfBuilder::new()
+            .item(root)
+            .item(thread)
+            .description(Some(
+                "A root, or a thread that hangs on a conversation of its space.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for New {
+    fn name() -> Cow<'static, str> {
+        "NewConversation".into()
+    }
+
+    fn schemas(named: &mut Vec<Named>) {
+        named.extend(schemas::of::<LongName>());
+        named.extend(schemas::of::<ConversationId>());
+    }
+}
+
+/// What one changes of a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ConversationChange)]
+pub struct Change {
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = LongName)]
+    pub title: Option<String>,
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(value_type = settings::Known)]
+    pub settings: Option<Map<String, Value>>,
+}
+
+/// How far one has read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReadMark)]
+pub struct Read {
+    /// The number of a message; 0 for none of them.
+    #[schema(minimum = 0)]
+    pub seq: i64,
+}
+
+/// A conversation in a list, with how far the caller has read.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListedConversation)]
+pub struct Listed {
+    #[serde(flatten)]
+    pub view: ConversationView,
+    pub last_read_seq: i64,
+}
+
+/// Whose prompt is to be shown.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Preview {
+    /// Whoever is likely to speak next, unless said.
+    #[param(inline)]
+    pub speaker_id: Option<MembershipId>,
+}
+
+/// What a model would be told.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PromptPreview)]
+pub struct Prompt {
+    pub model: String,
+    /// What is sent, oldest first.
+    pub messages: Vec<Message>,
+    /// Every piece, dropped ones too, in order.
+    pub blocks: Vec<Block>,
+    /// Which entries of lorebooks went in, and why.
+    pub lore: Vec<Value>,
+    pub total_tokens: i64,
+    pub limit_tokens: i64,
+    /// How many messages of the history did not fit.
+    pub dropped_messages: usize,
+}

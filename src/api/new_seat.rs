@@ -1,0 +1,73 @@
+//! The body of a new seat: a character, or a person with a role.
+
+use crate::http::schemas;
+use crate::ids::CharacterId;
+use crate::ids::UserId;
+use crate::spaces::membership::Role;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+use std::borrow::Cow;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+/// Who is to sit there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSeat {
+    pub character_id: Option<CharacterId>,
+    pub user_id: Option<UserId>,
+    pub role: Option<Role>,
+}
+
+impl PartialSchema for NewSeat {
+    fn schema() -> RefOr<Schema> {
+        let character = schemas::closed()
+            .property("character_id", CharacterId::schema())
+            .required("character_id")
+            .property("user_id", schemas::null())
+            .property("role", schemas::null());
+        let person = schemas::closed()
+            .property("user_id", UserId::schema())
+            .required("user_id")
+            .property("character_id", schemas::null())
+            .property("role", role());
+        AnyOfBuilder::new()
+            .item(character)
+            .item(person)
+            .description(Some("A character, or a person with a role."))
+            .into()
+    }
+}
+
+impl ToSchema for NewSeat {
+    fn name() -> Cow<'static, str> {
+        "NewMembership".into()
+    }
+}
+
+/// Every role but that of the owner, of whom a space has one already.
+const ROLES: [Role; 3] = [Role::Moderator, Role::Member, Role::Guest];
+
+/// What the API document says of the role of somebody who comes in.
+pub fn role_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(ROLES.map(|it| json!(it))))
+        .build()
+}
+
+fn role() -> ObjectBuilder {
+    let roles = ROLES.into_iter().map(|it| json!(it));
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some(roles.chain([Value::Null])))
+        .description(Some("`member` unless said."))
+}

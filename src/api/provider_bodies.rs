@@ -1,0 +1,230 @@
+//! What one sets of a provider, and what is answered about one.
+
+use crate::accounts::name_schemas::LongName;
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names;
+use crate::app::App;
+use crate::http::door::Named;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json as body;
+use crate::llm::registry::ProviderKind;
+use crate::llm::secret::Secret;
+use crate::providers::provider;
+use crate::providers::provider::Change;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::borrow::Cow;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+const MAX_MODEL_CHARS: usize = 200;
+const MAX_KEY_CHARS: usize = 4_000;
+
+/// What one sets of a provider.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = ProviderChange)]
+pub struct Wanted {
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = ShownName)]
+    name: Option<String>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(nullable = false)]
+    kind: Option<ProviderKind>,
+    #[serde(deserialize_with = "body::nullable")]
+    #[schema(schema_with = url_or_none)]
+    base_url: Option<Option<String>>,
+    #[serde(deserialize_with = "body::nullable")]
+    #[schema(value_type = Option<String>, format = Password, max_length = 4_000, pattern = r"^\s*[!-~]*\s*$")]
+    api_key: Option<Option<String>>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = LongName)]
+    model: Option<String>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(nullable = false)]
+    is_default: Option<bool>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(nullable = false)]
+    disabled: Option<bool>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = Object, nullable = false)]
+    settings: Option<Map<String, Value>>,
+}
+
+/// A provider to be: it needs a name and a model, and of most kinds a base URL.
+pub struct NewProviderBody;
+
+impl PartialSchema for NewProviderBody {
+    fn schema() -> RefOr<Schema> {
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(OF_THEIR_OWN_ADDRESS.map(|it| json!(it))));
+        let compatible = new(&["name", "model", "base_url"])
+            .property("base_url", url().schema_type(Type::String));
+        let other = new(&["name", "model", "kind"]).property("kind", kind);
+        AnyOfBuilder::new()
+            .item(compatible)
+            .item(other)
+            .description(Some(
+                "A provider to be. Of kind `openai_compatible` it has a `base_url`.",
+            ))
+            .into()
+    }
+}
+
+fn url() -> ObjectBuilder {
+    ObjectBuilder::new().format(Some(SchemaFormat::Custom("uri".to_owned())))
+}
+
+/// An address, or nothing, which a blank text is as well.
+fn url_or_none() -> Schema {
+    let nullable = SchemaType::from_iter([Type::String, Type::Null]);
+    let blank = ObjectBuilder::new().schema_type(Type::String);
+    AnyOfBuilder::new()
+        .item(url().schema_type(nullable))
+        .item(blank.enum_values(Some([""])))
+        .into()
+}
+
+/// Kinds that need not be told where they answer.
+const OF_THEIR_OWN_ADDRESS: [ProviderKind; 5] = [
+    ProviderKind::Demo,
+    ProviderKind::Openai,
+    ProviderKind::Anthropic,
+    ProviderKind::Gemini,
+    ProviderKind::Ollama,
+];
+
+/// What one sets of a provider, with fields that it needs.
+fn new(needed: &[&str]) -> ObjectBuilder {
+    let wanted = match Wanted::schema() {
+        RefOr::T(Schema::Object(it)) => ObjectBuilder::from(it).description(None::<String>),
+        _ => ObjectBuilder::new(),
+    };
+    needed.iter().fold(wanted, |it, field| it.required(*field))
+}
+
+impl ToSchema for NewProviderBody {
+    fn name() -> Cow<'static, str> {
+        "NewProvider".into()
+    }
+
+    fn schemas(schemas: &mut Vec<Named>) {
+        Wanted::schemas(schemas);
+    }
+}
+
+/// A provider in a list: whole for an admin, its sign for everybody.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ListedProvider)]
+pub enum Listed {
+    Whole(provider::View),
+    Sign(provider::Sign),
+}
+
+/// A provider after a change.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChangedProvider)]
+pub struct Changed {
+    #[serde(flatten)]
+    pub view: provider::View,
+    /// The key was for the old address, and is gone.
+    pub api_key_cleared: bool,
+}
+
+/// What came of a try.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProviderTest)]
+pub struct Tried {
+    pub ok: bool,
+    /// How long it took.
+    pub latency_ms: Option<u64>,
+    pub error: Option<Failure>,
+}
+
+/// Why a provider did not answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProviderFailure)]
+pub struct Failure {
+    pub code: &'static str,
+    pub message: String,
+}
+
+/// A model that an endpoint offers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OfferedModel)]
+pub struct Offered {
+    pub id: String,
+}
+
+impl Wanted {
+    /// The change, every value judged.
+    ///
+    /// # Errors
+    /// 422.
+    pub fn judged(self, app: &App) -> ApiResult<Change> {
+        Ok(Change {
+            name: self.name.as_deref().map(name).transpose()?,
+            kind: self.kind,
+            base_url: match self.base_url {
+                Some(url) => Some(base_url(app, url)?),
+                None => None,
+            },
+            api_key: self.api_key.map(api_key).transpose()?,
+            model: self.model.as_deref().map(model).transpose()?,
+            is_default: self.is_default,
+            disabled: self.disabled,
+            settings: self.settings.map(Value::Object),
+        })
+    }
+}
+
+fn name(text: &str) -> ApiResult<String> {
+    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
+}
+
+fn model(text: &str) -> ApiResult<String> {
+    names::shown(text, MAX_MODEL_CHARS)
+        .map_err(|error| ApiError::invalid_value("model", error.to_string()))
+}
+
+fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
+    let url = url
+        .map(|it| it.trim().to_owned())
+        .filter(|it| !it.is_empty());
+    if let Some(url) = &url {
+        app.models
+            .registry
+            .egress
+            .base_url(url)
+            .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
+    }
+    Ok(url)
+}
+
+fn api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
+    let Some(text) = text.filter(|it| !it.trim().is_empty()) else {
+        return Ok(None);
+    };
+    // It travels in a header: anything else than visible ASCII could not be sent.
+    let fits = text.trim().chars().all(|it| it.is_ascii_graphic());
+    match fits && text.len() <= MAX_KEY_CHARS {
+        true => Ok(Some(Secret::new(&text))),
+        false => Err(ApiError::invalid_value(
+            "api_key",
+            "A key takes visible ASCII characters, no blanks inside.",
+        )),
+    }
+}

@@ -1,0 +1,190 @@
+//! What one sets of a space, and what of it cannot be.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names;
+use crate::api::settings;
+use crate::http::door::Named;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json;
+use crate::spaces::space;
+use crate::spaces::tenancy::Rules;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+
+const MAX_DESCRIPTION_CHARS: usize = 4_000;
+
+/// What one sets of a space.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = SpaceChange)]
+pub struct Wanted {
+    #[serde(deserialize_with = "json::present")]
+    #[schema(value_type = ShownName)]
+    pub name: Option<String>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, max_length = 4_000)]
+    description: Option<String>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    pub status: Option<space::Status>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    pub reply_order: Option<space::ReplyOrder>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    replies_per_turn: Option<space::RepliesPerTurn>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    card_handling_mode: Option<space::CardHandlingMode>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    allow_self_responses: Option<bool>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    pub auto_mode_enabled: Option<bool>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 0, maximum = 600_000)]
+    auto_mode_delay_ms: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 1, maximum = 100)]
+    auto_mode_max_turns: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    during_generation_user_input_policy: Option<space::InputPolicy>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 0, maximum = 60_000)]
+    user_turn_debounce_ms: Option<i64>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    group_regenerate_mode: Option<space::GroupRegenerateMode>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(value_type = settings::Known)]
+    settings: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 0)]
+    token_limit: Option<i64>,
+    /// Only in a change: the version of the settings that it replaces.
+    #[serde(deserialize_with = "json::present")]
+    #[schema(nullable = false)]
+    pub settings_version: Option<i64>,
+}
+
+/// What a new space has no say in.
+pub const NOT_IN_A_NEW_ONE: [&str; 2] = ["status", "settings_version"];
+
+impl Wanted {
+    /// The rules, judged.
+    ///
+    /// # Errors
+    /// 422 for what cannot be, 501 for what is not there yet.
+    pub fn rules(self) -> ApiResult<Rules> {
+        self.is_there()?;
+        Ok(Rules {
+            name: self.name.as_deref().map(name).transpose()?,
+            description: self.description.map(description).transpose()?,
+            status: self.status,
+            reply_order: self.reply_order,
+            replies_per_turn: self.replies_per_turn,
+            card_handling_mode: self.card_handling_mode,
+            allow_self_responses: self.allow_self_responses,
+            auto_mode_enabled: self.auto_mode_enabled,
+            auto_mode_delay_ms: within("auto_mode_delay_ms", self.auto_mode_delay_ms, 0, 600_000)?,
+            auto_mode_max_turns: within("auto_mode_max_turns", self.auto_mode_max_turns, 1, 100)?,
+            during_generation_user_input_policy: self.during_generation_user_input_policy,
+            user_turn_debounce_ms: within(
+                "user_turn_debounce_ms",
+                self.user_turn_debounce_ms,
+                0,
+                60_000,
+            )?,
+            group_regenerate_mode: self.group_regenerate_mode,
+            settings: self.settings.map(settings::parse).transpose()?,
+            token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
+        })
+    }
+}
+
+impl Wanted {
+    /// Refuses what nothing would act on: a setting that changes nothing is worse than none.
+    fn is_there(&self) -> ApiResult<()> {
+        let missing = [
+            (
+                self.replies_per_turn == Some(space::RepliesPerTurn::Activated),
+                "replies_per_turn",
+                "Waking several speakers at once",
+            ),
+            (
+                self.card_handling_mode
+                    .is_some_and(|it| it != space::CardHandlingMode::Swap),
+                "card_handling_mode",
+                "Joining the cards of several characters",
+            ),
+            (
+                self.auto_mode_enabled == Some(true),
+                "auto_mode_enabled",
+                "Auto mode",
+            ),
+            (
+                self.group_regenerate_mode == Some(space::GroupRegenerateMode::LastTurn),
+                "group_regenerate_mode",
+                "Regenerating a whole turn",
+            ),
+        ];
+        match missing.iter().find(|(is_asked, _, _)| *is_asked) {
+            Some((_, param, what)) => Err(ApiError::not_available(param, what)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A space to be: what one sets of a space, and it needs a name.
+pub struct NewSpace;
+
+impl PartialSchema for NewSpace {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Wanted::schema();
+        if let RefOr::T(Schema::Object(it)) = &mut schema {
+            it.description = Some("A space to be. What is left out has its default.".to_owned());
+            it.required = vec!["name".to_owned()];
+            it.properties
+                .retain(|field, _| !NOT_IN_A_NEW_ONE.contains(&field.as_str()));
+        }
+        schema
+    }
+}
+
+impl ToSchema for NewSpace {
+    fn schemas(schemas: &mut Vec<Named>) {
+        Wanted::schemas(schemas);
+    }
+}
+
+fn name(text: &str) -> ApiResult<String> {
+    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
+}
+
+fn description(text: String) -> ApiResult<String> {
+    match text.chars().count() <= MAX_DESCRIPTION_CHARS {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "description",
+            format!("A description takes at most {MAX_DESCRIPTION_CHARS} characters."),
+        )),
+    }
+}
+
+fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {
+    match value {
+        Some(it) if !(least..=most).contains(&it) => Err(ApiError::invalid_value(
+            name,
+            format!("This takes {least} to {most}."),
+        )),
+        other => Ok(other),
+    }
+}

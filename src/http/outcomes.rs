@@ -1,0 +1,189 @@
+//! What the API document says of answers: the errors that many doors share are written here once.
+
+use crate::http::door::Door;
+use crate::http::host;
+use crate::http::origin;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Every error status, what the document calls it, and what it means where a door says no more.
+const ERRORS: [(u16, &str, &str); 17] = [
+    (
+        400,
+        "BadRequest",
+        "The form of the request is wrong: `invalid_json`, `unknown_field`, `missing_field`, `invalid_type`; in a query `invalid_value`.",
+    ),
+    (
+        401,
+        "NotAuthenticated",
+        "`not_authenticated`: sign in first.",
+    ),
+    (
+        403,
+        "Forbidden",
+        "Seen, but not to be done: `forbidden`, `space_archived`; `cross_origin` when a cookie came from another site's page.",
+    ),
+    (
+        404,
+        "NotFound",
+        "`not_found`: not there, or not for the caller to see.",
+    ),
+    (
+        405,
+        "MethodNotAllowed",
+        "`method_not_allowed`: this address takes other methods, named in `Allow`.",
+    ),
+    (409, "Conflict", "The present state does not allow it."),
+    (410, "Gone", "It was there, and is no more."),
+    (
+        413,
+        "TooLarge",
+        "`too_large`: the body has more than 1 MiB.",
+    ),
+    (
+        415,
+        "UnsupportedMediaType",
+        "`unsupported_media_type`: this takes JSON.",
+    ),
+    (
+        421,
+        "Misdirected",
+        "`misdirected_request`: the server does not go by the name in `Host`.",
+    ),
+    (
+        422,
+        "Unprocessable",
+        "`invalid_value`: a value is outside of what it may be.",
+    ),
+    (
+        423,
+        "Locked",
+        "`generation_locked`: a reply is being written.",
+    ),
+    (429, "TooManyRequests", "`rate_limited`: too much at once."),
+    (
+        500,
+        "InternalError",
+        "`internal`: something went wrong on the server. It has been logged under the `request_id`.",
+    ),
+    (
+        501,
+        "NotAvailable",
+        "`not_available`: the word is known, but what it stands for is not in this version.",
+    ),
+    (
+        502,
+        "BadGateway",
+        "`upstream_error`: the model's endpoint failed.",
+    ),
+    (
+        503,
+        "Unavailable",
+        "`internal`: the server is busy or closing; try again in a moment.",
+    ),
+];
+
+/// The answers that operations refer to, by name.
+pub fn shared() -> Value {
+    let each = ERRORS.iter().map(|(status, name, about)| {
+        let answer = error(*status, about);
+        ((*name).to_owned(), answer)
+    });
+    Value::Object(each.collect())
+}
+
+/// Adds to what an operation says of its answers what is true of all operations of its kind.
+pub fn complete(operation: &mut Value, door: &Door) {
+    let mut answers: Map<String, Value> = Map::new();
+    for status in common(operation, door) {
+        answers.insert(status.to_string(), Value::Null);
+    }
+    let said = operation["responses"].as_object().cloned();
+    answers.extend(said.unwrap_or_default());
+    answers.sort_keys();
+    for (status, answer) in &mut answers {
+        let status = status.parse().unwrap_or_default();
+        *answer = told(status, answer.take());
+    }
+    operation["responses"] = Value::Object(answers);
+}
+
+/// The errors that every operation of this kind may answer with.
+fn common(operation: &Value, door: &Door) -> Vec<u16> {
+    let is_secured = operation.get("security").is_none();
+    let is_below_api = door.path().starts_with("/api/");
+    let parameters = operation["parameters"].as_array();
+    let has_query = parameters.is_some_and(|all| all.iter().any(|it| it["in"] == "query"));
+    let mut statuses = Vec::new();
+    if !host::FOR_EVERYBODY.contains(&door.path()) {
+        statuses.push(421);
+    }
+    if operation.get("requestBody").is_some() {
+        statuses.extend([400, 413, 415, 422]);
+    }
+    if has_query {
+        statuses.push(400);
+    }
+    if is_secured {
+        statuses.push(401);
+    }
+    if is_below_api && !origin::is_safe(door.method()) {
+        statuses.push(403);
+    }
+    if door.path().contains('{') {
+        statuses.extend([404, 405]);
+    }
+    if is_secured || is_below_api {
+        statuses.extend([500, 503]);
+    }
+    statuses
+}
+
+/// An answer as the document tells it: of errors only what the door adds to what they all are.
+fn told(status: u16, mut answer: Value) -> Value {
+    let about = answer["description"].as_str().unwrap_or_default().trim();
+    if status < 400 {
+        if about.is_empty() {
+            answer["description"] = json!(success(status));
+        }
+        return answer;
+    }
+    match ERRORS.iter().find(|(known, _, _)| *known == status) {
+        Some((_, name, _)) if about.is_empty() => {
+            json!({"$ref": format!("#/components/responses/{name}")})
+        }
+        _ => error(status, about),
+    }
+}
+
+fn error(status: u16, about: &str) -> Value {
+    let mut answer = json!({
+        "description": about,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    });
+    let seconds = json!({"type": "integer", "minimum": 0});
+    match status {
+        405 => {
+            answer["headers"] = json!({"allow": {"required": true, "schema": {"type": "string"}}});
+        }
+        429 | 503 => {
+            answer["headers"] = json!({"retry-after": {
+                "description": "Seconds to wait.",
+                "required": status == 429,
+                "schema": seconds,
+            }});
+        }
+        _ => {}
+    }
+    answer
+}
+
+fn success(status: u16) -> &'static str {
+    match status {
+        201 => "Made.",
+        202 => "Taken in; it goes on by itself.",
+        204 => "Done.",
+        _ => "Here it is.",
+    }
+}

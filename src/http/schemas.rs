@@ -1,0 +1,198 @@
+//! The schemas of the API document, and what is true of all of them.
+
+use crate::http::door::Named;
+use crate::http::error::Envelope;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::OneOfBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::schema::Type;
+
+const PREFIX: &str = "#/components/schemas/";
+
+/// No text that comes in may hold U+0000: PostgreSQL would refuse it.
+const NO_NUL: &str = "^[^\\u0000]*$";
+
+/// A type's own schema with its name, and those that it names.
+pub fn of<T: ToSchema>() -> Vec<Named> {
+    let mut named = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut named);
+    named
+}
+
+/// An object that takes no field but those it is given.
+pub fn closed() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+}
+
+/// Nothing.
+pub fn null() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Null)
+}
+
+/// A type by its name, or null.
+pub fn or_null<T: ToSchema>() -> OneOfBuilder {
+    OneOfBuilder::new()
+        .item(Ref::from_schema_name(T::name()))
+        .item(null())
+}
+
+/// Puts the schemas into the document, and finishes them.
+pub fn furnish(document: &mut Value, named: Vec<Named>) {
+    let all = named.into_iter().chain(of::<Envelope<'_>>());
+    let mut schemas: BTreeMap<String, Value> =
+        all.map(|(name, schema)| (name, json!(schema))).collect();
+    merge_parts(&mut schemas);
+    let told = reached(vec![document], &schemas);
+    schemas.retain(|name, _| told.contains(name));
+    let asked = reached(sent(document), &schemas);
+    for (name, schema) in &mut schemas {
+        match asked.contains(name) {
+            true => each_object(schema, &mut bound),
+            false => {
+                choose_any(schema);
+                each_object(schema, &mut always_there);
+            }
+        }
+    }
+    document["components"]["schemas"] = json!(schemas);
+}
+
+/// One schema of several parts, as `#[serde(flatten)]` makes them, becomes one object.
+fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
+    let known = schemas.clone();
+    for schema in schemas.values_mut() {
+        let Some(parts) = schema.get("allOf").and_then(Value::as_array).cloned() else {
+            continue;
+        };
+        let mut whole = Map::new();
+        for part in parts {
+            let part = resolved(&part, &known);
+            for (key, value) in part.as_object().into_iter().flatten() {
+                match (whole.get_mut(key), value) {
+                    (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
+                    (Some(Value::Array(old)), Value::Array(new)) => old.extend(new.clone()),
+                    _ => {
+                        whole.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        if let Some(about) = schema.get("description") {
+            whole.insert("description".to_owned(), about.clone());
+        }
+        *schema = Value::Object(whole);
+    }
+}
+
+fn resolved<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> &'a Value {
+    let name = schema["$ref"]
+        .as_str()
+        .and_then(|it| it.strip_prefix(PREFIX));
+    name.and_then(|it| known.get(it)).unwrap_or(schema)
+}
+
+/// What people send: bodies, and frames of a socket.
+fn sent(document: &Value) -> Vec<&Value> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let operations = paths.flat_map(|(_, path)| path.as_object().into_iter().flatten());
+    operations
+        .flat_map(|(_, operation)| ["requestBody", "x-client-frame"].map(|it| operation.get(it)))
+        .flatten()
+        .collect()
+}
+
+/// The names of all schemas that can be reached from here.
+fn reached(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut waiting: Vec<&Value> = from;
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Object(fields) => {
+                let name = fields.get("$ref").and_then(Value::as_str);
+                if let Some(name) = name.and_then(|it| it.strip_prefix(PREFIX))
+                    && names.insert(name.to_owned())
+                {
+                    waiting.extend(schemas.get(name));
+                }
+                waiting.extend(fields.values());
+            }
+            Value::Array(items) => waiting.extend(items),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Goes through a schema and all that stand in it.
+fn each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    match schema {
+        Value::Object(fields) => {
+            change(fields);
+            fields.values_mut().for_each(|it| each_object(it, change));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|it| each_object(it, change)),
+        _ => {}
+    }
+}
+
+/// In what people send: texts hold no NUL, numbers are no longer than ours, and what may be left
+/// out is left out.
+pub fn bound(schema: &mut Map<String, Value>) {
+    if schema.get("default") == Some(&Value::Null) {
+        schema.shift_remove("default");
+    }
+    let is = |word: &str| match schema.get("type") {
+        Some(Value::String(it)) => it == word,
+        Some(Value::Array(all)) => all.contains(&json!(word)),
+        _ => false,
+    };
+    let has_form = ["pattern", "enum"]
+        .iter()
+        .any(|it| schema.contains_key(*it))
+        || matches!(
+            schema.get("format").and_then(Value::as_str),
+            Some("uuid" | "uri")
+        );
+    if is("string") && !has_form {
+        schema.insert("pattern".to_owned(), json!(NO_NUL));
+    } else if is("integer") {
+        schema.entry("minimum").or_insert(json!(i64::MIN));
+        schema.entry("maximum").or_insert(json!(i64::MAX));
+    }
+}
+
+/// An answer may have more fields than are told, and so fit more than one of its choices.
+fn choose_any(schema: &mut Value) {
+    if let Some(fields) = schema.as_object_mut()
+        && let Some(choices) = fields.shift_remove("oneOf")
+    {
+        fields.insert("anyOf".to_owned(), choices);
+    }
+}
+
+/// In what is answered: no field is missing, what is absent is `null`; but for those
+/// marked `x-rare`, which are skipped where there is nothing to say.
+fn always_there(schema: &mut Map<String, Value>) {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    let mut required = Vec::new();
+    for (name, property) in properties {
+        let fields = property.as_object_mut();
+        let is_rare = fields.is_some_and(|it| it.shift_remove("x-rare").is_some());
+        if !is_rare {
+            required.push(json!(name));
+        }
+    }
+    schema.insert("required".to_owned(), Value::Array(required));
+}

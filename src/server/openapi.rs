@@ -1,0 +1,52 @@
+//! `/openapi.json`: the API document, built once and open to everyone.
+
+use crate::server::client_files;
+use crate::server::doors;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::EntityTag;
+use actix_web::web::Bytes;
+use actix_web::web::Data;
+use sha2::Digest;
+use sha2::Sha256;
+
+/// The document as it is sent.
+pub struct Published {
+    json: Bytes,
+    tag: EntityTag,
+}
+
+impl Published {
+    /// The document of all doors.
+    pub fn new() -> Self {
+        let json = doors::all().document().to_string();
+        Self {
+            tag: client_files::tag_of(&Sha256::digest(json.as_bytes()).into()),
+            json: json.into(),
+        }
+    }
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// This document.
+///
+/// Generated from the code that answers. `/docs` shows it as a page.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "server",
+    security(),
+    responses(
+        (status = 200, description = "OpenAPI 3.1.", body = Object),
+        (status = 304, description = "It is still the one that `If-None-Match` names.")
+    )
+)]
+pub async fn document(request: HttpRequest, published: Data<Published>) -> HttpResponse {
+    let Published { json, tag } = published.as_ref();
+    client_files::revalidated(&request, tag.clone(), "application/json", json.clone())
+}

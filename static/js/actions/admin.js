@@ -1,0 +1,45 @@
+// What an admin does for the whole server: looks at its figures, its people and its runs.
+export default class AdminActions {
+  #api
+  #store
+
+  constructor({ api, store }) {
+    this.#api = api
+    this.#store = store
+  }
+
+  stats(days) {
+    return this.#api.adminStats({ days })
+  }
+
+  // `after` is the id of the last one that is shown.
+  people({ text, status, after = null }) {
+    return this.#api.adminUsers({ q: text, status, after })
+  }
+
+  // `fields` as the API takes them. What one changes of oneself is known here at once.
+  async change(person, fields) {
+    const changed = await this.#api.changeUser(person.id, fields)
+    if (changed.id === this.#store.user.id) this.#store.setUser({ ...this.#store.user, ...changed })
+    return changed
+  }
+
+  runs(filter, { before = null, limit = null } = {}) {
+    return this.#api.adminRuns({
+      status: filter.status,
+      kind: filter.kind,
+      error_code: filter.error,
+      space_id: filter.space?.id,
+      conversation_id: filter.conversation?.id,
+      before,
+      limit,
+    })
+  }
+
+  cancel(run) {
+    return this.#api.cancelRun(run.id)
+  }
+  reap() {
+    return this.#api.reap()
+  }
+}

@@ -1,0 +1,155 @@
+// The server in figures: what there is, what it does, and who spent what.
+import { bdi, el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { amount, whole } from "../base/numbers.js"
+import { duration, utcDay } from "../base/time.js"
+import { ALL, byDay, bySpace } from "../models/token_use.js"
+import { field, select } from "../views/form.js"
+import { card } from "../views/settings_profile.js"
+
+const SPANS = [7, 30, 90]
+const COLUMNS = ["prompt_tokens", "completion_tokens", "runs", "failed"]
+
+export default class Overview {
+  #parts
+  #figures = el("dl", { class: "figures" })
+  #bySpace = el("div", {})
+  #byDay = el("div", {})
+  #days
+  #space
+  #use = null
+  #turn = 0
+
+  constructor(parts) {
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount(root) {
+    const spans = SPANS.map((n) => [String(n), t("spent.last", { n })])
+    const days = field({ label: t("spent.days"), control: select(spans, "30") })
+    const space = field({ label: t("spent.space"), control: select([[ALL, t("spent.all")]], ALL) })
+    this.#days = days.control
+    this.#space = space.control
+    this.#days.addEventListener("change", () => this.#load())
+    this.#space.addEventListener("change", () => this.#showDays())
+    root.append(
+      card(t("admin.figures"), this.#figures),
+      card(
+        t("spent.title"),
+        el("p", { class: "soft" }, t("spent.note")),
+        el("div", { class: "filters" }, days.node, space.node),
+        this.#bySpace,
+        this.#byDay,
+      ),
+    )
+    this.#load()
+  }
+
+  unmount() {
+    this.#turn += 1
+  }
+
+  // Private
+
+  async #load() {
+    const turn = ++this.#turn
+    try {
+      const stats = await this.#parts.admin.stats(this.#days.value)
+      if (turn === this.#turn) this.#show(stats)
+    } catch (error) {
+      if (turn === this.#turn) this.#parts.toasts.error(error)
+    }
+  }
+
+  #show(stats) {
+    this.#use = stats.token_use
+    replace(this.#figures, figuresOf(stats).map(figure))
+    const spaces = bySpace(this.#use)
+    replace(this.#bySpace, el("h3", { class: "settings__part" }, t("spent.by_space")), spaceTable(spaces))
+    this.#fillSpaces(spaces)
+    this.#showDays()
+  }
+
+  #fillSpaces(spaces) {
+    const chosen = spaces.some(({ key }) => key === this.#space.value) ? this.#space.value : ALL
+    const options = [[ALL, t("spent.all")], ...spaces.map((space) => [space.key, nameOf(space)])]
+    replace(
+      this.#space,
+      options.map(([value, label]) => el("option", { value, selected: value === chosen }, label)),
+    )
+  }
+
+  #showDays() {
+    if (!this.#use) return
+    const days = byDay(this.#use, this.#space.value)
+    replace(
+      this.#byDay,
+      el("h3", { class: "settings__part" }, t("spent.by_day")),
+      table(t("spent.day"), days, (line) => el("time", { datetime: line.day }, utcDay(line.day))),
+    )
+  }
+}
+
+function figuresOf({ totals, version, database, uptime_ms: uptime }) {
+  const age = totals.oldest_queued_age_ms
+  const waited = age === null ? null : duration(age)
+  return [
+    ["users", amount(totals.users), totals.guests > 0 && t("figure.guests", { n: totals.guests })],
+    ["active_sessions", amount(totals.active_sessions)],
+    ["open_sockets", amount(totals.open_sockets)],
+    ["spaces", amount(totals.spaces)],
+    ["conversations", amount(totals.conversations)],
+    ["messages", amount(totals.messages)],
+    ["running_runs", amount(totals.running_runs)],
+    ["queued_runs", amount(totals.queued_runs), waited !== null && t("figure.oldest", { time: waited })],
+    ["version", version, database],
+    ["uptime", duration(uptime)],
+  ]
+}
+
+function figure([name, value, note = null]) {
+  return el(
+    "div",
+    { class: "figure", "data-figure": name },
+    el("dt", { class: "figure__name" }, t(`figure.${name}`)),
+    el("dd", { class: "figure__value" }, value),
+    note && el("dd", { class: "figure__note" }, note),
+  )
+}
+
+function spaceTable(spaces) {
+  if (spaces.length === 0) return el("p", { class: "panel__empty" }, t("spent.empty"))
+  return table(t("spent.space"), spaces, (line) => bdi(nameOf(line)))
+}
+
+// Those that the server tells together, or one that was deleted since, have no name.
+function nameOf({ name }) {
+  return name ?? t("spent.rest")
+}
+
+// One row for each line, with a bar below what it is about.
+function table(about, lines, nameCell) {
+  const titles = COLUMNS.map((name) => el("th", { scope: "col", class: "table__n" }, t(`spent.${name}`)))
+  const row = (line) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row", class: "table__name" }, nameCell(line), bar(line.share)),
+      COLUMNS.map((name) => el("td", { class: "table__n", title: whole(line[name]) }, amount(line[name]))),
+    )
+  return el(
+    "table",
+    { class: "table" },
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, about), titles)),
+    el("tbody", {}, lines.map(row)),
+  )
+}
+
+// Says nothing that the figures beside it do not say.
+function bar(share) {
+  const fill = el("span", { class: "bar__fill" })
+  fill.style.transform = `scaleX(${share})`
+  return el("span", { class: "bar", "aria-hidden": "true" }, fill)
+}

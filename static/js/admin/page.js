@@ -1,0 +1,79 @@
+// The pages of those who run the server: `/admin/{part}`.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { paths } from "../router.js"
+import { railButton } from "../views/hollow.js"
+import { modelsCard } from "../views/settings_models.js"
+import Overview from "./overview.js"
+import People from "./people.js"
+import Runs from "./runs.js"
+
+// Each is mounted into the page; what it started it stops.
+const PARTS = {
+  overview: Overview,
+  people: People,
+  models: class {
+    #parts
+    constructor(parts) {
+      this.#parts = parts
+    }
+    mount(root) {
+      root.append(modelsCard(this.#parts))
+    }
+    unmount() {}
+  },
+  runs: Runs,
+}
+
+export function isAdminPage(part) {
+  return Object.hasOwn(PARTS, part)
+}
+
+export default class AdminPage {
+  #parts
+  #name
+  #part
+
+  constructor(parts, name) {
+    this.#parts = parts
+    this.#name = name
+    this.#part = new PARTS[name](parts)
+  }
+
+  // Lifecycle
+
+  mount(stage) {
+    const { shell, title } = this.#parts
+    const head = el(
+      "header",
+      { class: "stage__head" },
+      railButton(() => shell.openDrawer("rail")),
+      el("div", { class: "stage__titles" }, el("h1", { class: "stage__title" }, t("admin.title"))),
+    )
+    const inner = el("div", { class: "settings__inner" }, this.#nav())
+    stage.append(head, el("div", { class: "settings" }, inner))
+    this.#part.mount(inner)
+    title.set(t(`admin.${this.#name}`), t("admin.title"))
+  }
+
+  unmount() {
+    this.#part.unmount()
+  }
+
+  // Private
+
+  #nav() {
+    const link = (name) =>
+      el(
+        "a",
+        {
+          class: "settings__link",
+          href: paths.admin(name),
+          "aria-current": name === this.#name ? "page" : null,
+        },
+        t(`admin.${name}`),
+      )
+    const names = Object.keys(PARTS)
+    return el("nav", { class: "settings__nav", "aria-label": t("admin.title") }, names.map(link))
+  }
+}

@@ -1,0 +1,72 @@
+// Which runs are shown: by state, kind and error, and by where they are.
+import { bdi, el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { ERRORS, KINDS, STATUSES } from "../models/run_ledger.js"
+import { iconButton } from "../views/buttons.js"
+import { field, select } from "../views/form.js"
+
+export default class RunFilter {
+  #onChange
+  #controls
+  #places = { space: null, conversation: null }
+  #chips = el("div", { class: "chips" })
+  node
+
+  // `onChange` is called when another question is asked.
+  constructor(onChange) {
+    this.#onChange = onChange
+    this.#controls = {
+      status: choice(t("ledger.status"), STATUSES, (it) => t(`run_status.${it}`)),
+      kind: choice(t("ledger.kind"), KINDS, (it) => t(`run_kind.${it}`)),
+      // The words of the log and of the API.
+      error: choice(t("ledger.error"), ERRORS, (it) => it),
+    }
+    for (const { control } of Object.values(this.#controls)) control.addEventListener("change", onChange)
+    const fields = Object.values(this.#controls).map(({ node }) => node)
+    this.node = el("div", {}, el("div", { class: "filters" }, fields), this.#chips)
+  }
+
+  // Actions
+
+  // As `AdminActions.runs` takes it.
+  get value() {
+    const { status, kind, error } = this.#controls
+    return {
+      status: status.control.value,
+      kind: kind.control.value,
+      error: error.control.value,
+      ...this.#places,
+    }
+  }
+
+  // `place` is `{ id, name }`, or null for all of them; `what` is "space" or "conversation".
+  narrow(what, place) {
+    this.#places = { ...this.#places, [what]: place }
+    this.#showChips()
+    this.#onChange()
+  }
+
+  // Private
+
+  #showChips() {
+    const given = Object.entries(this.#places).filter(([, place]) => place !== null)
+    replace(
+      this.#chips,
+      given.map(([what, { name }]) =>
+        el(
+          "span",
+          { class: "tag chip" },
+          bdi(name, "truncate"),
+          iconButton("close", t("ledger.widen", { name }), {
+            look: "small",
+            click: () => this.narrow(what, null),
+          }),
+        ),
+      ),
+    )
+  }
+}
+
+function choice(label, words, say) {
+  return field({ label, control: select([["", t("ledger.any")], ...words.map((it) => [it, say(it)])], "") })
+}

@@ -1,0 +1,207 @@
+// The runs of all spaces: looked at again every few seconds while somebody looks, stopped one by one,
+// and the reaper at hand.
+import { bdi, el, reconcile, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { duration, fullTime, seconds, shortTime } from "../base/time.js"
+import RunLedger from "../models/run_ledger.js"
+import { paths } from "../router.js"
+import { button } from "../views/buttons.js"
+import { factList, factsOf } from "../views/run_facts.js"
+import { card } from "../views/settings_profile.js"
+import RunFilter from "./run_filter.js"
+
+const EVERY_MS = 3000
+
+export default class Runs {
+  #parts
+  #ledger = new RunLedger()
+  #filter = new RunFilter(() => this.#askAnew())
+  #list = el("div", {})
+  #more = button(t("ledger.older"), { click: () => this.#older() })
+  #report = el("div", { role: "status" })
+  #timer = null
+  #turn = 0
+
+  constructor(parts) {
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount(root) {
+    this.#more.hidden = true
+    const reap = button(t("ledger.reap"), { click: (event) => this.#reap(event.currentTarget) })
+    root.append(
+      card(
+        t("admin.runs"),
+        el("div", { class: "form__actions form__actions--start" }, reap, this.#report),
+        this.#filter.node,
+        this.#list,
+        this.#more,
+      ),
+    )
+    document.addEventListener("visibilitychange", this.#look)
+    this.#look()
+  }
+
+  unmount() {
+    this.#turn += 1
+    clearTimeout(this.#timer)
+    document.removeEventListener("visibilitychange", this.#look)
+  }
+
+  // Private
+
+  #askAnew() {
+    this.#ledger.clear()
+    this.#look()
+  }
+
+  // Nobody looks at a page that is hidden: it asks when it is seen again.
+  #look = async () => {
+    clearTimeout(this.#timer)
+    if (document.hidden) return
+    const turn = ++this.#turn
+    try {
+      const page = await this.#parts.admin.runs(this.#filter.value, { limit: this.#ledger.span })
+      if (turn !== this.#turn) return
+      this.#ledger.renew(page)
+      this.#show()
+    } catch (error) {
+      if (turn !== this.#turn) return
+      // A line that is down says so by itself, and the next look may find it up.
+      if (!error.isNetwork) this.#parts.toasts.error(error)
+    }
+    this.#timer = setTimeout(this.#look, EVERY_MS)
+  }
+
+  async #older() {
+    const turn = ++this.#turn
+    clearTimeout(this.#timer)
+    try {
+      const page = await this.#parts.admin.runs(this.#filter.value, { before: this.#ledger.oldest })
+      if (turn !== this.#turn) return
+      this.#ledger.append(page)
+      this.#show()
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+    if (turn === this.#turn) this.#timer = setTimeout(this.#look, EVERY_MS)
+  }
+
+  #show() {
+    const { runs, hasMore } = this.#ledger
+    this.#more.hidden = !hasMore
+    if (runs.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("ledger.empty")))
+    this.#list.querySelector(".panel__empty")?.remove()
+    return reconcile(this.#list, runs, {
+      key: (run) => run.id,
+      create: (run) =>
+        el(
+          "details",
+          { class: "run", "data-run-id": run.id },
+          el("summary", { class: "run__summary" }),
+          el("div", { class: "run__facts" }),
+        ),
+      update: (node, run) => this.#fill(node, run),
+    })
+  }
+
+  // What has not changed is left alone, and with it what has the focus.
+  #fill(node, run) {
+    const signature = JSON.stringify(run)
+    if (node.dataset.signature === signature) return
+    node.dataset.signature = signature
+    node.className = `run run--${run.status}`
+    const at = Date.parse(run.started_at ?? run.created_at)
+    replace(
+      node.querySelector("summary"),
+      el(
+        "span",
+        { class: "grow run__who" },
+        bdi(run.speaker_name, "truncate"),
+        el("span", { class: "member__note truncate" }, placeOf(run)),
+      ),
+      el(
+        "span",
+        { class: "run__when" },
+        el("span", { class: "run__state" }, stateOf(run)),
+        el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
+      ),
+    )
+    const facts = node.querySelector(".run__facts")
+    const focused = facts.contains(document.activeElement) ? document.activeElement.dataset.act : null
+    replace(facts, factList([...factsOf(run), ...inside(run)]), this.#tools(run))
+    facts.querySelector(`[data-act="${focused}"]`)?.focus()
+  }
+
+  #tools(run) {
+    const place = { id: run.conversation_id, name: run.conversation_title || t("conversation.main") }
+    const isGoing = run.status === "queued" || run.status === "running"
+    const small = (act, label, click) => button(label, { look: "small", "data-act": act, click })
+    return el(
+      "div",
+      { class: "member__buttons" },
+      isGoing && small("cancel", t("ledger.cancel"), () => this.#cancel(run)),
+      small("space", t("ledger.only_space"), () =>
+        this.#filter.narrow("space", { id: run.space_id, name: run.space_name }),
+      ),
+      small("conversation", t("ledger.only_conversation"), () => this.#filter.narrow("conversation", place)),
+      el(
+        "a",
+        { class: "button button--small", "data-act": "open", href: paths.conversation(run.conversation_id) },
+        t("ledger.open"),
+      ),
+    )
+  }
+
+  async #cancel(run) {
+    try {
+      await this.#parts.admin.cancel(run)
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+    this.#look()
+  }
+
+  async #reap(pressed) {
+    pressed.disabled = true
+    try {
+      replace(this.#report, el("p", { class: "outcome" }, reportOf(await this.#parts.admin.reap())))
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+    pressed.disabled = false
+    this.#look()
+  }
+}
+
+function placeOf({ space_name: space, conversation_title: title }) {
+  return bdi(title ? `${space} · ${title}` : space)
+}
+
+function stateOf(run) {
+  const state = t(`run_status.${run.status}`)
+  return run.live ? `${state} · ${t("ledger.chars", { n: run.live.chars })}` : state
+}
+
+// What only those who run the server want to know.
+function inside(run) {
+  const due = Date.parse(run.run_after ?? run.created_at)
+  const facts = [[t("ledger.kind"), t(`run_kind.${run.kind}`)]]
+  if (run.started_at)
+    facts.push([
+      t("ledger.waited"),
+      t("runs.seconds", { n: seconds(Math.max(0, Date.parse(run.started_at) - due)) }),
+    ])
+  if (run.prompt) facts.push([t("ledger.model"), `${run.prompt.provider} · ${run.prompt.model}`])
+  if (run.worker_id) facts.push([t("ledger.node"), run.worker_id])
+  if (run.heartbeat_age_ms !== null)
+    facts.push([t("ledger.heartbeat"), t("ledger.ago", { time: duration(run.heartbeat_age_ms) })])
+  return facts
+}
+
+function reportOf({ failed, requeued, rounds_closed: closed }) {
+  if (failed + closed === 0) return t("ledger.reaped_none")
+  return t("ledger.reaped", { failed, requeued, closed })
+}

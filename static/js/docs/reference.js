@@ -1,0 +1,94 @@
+// The API document as the page shows it: rooms with their operations, and schemas by name. Knows no
+// DOM.
+const METHODS = ["get", "post", "put", "patch", "delete"]
+const SCHEMA = "#/components/schemas/"
+
+export default class Reference {
+  #document
+
+  constructor(document) {
+    this.#document = document
+  }
+
+  get title() {
+    return `${this.#document.info.title} ${this.#document.info.version}`
+  }
+
+  get about() {
+    return this.#document.info.description
+  }
+
+  // Rooms in the order of the document, each with those of its operations that fit the words.
+  rooms(words = "") {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
+    const operations = this.operations().filter((it) => wanted.every((word) => it.haystack.includes(word)))
+    return this.#document.tags
+      .map(({ name, description }) => ({
+        name,
+        about: description,
+        operations: operations.filter((it) => it.room === name),
+      }))
+      .filter((room) => room.operations.length > 0)
+  }
+
+  operations() {
+    return Object.entries(this.#document.paths).flatMap(([path, item]) =>
+      METHODS.filter((method) => item[method]).map((method) => this.#operation(path, method, item[method])),
+    )
+  }
+
+  // What a reference leads to; anything else is itself.
+  resolve(value) {
+    if (!value?.$ref) return value
+    const parts = value.$ref.slice(2).split("/")
+    return parts.reduce((found, part) => found?.[part], this.#document)
+  }
+
+  // Private
+
+  #operation(path, method, said) {
+    const body = said.requestBody
+    return {
+      id: said.operationId,
+      room: said.tags[0],
+      method: method.toUpperCase(),
+      path,
+      summary: said.summary,
+      about: said.description ?? "",
+      isOpen: this.#isOpen(said),
+      parameters: said.parameters ?? [],
+      body: body && { schema: jsonOf(body), isNeeded: body.required === true },
+      answers: Object.entries(said.responses).map(([status, answer]) => this.#answer(status, answer)),
+      fromClient: said["x-client-frame"] ?? null,
+      fromServer: said["x-server-frame"] ?? null,
+      haystack: [method, path, said.operationId, said.summary, said.tags[0]].join(" ").toLowerCase(),
+    }
+  }
+
+  // Open is what takes nobody's name, or does not need it.
+  #isOpen({ security = this.#document.security }) {
+    return security.length === 0 || security.some((it) => Object.keys(it).length === 0)
+  }
+
+  #answer(status, said) {
+    const answer = this.resolve(said)
+    const [mediaType = null] = Object.keys(answer.content ?? {})
+    return {
+      status,
+      about: answer.description,
+      mediaType,
+      schema: jsonOf(answer),
+      headers: Object.keys(answer.headers ?? {}),
+      isError: status >= "400",
+    }
+  }
+}
+
+function jsonOf({ content }) {
+  return content?.["application/json"]?.schema ?? null
+}
+
+// The name of the schema that a reference leads to.
+export function nameOf(schema) {
+  return schema?.$ref?.startsWith(SCHEMA) ? schema.$ref.slice(SCHEMA.length) : null
+}

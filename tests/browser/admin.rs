@@ -1,0 +1,129 @@
+//! The pages of those who run the server: figures, people and runs, and nobody else gets in.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::company::Company;
+use crate::device::SMALL_TARGETS;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::expect;
+
+/// Ann's browser, on a page of the server.
+async fn page_of(company: &Company, screen: Screen, path: &str) -> Page {
+    let ann = &company.room.ann;
+    let page = Page::open(ann.base(), screen).await;
+    page.carry(ann.cookie()).await;
+    page.go(path).await;
+    page
+}
+
+#[tokio::test]
+async fn an_admin_finds_the_way_to_the_figures_and_puts_somebody_out() {
+    let company = Company::with("member").await;
+    let bobs = company.bobs_page().await;
+    let page = company.room.page().await;
+
+    page.click(".rail__me").await;
+    page.click_text("[role=menuitem]", "Look after the server")
+        .await;
+    page.see_text("[data-figure=users]", "2").await;
+    page.see_text(".table", "Failed").await;
+    page.click_text(".settings__link", "People").await;
+    page.see_text(".people", "@ann").await;
+    page.write("[type=search]", "bob").await;
+    page.truth(
+        "Bob alone is shown",
+        "document.querySelectorAll('.people .list__item').length === 1",
+    )
+    .await;
+    page.click("[aria-label^='What to do with']").await;
+    // From the keyboard: the first item has the focus, the last one is Disable.
+    page.press(Key::End).await;
+    page.press(Key::Enter).await;
+    page.click_text("dialog button", "Disable").await;
+
+    page.see_text(".people .tag", "Disabled").await;
+    bobs.see_text("dialog", "Please sign in again").await;
+    page.click("[aria-label^='What to do with']").await;
+    page.click_text("[role=menuitem]", "Enable again").await;
+    page.gone(".people .tag").await;
+    let bob = expect(200, company.room.ann.get("/api/admin/users/2").await);
+    assert_eq!(bob["status"], "active");
+}
+
+#[tokio::test]
+async fn a_running_reply_is_followed_and_stopped_from_afar() {
+    let company = Company::with("member").await;
+    company.house.upstream.say("One two three four five.");
+    let gate = company.house.upstream.gate();
+    let page = page_of(&company, Screen::Desktop, "/admin/runs").await;
+    page.see_text(".panel__empty", "no such run").await;
+    company
+        .room
+        .ann
+        .generate(
+            company.room.conversation,
+            company.room.cast[0]["id"].as_i64(),
+        )
+        .await;
+    gate.step();
+    gate.step();
+
+    page.see_text(".run--running", "7 characters so far").await;
+    page.click(".run__summary").await;
+    page.see_text(".run__facts", "asked to speak").await;
+    page.see_text(".run__facts", "Last heard of").await;
+    page.click_text(".run__facts button", "Stop").await;
+    page.see_text(".run--canceled", "canceled").await;
+    page.click_text(".run__facts button", "Only this space")
+        .await;
+    page.see_text(".chip", "Harbor Lights").await;
+    page.see(".run--canceled").await;
+    page.click_text("button", "Look for stuck runs").await;
+
+    page.see_text(".outcome", "Nothing is stuck.").await;
+    assert!(!page.texts("main").await[0].contains("One two"));
+    gate.open();
+}
+
+#[tokio::test]
+async fn the_pages_of_the_server_fit_a_phone() {
+    let company = Company::with("member").await;
+    company.house.upstream.say("Yes.");
+    company.room.say("Hello?").await;
+    for (path, sign) in [
+        ("/admin", ".figure"),
+        ("/admin/people", ".people .list__item"),
+        ("/admin/models", ".list__item"),
+        ("/admin/runs", ".settings__card"),
+    ] {
+        let page = page_of(&company, Screen::Phone, path).await;
+        page.see(sign).await;
+
+        let width = page.value("document.documentElement.scrollWidth").await;
+        assert_eq!(width, json!(390), "{path}");
+        let inner = "(({ scrollWidth, clientWidth }) => scrollWidth === clientWidth)(document.querySelector('.settings'))";
+        assert_eq!(page.value(inner).await, json!(true), "{path}");
+        assert_eq!(page.value(SMALL_TARGETS).await, json!([]), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_finds_the_pages_of_the_server() {
+    let company = Company::with("member").await;
+    let page = company.bobs_page().await;
+
+    page.click(".rail__me").await;
+    page.see_text("[role=menuitem]", "Sign out").await;
+    assert!(
+        !page
+            .texts("[role=menuitem]")
+            .await
+            .concat()
+            .contains("server")
+    );
+    page.go("/admin/people").await;
+
+    page.see_text("h1", "Nothing at this address").await;
+}

@@ -1,0 +1,363 @@
+//! The API document: whole, in order, and true of the doors.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::realtime::stage::Stage;
+use crate::support::answer::Answer;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::contract;
+use crate::support::contract::document;
+use crate::support::ear::Ear;
+use crate::support::ear::type_of;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+
+/// Every operation: its path, its method, and what the document says of it.
+fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {
+    let paths = document()["paths"]
+        .as_object()
+        .expect("paths are an object");
+    let each = paths.iter().flat_map(|(path, item)| {
+        let item = item.as_object().expect("a path is an object");
+        item.iter()
+            .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+    });
+    each.collect()
+}
+
+/// Calls `look` with everything that stands anywhere in a value.
+fn walk(value: &'static Value, look: &mut impl FnMut(&'static Value)) {
+    look(value);
+    match value {
+        Value::Object(fields) => fields.values().for_each(|it| walk(it, look)),
+        Value::Array(items) => items.iter().for_each(|it| walk(it, look)),
+        _ => {}
+    }
+}
+
+fn places(path: &str) -> BTreeSet<&str> {
+    let parts = path.split('/').filter(|part| part.starts_with('{'));
+    parts.map(|part| part.trim_matches(['{', '}'])).collect()
+}
+
+#[test]
+fn it_is_openapi_3_1_and_says_whose_it_is() {
+    let document = document();
+
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["title"], "Troupe");
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_nothing_is_told_in_vain() {
+    let mut named = BTreeSet::new();
+    walk(document(), &mut |value| {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').expect("references stay within");
+            assert!(document().pointer(pointer).is_some(), "{reference}");
+            named.insert(reference);
+        }
+    });
+
+    let schemas = document()["components"]["schemas"].as_object().unwrap();
+    for name in schemas.keys() {
+        let reference = format!("#/components/schemas/{name}");
+        assert!(named.contains(reference.as_str()), "nobody names {name}");
+    }
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_a_sentence_and_a_known_room() {
+    let rooms = document()["tags"].as_array().unwrap();
+    let rooms: BTreeSet<&str> = rooms
+        .iter()
+        .map(|room| room["name"].as_str().unwrap())
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut used = BTreeSet::new();
+
+    for (path, method, operation) in operations() {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(seen.insert(id), "{id} twice");
+        let summary = operation["summary"].as_str().unwrap_or_default();
+        assert!(summary.ends_with('.'), "{method} {path}: {summary:?}");
+        let tags = operation["tags"].as_array().unwrap();
+        assert_eq!(tags.len(), 1, "{id}");
+        let room = tags[0].as_str().unwrap();
+        assert!(rooms.contains(room), "{id} is of an unknown room");
+        assert!(id.starts_with(&format!("{room}_")), "{id}");
+        used.insert(room);
+    }
+    assert_eq!(used, rooms);
+}
+
+#[test]
+fn every_place_of_a_path_is_declared_and_nothing_else() {
+    for (path, method, operation) in operations() {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let declared = parameters.filter(|it| it["in"] == "path");
+        let declared: Vec<&Value> = declared.collect();
+        for parameter in &declared {
+            assert_eq!(parameter["required"], true, "{method} {path}");
+        }
+        let names = declared.iter().map(|it| it["name"].as_str().unwrap());
+        assert_eq!(
+            names.collect::<BTreeSet<_>>(),
+            places(path),
+            "{method} {path}"
+        );
+    }
+}
+
+#[test]
+fn every_parameter_has_a_shape() {
+    for (path, method, operation) in operations() {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let has_shape = parameter["schema"]["type"].is_string();
+            assert!(has_shape, "{method} {path}: {parameter}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_tells_how_it_ends_well_and_what_may_go_wrong() {
+    for (path, method, operation) in operations() {
+        let answers = operation["responses"].as_object().unwrap();
+        let what = format!("{method} {path}: {:?}", answers.keys());
+        let ends_well = answers.keys().any(|it| it < &"400".to_owned());
+        assert!(ends_well || path.ends_with("/avatar"), "{what}");
+        let is_secured = operation.get("security").is_none();
+        assert!(!is_secured || answers.contains_key("401"), "{what}");
+        for status in ["400", "413", "415", "422"] {
+            let has_body = operation.get("requestBody").is_some();
+            assert!(!has_body || answers.contains_key(status), "{what}");
+        }
+        for (status, answer) in answers {
+            let answer = match answer["$ref"].as_str() {
+                Some(reference) => document().pointer(&reference[1..]).unwrap(),
+                None => answer,
+            };
+            let about = answer["description"].as_str().unwrap_or_default();
+            assert!(about.ends_with('.'), "{what}: {status} {about:?}");
+            let error = &answer["content"]["application/json"]["schema"];
+            let is_error = *error == json!({"$ref": "#/components/schemas/Error"});
+            assert_eq!(is_error, status >= &"400".to_owned(), "{what}: {status}");
+        }
+    }
+}
+
+#[test]
+fn a_body_is_closed_and_an_answer_is_whole() {
+    let schemas = document()["components"]["schemas"].as_object().unwrap();
+    for (path, method, operation) in operations() {
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let Some(reference) = body["$ref"].as_str() else {
+            continue;
+        };
+        let name = reference.rsplit('/').next().unwrap();
+        let schema = &schemas[name];
+        let choices = schema["anyOf"].as_array();
+        for shape in choices.map_or(vec![schema], |all| all.iter().collect()) {
+            assert_eq!(
+                shape["additionalProperties"], false,
+                "{method} {path}: {name}"
+            );
+        }
+    }
+    for document in [
+        "User",
+        "Space",
+        "Character",
+        "Membership",
+        "Conversation",
+        "Message",
+        "Round",
+        "Run",
+    ] {
+        let schema = &schemas[document];
+        let fields = schema["properties"].as_object().unwrap();
+        assert_eq!(
+            schema["required"].as_array().unwrap().len(),
+            fields.len(),
+            "{document}"
+        );
+    }
+}
+
+/// The documents as the design of the API lists them: none of these fields may be missing.
+#[test]
+fn the_documents_have_every_field_that_clients_rely_on() {
+    let documents = [
+        ("User", "id username display_name role status locale"),
+        (
+            "Space",
+            "id name description owner_id status reply_order replies_per_turn card_handling_mode allow_self_responses auto_mode_enabled auto_mode_delay_ms auto_mode_max_turns during_generation_user_input_policy user_turn_debounce_ms group_regenerate_mode settings settings_version token_limit tokens_used root_conversation_id my_role created_at",
+        ),
+        (
+            "Character",
+            "id name owner_id spec_version card avatar_url greetings lore_entries created_at",
+        ),
+        (
+            "Membership",
+            "id space_id kind user_id character_id role position status participation display_name aliases avatar_url persona talkativeness settings settings_version copilot_mode copilot_remaining_steps copilot_conversation_id llm_provider_id preset_id",
+        ),
+        (
+            "Conversation",
+            "id space_id kind title settings auto_mode_turns_left last_seq parent_conversation_id forked_from_message_id rev state round queued_run running_run created_at",
+        ),
+        (
+            "Message",
+            "id conversation_id seq space_membership_id author_name role content html visibility conversation_run_id client_id swipes origin_message_id edited_at created_at rev metadata",
+        ),
+        ("Round", "id status state cursor trigger_message_id slots"),
+        (
+            "Slot",
+            "position membership_id status skip_reason chosen_because",
+        ),
+        (
+            "Run",
+            "id conversation_id round_id slot_position kind status reason speaker_space_membership_id chosen_because run_after cancel_requested_at started_at finished_at heartbeat_at attempt error usage target_message_id created_at",
+        ),
+        ("RunError", "code message retryable"),
+        ("Usage", "prompt_tokens completion_tokens"),
+        ("Swipes", "count active"),
+        ("ErrorBody", "type code message param"),
+    ];
+    for (name, fields) in documents {
+        let required = document()["components"]["schemas"][name]["required"].clone();
+        let required = required.as_array().cloned().unwrap_or_default();
+        for field in fields.split(' ') {
+            assert!(required.contains(&json!(field)), "{name}.{field}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_is_open_to_everyone_and_sent_once() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let url = format!("{}/openapi.json", app.base);
+
+    let first = Answer::to(http_client().get(&url)).await;
+
+    assert_eq!(first.status, 200);
+    assert_eq!(first.header("content-type"), "application/json");
+    assert_eq!(first.json(), *document());
+    let tag = first.header("etag");
+    let again = Answer::to(http_client().get(&url).header("if-none-match", tag)).await;
+    assert_eq!((again.status, again.text.as_str()), (304, ""));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_to_be_open_is_open_and_the_rest_asks_who_calls() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    app.admin().await;
+
+    for (path, method, operation) in operations() {
+        let parts = path.split('/').map(|part| match part.starts_with('{') {
+            true => "1",
+            false => part,
+        });
+        let url = format!("{}{}", app.base, parts.collect::<Vec<_>>().join("/"));
+        let method: Method = method.to_uppercase().parse().unwrap();
+        let answer = Answer::to(http_client().request(method.clone(), url)).await;
+
+        // Where nothing is needed, or nothing is one of the choices.
+        let choices = operation["security"].as_array();
+        let is_open = choices.is_some_and(|all| all.is_empty() || all.contains(&json!({})));
+        let asks = answer.status == 401 && answer.refusal().1 == "not_authenticated";
+        assert_eq!(is_open, !asks, "{method} {path}: {}", answer.status);
+        let told = &operation["responses"];
+        assert!(
+            !told[answer.status.to_string()].is_null(),
+            "{method} {path}: {}",
+            answer.status
+        );
+    }
+    app.close().await;
+}
+
+#[test]
+#[should_panic(expected = "not as the document tells")]
+fn a_field_that_is_not_told_of_is_a_fault() {
+    let body = json!({"needed": false, "secret": 1});
+
+    contract::hold(&Method::GET, "/api/setup", 200, &body);
+}
+
+#[test]
+#[should_panic(expected = "of which the document does not tell")]
+fn a_status_that_is_not_told_of_is_a_fault() {
+    contract::hold(&Method::GET, "/api/setup", 418, &json!({}));
+}
+
+/// What a run says is held to the document wherever the engine room is tested; here, what people do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_heard_in_a_room_is_as_the_document_tells() {
+    let stage = Stage::open().await;
+    let (space, conversation) = (stage.space.0, stage.conversation.0);
+    let ear = Ear::on(&stage.bob, conversation).await;
+    for frame in [
+        json!({"op": "subscribe_space", "space_id": space}),
+        json!({"op": "typing", "conversation_id": conversation, "active": true}),
+        json!({"op": "away", "away": true}),
+        json!({"op": "ping"}),
+        json!({"op": "shout"}),
+    ] {
+        ear.call(frame).await;
+    }
+    ear.say("{").await;
+
+    let ann = &stage.ann;
+    let space = format!("/api/spaces/{space}");
+    let conversation = format!("/api/conversations/{conversation}");
+    let seat = format!("/api/memberships/{}", stage.bobs_seat);
+    expect(200, ann.patch(&space, json!({"description": "Rain"})).await);
+    expect(
+        200,
+        ann.patch(&conversation, json!({"title": "Rain"})).await,
+    );
+    expect(200, ann.patch(&seat, json!({"aliases": ["Bobby"]})).await);
+    expect(
+        200,
+        stage
+            .bob
+            .patch(&seat, json!({"copilot_mode": "none"}))
+            .await,
+    );
+    let posts = format!("{conversation}/messages");
+    let posted = expect(201, ann.post(&posts, json!({"content": "Hello."})).await);
+    let message = format!("/api/messages/{}", posted["message"]["id"]);
+    expect(200, ann.patch(&message, json!({"content": "Hello!"})).await);
+    expect(204, ann.delete(&message).await);
+    expect(204, ann.delete(&seat).await);
+    ear.wait_for("the end", |frame| {
+        frame["type"] == "unsubscribed" && frame["space_id"].is_number()
+    })
+    .await;
+
+    let log = ear.log();
+    log.iter().for_each(contract::hold_frame);
+    let heard: BTreeSet<String> = log.iter().filter_map(type_of).collect();
+    for event in [
+        "activity",
+        "conversation_updated",
+        "copilot_updated",
+        "membership_updated",
+        "message_created",
+        "message_hidden",
+        "message_updated",
+        "presence_updated",
+        "space_updated",
+        "unsubscribed",
+    ] {
+        assert!(heard.contains(event), "{event} was not heard: {heard:?}");
+    }
+    stage.house.close().await;
+}

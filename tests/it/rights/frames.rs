@@ -1,0 +1,74 @@
+//! The same for the frames of the socket.
+
+use crate::rights::cast::Cast;
+use crate::rights::cast::Who;
+use crate::rights::stage;
+use crate::support::app::OPEN;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::ear::Ear;
+use crate::support::ear::connect;
+use serde_json::Value;
+use serde_json::json;
+
+/// What a frame is answered with: `ok`, or a code.
+fn word(answer: &Value) -> String {
+    match answer["ok"] == true {
+        true => "ok".to_owned(),
+        false => answer["error"]["code"]
+            .as_str()
+            .unwrap_or("nothing")
+            .to_owned(),
+    }
+}
+
+on_both! {
+    async fn every_frame_is_answered_by_the_rights_of_who_sends_it(backend) {
+        let cast = Cast::at(TestApp::start_with(backend, OPEN).await).await;
+        let stage = stage::set(&cast, Who::Owner).await;
+        let (space, conversation) = (stage.of("space_id", Who::Owner), stage.of("conversation_id", Who::Owner));
+        let mut cells = 0;
+        let mut wrong = Vec::new();
+
+        for who in Who::ALL.into_iter().filter(|it| *it != Who::Nobody) {
+            let ear = Ear::open(cast.person(who)).await;
+            let sees = who.is_seated() || who == Who::Admin;
+            let seen = if sees { "ok" } else { "not_found" };
+            let typed = match who {
+                Who::Admin => "forbidden",
+                _ => seen,
+            };
+            for (frame, expected) in [
+                (json!({"op": "typing", "conversation_id": conversation, "active": true}), typed),
+                (json!({"op": "subscribe", "conversation_id": conversation}), seen),
+                (json!({"op": "subscribe_space", "space_id": space}), seen),
+                (json!({"op": "typing", "conversation_id": conversation, "active": true}), typed),
+                (json!({"op": "unsubscribe", "conversation_id": conversation}), "ok"),
+                (json!({"op": "subscribe", "conversation_id": 999_999_999}), "not_found"),
+                (json!({"op": "subscribe_space", "space_id": 999_999_999}), "not_found"),
+                (json!({"op": "typing", "conversation_id": 999_999_999, "active": true}), "not_found"),
+                (json!({"op": "subscribe", "conversation_id": "7"}), "invalid_type"),
+                (json!({"op": "away", "away": true}), "ok"),
+                (json!({"op": "ping"}), "ok"),
+                (json!({"op": "shout"}), "invalid_value"),
+            ] {
+                let answer = ear.call(frame.clone()).await;
+                cells += 1;
+                if word(&answer) != expected {
+                    wrong.push(format!("{who:?} {frame}: {answer} and not {expected}"));
+                }
+            }
+        }
+        assert!(connect_of_nobody(&cast).await, "nobody gets no socket");
+
+        eprintln!("{cells} frames");
+        cast.house.close().await;
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+async fn connect_of_nobody(cast: &Cast) -> bool {
+    let nobody = cast.person(Who::Nobody);
+    let visitor = nobody.with_cookie("troupe_session=none".to_owned());
+    connect(&visitor).await.is_err()
+}

@@ -1,0 +1,151 @@
+//! One space with everything in it that a door can name, and the ids of it all.
+
+use crate::rights::cast::Cast;
+use crate::rights::cast::Who;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+
+/// The ids of one stage, by the names that the document has for path parameters. A name may be
+/// made more exact: `membership_id:own`, `message_id:ai`.
+#[derive(Clone, Debug, Default)]
+pub struct Ids(HashMap<String, Value>);
+
+impl Ids {
+    /// The id under a name. `:own` is the caller's, or the member's for who has none; what a stage
+    /// does not have so exactly, it has by the first half of the name.
+    pub fn of(&self, name: &str, caller: Who) -> Value {
+        let general = name.split(':').next().unwrap_or_default();
+        let exact = match name.ends_with(":own") {
+            true => [caller.name(), Who::Member.name()].map(|it| format!("{general}:{it}")),
+            false => [name.to_owned(), general.to_owned()],
+        };
+        let found = exact.iter().find_map(|it| self.0.get(it));
+        found
+            .or_else(|| self.0.get(general))
+            .cloned()
+            .unwrap_or_else(|| panic!("a stage has no {name}"))
+    }
+
+    pub fn put(&mut self, name: impl Into<String>, id: &Value) {
+        assert!(!id.is_null(), "a document without an id");
+        self.0.insert(name.into(), id.clone());
+    }
+}
+
+/// Sets a stage that `owner` owns, with a guest, a member and a moderator, one who was removed, two
+/// characters, a conversation in which everybody has spoken, and one that only holds a greeting.
+pub async fn set(cast: &Cast, owner: Who) -> Ids {
+    let host = cast.person(owner);
+    let mut ids = Ids::default();
+    let space = host
+        .create_space("Stage", json!({"reply_order": "list"}))
+        .await;
+    ids.put("space_id", &space["id"]);
+    ids.put("conversation_id", &space["root_conversation_id"]);
+    seats(cast, owner, &mut ids).await;
+    characters(host, &space, &mut ids).await;
+    talk(cast, owner, &mut ids).await;
+    let path = format!("/api/spaces/{}/invites", space["id"]);
+    let invite = expect(201, host.post(&path, json!({"role": "guest"})).await);
+    ids.put("invite_id", &invite["id"]);
+    ids.put("token", &invite["token"]);
+    let provider = json!({"name": "P", "kind": "demo", "model": "demo"});
+    let provider = cast.person(Who::Admin).post("/api/providers", provider);
+    ids.put("provider_id", &expect(201, provider.await)["id"]);
+    ids
+}
+
+async fn seats(cast: &Cast, owner: Who, ids: &mut Ids) {
+    let host = cast.person(owner);
+    let path = format!("/api/spaces/{}/memberships", ids.of("space_id", owner));
+    let roster = expect(200, host.get(&path).await);
+    let host_seat = &roster["data"][0]["id"];
+    ids.put(format!("membership_id:{}", owner.name()), host_seat);
+    ids.put("membership_id", host_seat);
+    ids.put("user_id", &cast.user_id(Who::Outsider));
+    if owner != Who::Owner {
+        // The stage of a stranger, where nobody else is.
+        return;
+    }
+    for (who, role) in [
+        (Who::Guest, "guest"),
+        (Who::Member, "member"),
+        (Who::Moderator, "moderator"),
+        (Who::Removed, "member"),
+    ] {
+        let seat = json!({"user_id": cast.user_id(who), "role": role});
+        let seat = expect(201, host.post(&path, seat).await);
+        ids.put(format!("membership_id:{}", who.name()), &seat["id"]);
+    }
+    let removed = ids.of("membership_id:own", Who::Removed);
+    expect(
+        204,
+        host.delete(&format!("/api/memberships/{removed}")).await,
+    );
+}
+
+async fn characters(host: &Person, space: &Value, ids: &mut Ids) {
+    let seated = host.create_character("Ada", None).await;
+    ids.put("character_id", &seated["id"]);
+    let seat = host.seat(space, &seated).await;
+    ids.put("membership_id:character", &seat["id"]);
+    let spare = host.create_character("Spare", None).await;
+    ids.put("character_id:spare", &spare["id"]);
+}
+
+async fn talk(cast: &Cast, owner: Who, ids: &mut Ids) {
+    let conversation = ids.of("conversation_id", owner);
+    let speakers = Who::ALL
+        .into_iter()
+        .filter(|it| *it == owner || (owner == Who::Owner && it.is_seated()));
+    for who in speakers {
+        let message = say(cast, who, &conversation).await;
+        ids.put(format!("message_id:{}", who.name()), &message["id"]);
+        ids.put("message_id", &message["id"]);
+    }
+    let host = cast.person(owner);
+    let runs = host
+        .runs(conversation.as_i64().expect("a numeric id"))
+        .await;
+    ids.put("run_id", &runs[0]["id"]);
+    // The greeting of a character is the only AI's text that needs nobody to work.
+    let greeter = host.create_character("Greta", Some("Welcome.")).await;
+    let space = json!({"id": ids.of("space_id", owner)});
+    host.seat(&space, &greeter).await;
+    let path = format!("/api/spaces/{}/conversations", space["id"]);
+    let other = expect(201, host.post(&path, json!({"title": "Second"})).await);
+    ids.put("conversation_id:second", &other["id"]);
+    let path = format!("/api/conversations/{}/messages", other["id"]);
+    let greeted = expect(200, host.get(&path).await);
+    ids.put("message_id:ai", &greeted["data"][0]["id"]);
+}
+
+/// Somebody speaks; answers the message.
+pub async fn say(cast: &Cast, who: Who, conversation: &Value) -> Value {
+    let path = format!("/api/conversations/{conversation}/messages");
+    let body = json!({"content": format!("I am the {}.", who.name())});
+    let answer = cast.person(who).post(&path, body).await;
+    expect(201, answer)["message"].clone()
+}
+
+/// What somebody has for themselves, a key and a second browser; the member's for nobody.
+pub async fn belongings(cast: &Cast, who: Who, ids: &mut Ids) {
+    let who = match who {
+        Who::Nobody => Who::Member,
+        other => other,
+    };
+    let key = cast.person(who).post("/api/api_keys", json!({"name": "k"}));
+    let key = expect(201, key.await);
+    ids.put(format!("api_key_id:{}", who.name()), &key["id"]);
+    ids.put("api_key_id", &key["id"]);
+    let second = Person::sign_in(cast.person(who).base(), who.name()).await;
+    let sessions = expect(200, second.get("/api/sessions").await);
+    let sessions = sessions["data"].as_array().expect("a list");
+    let present = sessions.iter().find(|it| it["current"] == true);
+    let present = present.expect("the browser that asks is in the list");
+    ids.put(format!("session_id:{}", who.name()), &present["id"]);
+    ids.put("session_id", &present["id"]);
+}

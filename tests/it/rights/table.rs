@@ -1,0 +1,230 @@
+//! The rows of the grid: what each door answers to everybody, as the table of rights says.
+//!
+//! The columns are those of [`Who::ALL`]. How to add a door: one row for each case in which another
+//! set of people may pass; the statuses are those of a call that is right in everything else.
+
+use crate::rights::cast::Who;
+use crate::rights::stage::Ids;
+use crate::rights::table_rooms;
+use serde_json::Value;
+use serde_json::json;
+
+/// One door in one case.
+pub struct Row {
+    /// Method and path, as the published document has them.
+    pub call: &'static str,
+    /// What is special here; empty when there is only one case.
+    pub case: &'static str,
+    /// The status for each of [`Who::ALL`].
+    pub expected: [u16; 9],
+    /// What is sent; `Null` for nothing.
+    pub body: fn(&Ids, Who) -> Value,
+    /// Which id of the stage stands for a path parameter, when it is not the one of that name.
+    pub stand_in: Option<(&'static str, &'static str)>,
+    pub before: Before,
+}
+
+/// What the caller does first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Nothing,
+    /// Speaks, so that the tail is their own.
+    Speaks,
+    /// Makes a key and opens a second browser.
+    Furnishes,
+    /// Comes with a browser of their own for this call alone, as it ends that session.
+    ComesAnew,
+}
+
+/// What somebody without any right to see gets.
+const HIDDEN: u16 = 404;
+
+/// Everybody, signed in or not.
+pub const fn open(status: u16) -> [u16; 9] {
+    [status; 9]
+}
+
+/// Everybody who is signed in.
+pub const fn signed_in(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, s, s, s, s, s, s, s, s]
+}
+
+/// Everybody who sees the space.
+pub const fn inside(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, HIDDEN, s, s, s, s, s, HIDDEN, HIDDEN]
+}
+
+/// Everybody with a seat.
+pub const fn seated(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, HIDDEN, s, s, s, s, 403, HIDDEN, HIDDEN]
+}
+
+/// Members and up, and the admin.
+pub const fn players(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, HIDDEN, 403, s, s, s, s, HIDDEN, HIDDEN]
+}
+
+/// Moderators and up, and the admin.
+pub const fn managers(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, HIDDEN, 403, 403, s, s, s, HIDDEN, HIDDEN]
+}
+
+/// The owner and the admin.
+pub const fn owners(status: u16) -> [u16; 9] {
+    let s = status;
+    [401, HIDDEN, 403, 403, 403, s, s, HIDDEN, HIDDEN]
+}
+
+/// The admin alone; what is the server's is no secret, so others get 403.
+pub const fn admins(status: u16) -> [u16; 9] {
+    [401, 403, 403, 403, 403, 403, status, 403, 403]
+}
+
+impl Row {
+    pub const fn of(call: &'static str, expected: [u16; 9]) -> Row {
+        Row {
+            call,
+            case: "",
+            expected,
+            body: |_, _| Value::Null,
+            stand_in: None,
+            before: Before::Nothing,
+        }
+    }
+
+    pub const fn case(mut self, case: &'static str) -> Row {
+        self.case = case;
+        self
+    }
+
+    pub const fn body(mut self, body: fn(&Ids, Who) -> Value) -> Row {
+        self.body = body;
+        self
+    }
+
+    pub const fn with(mut self, parameter: &'static str, id: &'static str) -> Row {
+        self.stand_in = Some((parameter, id));
+        self
+    }
+
+    pub const fn before(mut self, before: Before) -> Row {
+        self.before = before;
+        self
+    }
+
+    pub fn method(&self) -> &'static str {
+        self.call.split(' ').next().unwrap_or_default()
+    }
+
+    fn path(&self) -> &'static str {
+        self.call.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// The names of the path parameters.
+    pub fn parameters(&self) -> Vec<&'static str> {
+        let parts = self.path().split('/');
+        let names = parts.filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'));
+        names.collect()
+    }
+
+    /// The name of the stage's id that stands for a parameter.
+    pub fn id_for(&self, parameter: &'static str) -> &'static str {
+        match self.stand_in {
+            Some((name, id)) if name == parameter => id,
+            _ => parameter,
+        }
+    }
+
+    /// The path with every parameter filled in.
+    pub fn filled(&self, value: impl Fn(&'static str) -> String) -> String {
+        self.parameters()
+            .into_iter()
+            .fold(self.path().to_owned(), |path, name| {
+                path.replace(&format!("{{{name}}}"), &value(name))
+            })
+    }
+
+    pub fn expects(&self, who: Who) -> u16 {
+        self.expected[who as usize]
+    }
+
+    /// Whether this status means that somebody may not do it, or may not even know of it.
+    pub fn is_refusal(status: u16) -> bool {
+        matches!(status, 401 | 403 | 404)
+    }
+}
+
+/// Every row there is.
+pub fn rows() -> Vec<Row> {
+    let mut rows = people();
+    rows.extend(server());
+    rows.extend(table_rooms::spaces());
+    rows.extend(table_rooms::seats());
+    rows.extend(table_rooms::invites());
+    rows.extend(table_rooms::characters());
+    rows.extend(table_rooms::conversations());
+    rows.extend(table_rooms::messages());
+    rows
+}
+
+/// A name that nobody has yet.
+fn new_name() -> String {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    format!("new-{}", &id[..20])
+}
+
+fn people() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/setup", open(200)),
+        Row::of("POST /api/setup", open(409)).body(
+            |_, _| json!({"username": "late", "password": "12345678", "display_name": "Late"}),
+        ),
+        Row::of("POST /api/session", open(401))
+            .body(|_, _| json!({"username": "owner", "password": "a guess"})),
+        Row::of("GET /api/session", signed_in(200)),
+        Row::of("DELETE /api/session", signed_in(204)).before(Before::ComesAnew),
+        Row::of("GET /api/sessions", signed_in(200)),
+        Row::of("DELETE /api/sessions/{session_id}", signed_in(204))
+            .with("session_id", "session_id:own")
+            .before(Before::Furnishes),
+        Row::of("POST /api/users", open(201)).body(
+            |_, _| json!({"username": new_name(), "password": "12345678", "display_name": "New"}),
+        ),
+        Row::of("PATCH /api/users/me", signed_in(200)).body(|_, _| json!({"locale": "en"})),
+        Row::of("GET /api/api_keys", signed_in(200)),
+        Row::of("POST /api/api_keys", signed_in(201)).body(|_, _| json!({"name": "k"})),
+        Row::of("DELETE /api/api_keys/{api_key_id}", signed_in(204))
+            .with("api_key_id", "api_key_id:own")
+            .before(Before::Furnishes),
+    ]
+}
+
+fn server() -> Vec<Row> {
+    vec![
+        Row::of("GET /healthz", open(200)),
+        Row::of("GET /readyz", open(200)),
+        Row::of("GET /api/providers", signed_in(200)),
+        Row::of("POST /api/providers", admins(201))
+            .body(|_, _| json!({"name": "New", "kind": "demo", "model": "demo"})),
+        Row::of("PATCH /api/providers/{provider_id}", admins(200))
+            .body(|_, _| json!({"name": "Renamed"})),
+        Row::of("DELETE /api/providers/{provider_id}", admins(204)),
+        Row::of("POST /api/providers/{provider_id}/test", admins(200)),
+        Row::of("GET /api/providers/{provider_id}/models", admins(200)),
+        Row::of("POST /api/admin/reap", admins(200)),
+        Row::of("GET /api/admin/runs", admins(200)),
+        Row::of("GET /api/admin/stats", admins(200)),
+        Row::of("GET /api/admin/users", admins(200)),
+        Row::of("GET /api/admin/users/{user_id}", admins(200)),
+        Row::of("PATCH /api/admin/users/{user_id}", admins(200))
+            .body(|_, _| json!({"display_name": "Renamed"})),
+        // From this machine anybody may count; what is counted names nobody.
+        Row::of("GET /metrics", open(200)),
+        Row::of("GET /openapi.json", open(200)),
+    ]
+}

@@ -1,0 +1,195 @@
+// The pages of those who run the server: sums of what was spent, runs that are looked at again.
+import assert from "node:assert/strict"
+import test from "node:test"
+import AdminActions from "../../static/js/actions/admin.js"
+import Api from "../../static/js/api.js"
+import { randomPassword } from "../../static/js/base/ids.js"
+import { amount } from "../../static/js/base/numbers.js"
+import { duration } from "../../static/js/base/time.js"
+import { debounce } from "../../static/js/base/timing.js"
+import RunLedger, { ERRORS } from "../../static/js/models/run_ledger.js"
+import { ALL, byDay, bySpace } from "../../static/js/models/token_use.js"
+import { parse } from "../../static/js/router.js"
+import en from "../../static/js/strings/en.js"
+import { stopTimers } from "./support.mjs"
+
+function row(day, id, name, prompt, completion, { runs = 1, failed = 0 } = {}) {
+  const tokens = { prompt_tokens: prompt, completion_tokens: completion }
+  return { day, space_id: id, space_name: name, ...tokens, runs, failed }
+}
+
+const USE = {
+  from: "2026-11-19",
+  to: "2026-11-21",
+  data: [
+    row("2026-11-21", 2, "Inn", 10, 0),
+    row("2026-11-21", 1, "Harbor", 30, 10, { runs: 3, failed: 1 }),
+    row("2026-11-19", 1, "Harbor", 40, 0),
+    row("2026-11-19", null, null, 5, 5),
+  ],
+}
+
+test("spaces are added up, who spent most first, with a share of the greatest", () => {
+  const told = ({ key, name, prompt_tokens: n, runs, share }) => [key, name, n, runs, share]
+  const lines = bySpace(USE).map(told)
+
+  assert.deepEqual(lines, [
+    ["1", "Harbor", 70, 4, 1],
+    ["2", "Inn", 10, 1, 0.125],
+    ["rest", null, 5, 1, 0.125],
+  ])
+})
+
+test("every day has its line, the newest first", () => {
+  const lines = (choice) => byDay(USE, choice).map(({ day, prompt_tokens: n, failed }) => [day, n, failed])
+
+  assert.deepEqual(lines(ALL), [
+    ["2026-11-21", 40, 1],
+    ["2026-11-20", 0, 0],
+    ["2026-11-19", 45, 0],
+  ])
+  assert.deepEqual(
+    lines("2").map(([, n]) => n),
+    [10, 0, 0],
+  )
+  assert.deepEqual(
+    lines("rest").map(([, n]) => n),
+    [0, 0, 5],
+  )
+})
+
+test("where nothing was spent no bar is seen", () => {
+  const quiet = { ...USE, data: [] }
+
+  assert.deepEqual(bySpace(quiet), [])
+  assert.deepEqual(
+    byDay(quiet).map(({ share }) => share),
+    [0, 0, 0],
+  )
+})
+
+const page = (ids, hasMore = false, more = {}) => ({
+  data: ids.map((id) => ({ id, ...more })),
+  has_more: hasMore,
+})
+const ids = (ledger) => ledger.runs.map(({ id }) => id).join("")
+
+test("a new look replaces what it reaches and leaves what lies behind", () => {
+  const ledger = new RunLedger()
+  ledger.renew(page(["f", "e"], true))
+  ledger.append(page(["d", "c"], true))
+  ledger.append(page(["c", "b"], false))
+
+  ledger.renew(page(["g", "f", "d"], true, { status: "succeeded" }))
+
+  assert.equal(ids(ledger), "gfdcb")
+  assert.equal(ledger.runs[1].status, "succeeded")
+  assert.equal(ledger.hasMore, false)
+  assert.equal(ledger.oldest, "b")
+})
+
+test("a look that reaches the end leaves nothing over", () => {
+  const ledger = new RunLedger()
+  ledger.renew(page(["c", "b"], true))
+  ledger.append(page(["a"], true))
+
+  ledger.renew(page(["c"], false))
+
+  assert.equal(ids(ledger), "c")
+  assert.equal(ledger.hasMore, false)
+})
+
+test("what is shown is asked for again, within what the server gives", () => {
+  const ledger = new RunLedger()
+  assert.equal(ledger.span, 50)
+  ledger.append(page(Array.from({ length: 120 }, (_, n) => `a${n}`)))
+  assert.equal(ledger.span, 120)
+  ledger.append(page(Array.from({ length: 120 }, (_, n) => `b${n}`)))
+  assert.equal(ledger.span, 200)
+  ledger.clear()
+  assert.deepEqual([ledger.runs, ledger.hasMore, ledger.oldest], [[], false, null])
+})
+
+test("every error of a run can be asked for", () => {
+  const told = Object.keys(en).filter((key) => key.startsWith("run_error.") && key !== "run_error.unexpected")
+
+  assert.deepEqual(
+    told.map((key) => key.slice("run_error.".length)).sort(),
+    [...ERRORS].sort(),
+  )
+})
+
+test("only what is wanted is asked for", async () => {
+  const asked = []
+  const fetch = async (url) => {
+    asked.push(url)
+    return new Response("{}")
+  }
+  const admin = new AdminActions({ api: new Api({ fetch }), store: {} })
+
+  await admin.people({ text: "an & n", status: "" })
+  const all = { status: "", kind: "", error: "", space: null, conversation: null }
+  await admin.runs({ ...all, status: "failed", space: { id: 4 } }, { before: "x" })
+  await admin.runs(all)
+
+  assert.deepEqual(asked, [
+    "/api/admin/users?q=an+%26+n",
+    "/api/admin/runs?status=failed&space_id=4&before=x",
+    "/api/admin/runs",
+  ])
+})
+
+test("who changes their own account is known by the new name at once", async () => {
+  const store = {
+    user: { id: 1, display_name: "Ann", role: "admin" },
+    setUser(user) {
+      this.user = user
+    },
+  }
+  const api = { changeUser: async (id, fields) => ({ id, display_name: "Ann", role: "admin", ...fields }) }
+  const admin = new AdminActions({ api, store })
+
+  await admin.change({ id: 2 }, { role: "user" })
+  assert.equal(store.user.role, "admin")
+  await admin.change({ id: 1 }, { role: "user" })
+  assert.equal(store.user.role, "user")
+})
+
+test("an address names a page of the server", () => {
+  assert.deepEqual(parse("/admin"), { name: "admin", part: "overview" })
+  assert.deepEqual(parse("/admin/runs"), { name: "admin", part: "runs" })
+})
+
+test("a made-up password is long, and never the same", () => {
+  const made = new Set(Array.from({ length: 100 }, () => randomPassword()))
+
+  assert.equal(made.size, 100)
+  assert.ok([...made].every((it) => /^[a-zA-Z0-9]{16}$/.test(it) && !/[lIOo0125S8BZ]/.test(it)))
+})
+
+test("long numbers are cut short, and spans told in one unit", () => {
+  assert.deepEqual([0, 99_999, 1_234_567].map(amount), ["0", "99,999", "1.2M"])
+  assert.deepEqual([-5, 999, 61_000, 7_200_000, 200_000_000].map(duration), [
+    "0 seconds",
+    "0 seconds",
+    "1 minute",
+    "2 hours",
+    "2 days",
+  ])
+})
+
+test("what is asked for in a row happens once, afterwards", (t) => {
+  const tick = stopTimers(t)
+  let n = 0
+  const act = debounce(() => {
+    n += 1
+  }, 100)
+
+  act()
+  tick(90)
+  act()
+  tick(90)
+  assert.equal(n, 0)
+  tick(10)
+  assert.equal(n, 1)
+})
