@@ -9,10 +9,13 @@ use serde_json::json;
 use crate::corpora::crowd::Attack;
 use crate::corpora::crowd::send;
 use crate::corpora::house::House;
+use crate::corpora::house::all_doors;
 use crate::corpora::house::columns;
 use crate::corpora::line::Line;
+use crate::corpora::manners::documented;
 use crate::corpora::manners::of_all_doors;
 use crate::support::app::TestApp;
+use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
@@ -90,6 +93,9 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("variables", &[]),
     ("metadata", &[]),
 ];
+
+/// What a change of a space takes, and a new one says of by name that it does not.
+const KNOWN_TO_BE_REFUSED: (&str, [&str; 2]) = ("POST /api/spaces", ["settings_version", "status"]);
 
 /// Names of columns that hold an instant, a hash or a folded name: no door ever takes one.
 fn is_our_own(column: &str) -> bool {
@@ -189,4 +195,32 @@ on_both! {
         assert_eq!(visitor.get("/api/setup").await.1, json!({"needed": true}));
         app.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_door_takes_the_fields_that_its_document_tells_of_and_no_others() {
+    let house = House::open(Backend::Sqlite).await;
+    let documents = all_doors().into_iter().map(|it| documented(&it));
+    let mut wrong = Vec::new();
+    let mut n_fields = 0;
+    for (door, told) in of_all_doors(&house).await.iter().zip(documents) {
+        let mut taken: BTreeSet<String> = door.fields.iter().map(|it| it.name.clone()).collect();
+        if door.call() == KNOWN_TO_BE_REFUSED.0 {
+            taken.retain(|it| !KNOWN_TO_BE_REFUSED.1.contains(&it.as_str()));
+        }
+        n_fields += taken.len();
+        // Doors that were not asked: they read no body, or refuse before they read it.
+        if door.reads && taken != told {
+            let only_taken: Vec<_> = taken.difference(&told).collect();
+            let only_told: Vec<_> = told.difference(&taken).collect();
+            wrong.push(format!(
+                "{}: takes {only_taken:?}, tells of {only_told:?}",
+                door.call()
+            ));
+        }
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(n_fields > 120, "{n_fields}");
+    house.close_unharmed().await;
 }
