@@ -42,7 +42,7 @@ pub struct Wanted {
     #[schema(nullable = false)]
     kind: Option<ProviderKind>,
     #[serde(deserialize_with = "body::nullable")]
-    #[schema(value_type = Option<String>, format = "uri")]
+    #[schema(schema_with = base_url_schema)]
     base_url: Option<Option<String>>,
     #[serde(deserialize_with = "body::nullable")]
     #[schema(value_type = Option<String>, format = Password, max_length = 4_000, pattern = r"^\s*[!-~]*\s*$")]
@@ -59,6 +59,19 @@ pub struct Wanted {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = Object, nullable = false)]
     settings: Option<Map<String, Value>>,
+}
+
+/// A blank one is none; what is there must be one.
+fn base_url_schema() -> RefOr<Schema> {
+    let url = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::Custom("uri".to_owned())));
+    let blank = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r"^\s*$"));
+    let none = ObjectBuilder::new().schema_type(Type::Null);
+    let either = AnyOfBuilder::new().item(url).item(blank).item(none);
+    either.description(Some("Blank or null: none.")).into()
 }
 
 /// A provider to be: it needs a name and a model, and of most kinds a base URL.

@@ -5,6 +5,7 @@
 use crate::http::door::Door;
 use crate::http::door::Named;
 use crate::http::outcomes;
+use crate::http::page;
 use crate::http::schemas;
 use serde_json::Map;
 use serde_json::Value;
@@ -131,7 +132,7 @@ fn declare_places(operation: &mut Value, path: &str) {
                 .push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
     }
-    parameters.extend(said.into_iter().map(never_null));
+    parameters.extend(said.into_iter().map(never_null).map(maybe_empty));
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
@@ -142,6 +143,15 @@ fn never_null(mut parameter: Value) -> Value {
     let words = parameter["schema"]["type"].as_array().cloned();
     if let Some(word) = words.and_then(|all| all.into_iter().find(|it| it != "null")) {
         parameter["schema"]["type"] = word;
+    }
+    parameter
+}
+
+/// What asks for a part of a list may stand in a query without a value.
+fn maybe_empty(mut parameter: Value) -> Value {
+    let is_of_page = page::NAMES.iter().any(|it| parameter["name"] == *it);
+    if is_of_page && parameter["in"] == "query" {
+        parameter["allowEmptyValue"] = json!(true);
     }
     parameter
 }

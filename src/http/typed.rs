@@ -165,8 +165,36 @@ impl<'de> IntoDeserializer<'de, Misfit> for Node {
     }
 }
 
+/// A whole number may be written with a point: to JSON, `1.0` is one. It changes only where a whole
+/// number is asked for; in a tree of any values it stays as it was sent.
+fn whole(value: Value) -> Value {
+    // Both bounds are powers of two, which a float tells exactly.
+    const RANGE: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+    match value.as_f64() {
+        Some(it) if value.is_f64() && it.fract() == 0.0 && RANGE.contains(&it) =>
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "whole, and in range")]
+            Value::from(it as i64)
+        }
+        _ => value,
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+            Node(whole(self.0)).deserialize_any(visitor)
+        }
+    )*};
+}
+
 impl<'de> Deserializer<'de> for Node {
     type Error = Misfit;
+
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
@@ -240,7 +268,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bool i128 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct seq tuple tuple_struct
         identifier ignored_any
     }

@@ -49,6 +49,26 @@ fn what_fits_comes_through_whole() {
 }
 
 #[test]
+fn a_whole_number_with_a_point_is_one_where_one_is_asked_for() {
+    let whatever = json!({"a": 3.0});
+
+    let outer: Outer = from_value(json!({
+        "name": "n", "parts": [{"size": 3.0}], "whatever": whatever,
+    }))
+    .unwrap();
+
+    assert_eq!(outer.parts[0].size, 3);
+    assert_eq!(outer.whatever.unwrap().to_string(), whatever.to_string());
+    assert_eq!(
+        from_value::<i64>(json!(-9e18)).unwrap(),
+        -9 * 10_i64.pow(18)
+    );
+    for no in [json!(3.5), json!(1e19), json!(-1e300)] {
+        assert_eq!(from_value::<i64>(no).unwrap_err().wrong, Wrong::Type);
+    }
+}
+
+#[test]
 fn null_is_absent() {
     let outer: Outer = from_value(json!({"name": "n", "color": null})).unwrap();
 

@@ -40,9 +40,10 @@ pub struct Filter {
     status: Option<run::Status>,
     #[param(inline)]
     kind: Option<run::Kind>,
-    #[param(inline)]
+    // Any number: where there is no such place, there are no runs.
+    #[param(value_type = Option<i64>)]
     space_id: Option<SpaceId>,
-    #[param(inline)]
+    #[param(value_type = Option<i64>)]
     conversation_id: Option<ConversationId>,
 }
 
