@@ -121,7 +121,7 @@ on_both! {
                     false => vec![&pieces[number % pieces.len()]],
                 };
                 let queries = tried.iter().map(|it| format!("{}={it}", percent_encoded(name)));
-                let as_name = tried.first().filter(|_| number % 5 == 0);
+                let as_name = tried.first().filter(|_| number.is_multiple_of(5));
                 let as_name = as_name.map(|it| format!("{it}={}", percent_encoded(name)));
                 for query in queries.chain(as_name) {
                     let target = format!("{}?{query}", door.address);
