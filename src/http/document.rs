@@ -5,7 +5,6 @@
 use crate::http::door::Door;
 use crate::http::door::Named;
 use crate::http::outcomes;
-use crate::http::page;
 use crate::http::schemas;
 use serde_json::Map;
 use serde_json::Value;
@@ -132,7 +131,7 @@ fn declare_places(operation: &mut Value, path: &str) {
                 .push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
     }
-    parameters.extend(said.into_iter().map(finished).map(maybe_empty));
+    parameters.extend(said.into_iter().map(finished));
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
@@ -147,15 +146,6 @@ fn finished(mut parameter: Value) -> Value {
     }
     if let Some(schema) = parameter["schema"].as_object_mut() {
         schemas::bound(schema);
-    }
-    parameter
-}
-
-/// What asks for a part of a list may stand in a query without a value.
-fn maybe_empty(mut parameter: Value) -> Value {
-    let is_of_page = page::NAMES.iter().any(|it| parameter["name"] == *it);
-    if is_of_page && parameter["in"] == "query" {
-        parameter["allowEmptyValue"] = json!(true);
     }
     parameter
 }

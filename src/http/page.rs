@@ -38,9 +38,6 @@ use utoipa::openapi::schema::Type;
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-/// What a part of a list is asked for by. Left empty, they are as good as left out.
-pub const NAMES: [&str; 3] = ["limit", "after", "before"];
-
 /// Which part of a list: `?limit=`, `?after=`, `?before=`. `K` is what the list is ordered by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Page<K = i64> {
