@@ -65,7 +65,7 @@ impl Password {
     }
 }
 
-/// A name that is shown to others, of 1 to `most` characters. It is trimmed.
+/// A name that is shown to others, of 1 to `most` characters after trimming.
 ///
 /// Marks that change the direction of what stands beside the name are dropped.
 ///
@@ -80,7 +80,7 @@ pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
     let can_be_seen = name
         .chars()
         .any(|it| !it.is_whitespace() && !is_invisible(it));
-    if !can_be_seen || text.chars().count() > most {
+    if !can_be_seen || name.chars().count() > most {
         return Err(NameError::Length { most });
     }
     Ok(name.to_owned())
@@ -163,6 +163,8 @@ mod tests {
         assert_eq!(shown("\u{202e}nnA", 100).unwrap(), "nnA");
         assert_eq!(shown("👩\u{200d}🚀", 3).unwrap(), "👩\u{200d}🚀");
         assert_eq!(shown(&"é".repeat(100), 100).unwrap().chars().count(), 100);
+        let spaced = format!("  {}  ", "é".repeat(100));
+        assert_eq!(shown(&spaced, 100).unwrap(), "é".repeat(100));
     }
 
     #[test]

@@ -69,7 +69,8 @@ on_both! {
         let mut facts = room.settle().await;
         assert_eq!(room.run_statuses().await, ["succeeded"]);
         assert_eq!(room.roles().await, ["user", "assistant"]);
-        assert_eq!(tab.timeline().lines(), facts.timeline(room.conversation).await);
+        let stored = facts.timeline(room.conversation).await;
+        tab.wait_until("what is stored", |timeline| timeline.lines() == stored).await;
     }
 
     async fn a_reply_that_dies_twice_fails_visibly_and_can_be_retried(backend) {

@@ -40,6 +40,7 @@ pub struct Filter {
     status: Option<run::Status>,
     #[param(inline)]
     kind: Option<run::Kind>,
+    // Any number: where there is no such place, there are no runs.
     #[param(value_type = Option<i64>)]
     space_id: Option<SpaceId>,
     #[param(value_type = Option<i64>)]
