@@ -13,6 +13,9 @@ use utoipa::openapi::Object;
 use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::schema::Type;
 
+/// No name of ours is longer; those of strangers are not given back whole.
+const MAX_PARAM_CHARS: usize = 200;
+
 /// An answer that is an error: status, a stable code, a sentence for a person.
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -94,9 +97,13 @@ impl ApiError {
         }
     }
 
-    /// The same error, with the field that is to blame.
+    /// The same error, with the field that is to blame; of a long name only its beginning.
     pub fn about(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+        let param = param.into();
+        self.param = Some(match param.char_indices().nth(MAX_PARAM_CHARS) {
+            Some((to, _)) => param[..to].to_owned(),
+            None => param,
+        });
         self
     }
 

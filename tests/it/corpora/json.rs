@@ -93,6 +93,18 @@ fn documents() -> Vec<Document> {
         refused("10 000 keys", format!("{{{}}}", keys.join(","))),
         refused("a huge key", format!("{{\"{}\":1}}", "k".repeat(1_000_000))),
         refused(
+            "a huge key over a NUL",
+            format!("{{\"{}\":{{\"a\":\"\\u0000\"}}}}", "k".repeat(100_000)),
+        ),
+        refused(
+            "a NUL below many keys",
+            format!(
+                "{}\"\\u0000\"{}",
+                "{\"a key of some length\":".repeat(100),
+                "}".repeat(100)
+            ),
+        ),
+        refused(
             "a huge number",
             format!("{{\"name\":{}}}", "9".repeat(1_000_000)),
         ),
