@@ -37,7 +37,6 @@ use actix_web::web::Path;
 use actix_web::web::Query;
 use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
-use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 
 /// The conversations of a space.
@@ -202,16 +201,13 @@ pub async fn delete(
             "This is the space's first conversation. It goes only with the space.",
         ));
     }
-    let children = conversation::Entity::find()
-        .filter(conversation::Column::ParentConversationId.eq(id))
-        .count(db)
-        .await?;
-    if children > 0 {
-        let message = "Branches or threads hang on this conversation. Delete them first.";
-        return Err(ApiError::conflict("has_children", message));
+    if conversation::n_children(db, id).await? > 0 {
+        return Err(has_children());
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
-    conversation::delete(&app.db, id).await?;
+    if !conversation::delete(&app.db, id).await? {
+        return Err(has_children());
+    }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
@@ -294,15 +290,25 @@ pub async fn prompt(
     }))
 }
 
+fn has_children() -> ApiError {
+    let message = "Branches or threads hang on this conversation. Delete them first.";
+    ApiError::conflict("has_children", message)
+}
+
 fn no_speaker() -> ApiError {
     ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
 }
 
-fn announce(app: &App, view: &ConversationView) {
+/// Tells everyone who listens to the space how a conversation is now.
+pub fn announce(app: &App, view: &ConversationView) {
     app.hub
         .publish(events::conversation_updated(view.space_id, view));
 }
 
-fn title(text: &str) -> ApiResult<String> {
+/// A title that people can read.
+///
+/// # Errors
+/// 422.
+pub fn title(text: &str) -> ApiResult<String> {
     names::shown(text, 200).map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

@@ -46,7 +46,19 @@ fn refused(refusal: &Refusal) -> ApiError {
             "This client_id was used for another text.",
         ),
         Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
-        Refusal::ForkPoint => (409, "fork_point", "A branch hangs on this message."),
+        // A verb goes on in a branch; the doors never see the second.
+        Refusal::ForkPoint | Refusal::BranchFirst(_) => {
+            (409, "fork_point", "A branch hangs on this message.")
+        }
+        Refusal::NoSuchSwipe => {
+            let message = "This message has no text at that position.";
+            return ApiError::invalid_value("position", message);
+        }
+        Refusal::NothingToRegenerate => (
+            422,
+            "nothing_to_regenerate",
+            "The last message is not one that an AI wrote.",
+        ),
         Refusal::NoRound => (409, "no_round", "Nobody's turn is under way."),
         Refusal::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),
         Refusal::NothingToRetry => (409, "nothing_to_retry", "There is nothing to try again."),

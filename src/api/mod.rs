@@ -28,3 +28,4 @@ pub mod setup;
 pub mod space_rules;
 pub mod spaces;
 pub mod users;
+pub mod versions;

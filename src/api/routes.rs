@@ -20,6 +20,7 @@ use crate::api::session;
 use crate::api::setup;
 use crate::api::spaces;
 use crate::api::users;
+use crate::api::versions;
 use crate::http::door::Door;
 use crate::http::door::doors;
 
@@ -129,12 +130,15 @@ fn play() -> Vec<Door> {
         conversations::delete,
         conversations::read,
         conversations::prompt,
+        versions::branch,
         messages::list,
         messages::create,
         messages::change,
         messages::hide,
         messages::swipes,
+        versions::select,
         buttons::generate,
+        versions::regenerate,
         buttons::stop,
         buttons::pause,
         buttons::resume,

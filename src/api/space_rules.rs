@@ -130,11 +130,6 @@ impl Wanted {
                 "auto_mode_enabled",
                 "Auto mode",
             ),
-            (
-                self.group_regenerate_mode == Some(space::GroupRegenerateMode::LastTurn),
-                "group_regenerate_mode",
-                "Regenerating a whole turn",
-            ),
         ];
         match missing.iter().find(|(is_asked, _, _)| *is_asked) {
             Some((_, param, what)) => Err(ApiError::not_available(param, what)),

@@ -8,6 +8,7 @@ use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
+use sea_orm::PaginatorTrait;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
@@ -93,8 +94,23 @@ pub async fn change(
     .await
 }
 
-/// Deletes a conversation with everything on it.
-pub async fn delete(db: &Db, id: ConversationId) -> Result<(), DbErr> {
-    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
-        .await
+/// How many branches and threads hang on a conversation.
+pub async fn n_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
+    let children = Entity::find().filter(Column::ParentConversationId.eq(id));
+    children.count(db).await
+}
+
+/// Deletes a conversation with everything on it. `false`: another one hangs on it by now.
+pub async fn delete(db: &Db, id: ConversationId) -> Result<bool, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            // Whoever makes a branch or a thread waits for the lock, and finds nothing to hang it on.
+            lock(tx, id).await?;
+            if n_children(tx, id).await? > 0 {
+                return Ok(false);
+            }
+            Entity::delete_by_id(id).exec(tx).await.map(|_| true)
+        })
+    })
+    .await
 }

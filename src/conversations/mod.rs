@@ -1,5 +1,6 @@
 //! Conversations: timelines and the messages on them.
 
+pub mod branching;
 pub mod conversation;
 pub mod markdown;
 pub mod markdown_limits;

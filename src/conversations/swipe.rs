@@ -2,7 +2,10 @@
 //!
 //! A message that never had an alternative has no row here; its only text is its content.
 //! **Invariant:** the row at a message's `active_swipe` and the message's content are one text.
+//! **Invariant:** positions are consecutive from 0, and a run wrote at most one text of a message.
 
+use crate::clock::Timestamp;
+use crate::conversations::message;
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SwipeId;
@@ -13,6 +16,9 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use std::collections::HashMap;
 
+/// In the metadata of a message: a character came in with it. About the message, not about a text.
+pub const GREETING: &str = "greeting";
+
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "message_swipes")]
 pub struct Model {
@@ -22,8 +28,12 @@ pub struct Model {
     pub position: i64,
     pub content: String,
     pub conversation_run_id: Option<RunId>,
+    /// What is to be known about this text alone: `truncated`, `finish_reason`, `stopped`.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
+    /// 0: nobody has counted.
+    pub token_count: i64,
+    pub edited_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -48,40 +58,118 @@ pub async fn counts(
     Ok(rows.into_iter().collect())
 }
 
-/// Replaces the text that is shown of a message that has several.
-pub async fn rewrite(
-    tx: &impl ConnectionTrait,
+/// The text at a position, if the message has several.
+pub async fn at(
+    db: &impl ConnectionTrait,
     message: MessageId,
     position: i64,
-    content: &str,
-) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::Content, Expr::value(content))
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
         .filter(Column::MessageId.eq(message))
         .filter(Column::Position.eq(position))
+        .one(db)
+        .await
+}
+
+/// Replaces the text that is shown of a message that has several, by a person's hand.
+pub async fn rewrite(tx: &impl ConnectionTrait, message: &message::Model) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Content, Expr::value(&message.content))
+        .col_expr(Column::TokenCount, Expr::value(message.token_count))
+        .col_expr(Column::EditedAt, Expr::value(message.edited_at))
+        .filter(Column::MessageId.eq(message.id))
+        .filter(Column::Position.eq(message.active_swipe))
         .exec(tx)
         .await
         .map(|_| ())
 }
 
-/// Stores every text of a message that has several, the shown one first; says how many.
+/// A text that is not a row yet.
+#[derive(Clone, Debug)]
+pub struct Text {
+    pub content: String,
+    pub token_count: i64,
+    /// The run that wrote it.
+    pub run: Option<RunId>,
+    pub metadata: Json,
+    pub edited_at: Option<Timestamp>,
+}
+
+impl Text {
+    /// A text that a run wrote, or a character brought along.
+    pub fn new(content: String, token_count: i64) -> Self {
+        Self {
+            content,
+            token_count,
+            run: None,
+            metadata: serde_json::json!({}),
+            edited_at: None,
+        }
+    }
+
+    /// The text that a message shows.
+    pub fn of(message: &message::Model) -> Self {
+        let mut metadata = message.metadata.clone();
+        if let Some(all) = metadata.as_object_mut() {
+            all.remove(GREETING);
+        }
+        Self {
+            content: message.content.clone(),
+            token_count: message.token_count,
+            run: message.conversation_run_id,
+            metadata,
+            edited_at: message.edited_at,
+        }
+    }
+
+    /// Makes it the text that `message` shows, at this place among its texts. What the message is
+    /// stays with it: its author, its first run, and whether it greets.
+    pub fn show_on(self, message: &mut message::Model, position: i64) {
+        let greeting = message.metadata.get(GREETING).cloned();
+        message.content = self.content;
+        message.token_count = self.token_count;
+        message.edited_at = self.edited_at;
+        message.metadata = self.metadata;
+        message.active_swipe = position;
+        if let (Some(greeting), Some(all)) = (greeting, message.metadata.as_object_mut()) {
+            all.insert(GREETING.to_owned(), greeting);
+        }
+    }
+}
+
+impl From<Model> for Text {
+    fn from(row: Model) -> Self {
+        Self {
+            content: row.content,
+            token_count: row.token_count,
+            run: row.conversation_run_id,
+            metadata: row.metadata,
+            edited_at: row.edited_at,
+        }
+    }
+}
+
+/// Stores texts of a message, the first at this position; says how many.
 pub async fn append_all(
     tx: &impl ConnectionTrait,
     message: MessageId,
-    texts: Vec<String>,
+    first: i64,
+    texts: Vec<Text>,
 ) -> Result<i64, DbErr> {
     if texts.is_empty() {
         return Ok(0);
     }
-    let rows: Vec<ActiveModel> = (0..)
+    let rows: Vec<ActiveModel> = (first..)
         .zip(texts)
-        .map(|(position, content)| ActiveModel {
+        .map(|(position, text)| ActiveModel {
             id: NotSet,
             message_id: Set(message),
             position: Set(position),
-            content: Set(content),
-            conversation_run_id: Set(None),
-            metadata: Set(serde_json::json!({})),
+            content: Set(text.content),
+            conversation_run_id: Set(text.run),
+            metadata: Set(text.metadata),
+            token_count: Set(text.token_count),
+            edited_at: Set(text.edited_at),
         })
         .collect();
     let n_swipes = i64::try_from(rows.len()).unwrap_or(i64::MAX);

@@ -32,13 +32,15 @@ pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Optio
     shown(id).order_by_desc(Column::Seq).one(db).await
 }
 
-/// The author of the newest assistant message that is not hidden. A greeting counts.
+/// The author of the newest assistant message before `seq` that is not hidden. A greeting counts.
 pub async fn last_speaker(
     db: &impl ConnectionTrait,
     id: ConversationId,
+    seq: i64,
 ) -> Result<Option<MembershipId>, DbErr> {
     let newest = shown(id)
         .filter(Column::Role.eq(Role::Assistant))
+        .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
         .one(db)
         .await?;
@@ -70,10 +72,37 @@ pub async fn spoken_in_epoch(
     Ok(spoken.into_iter().collect())
 }
 
-/// Whether a branch hangs on a message.
-pub async fn is_fork_point(db: &impl ConnectionTrait, id: MessageId) -> Result<bool, DbErr> {
+/// The newest message of role user before `seq` that is not hidden.
+pub async fn last_of_users(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    seq: i64,
+) -> Result<Option<Model>, DbErr> {
+    shown(id)
+        .filter(Column::Role.eq(Role::User))
+        .filter(Column::Seq.lt(seq))
+        .order_by_desc(Column::Seq)
+        .one(db)
+        .await
+}
+
+/// What was said after `seq` and is not hidden, in order.
+pub async fn shown_since(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    seq: i64,
+) -> Result<Vec<Model>, DbErr> {
+    let since = shown(id).filter(Column::Seq.gt(seq));
+    since.order_by_asc(Column::Seq).all(db).await
+}
+
+/// Whether a branch hangs on any of these messages.
+pub async fn has_fork_point(
+    db: &impl ConnectionTrait,
+    messages: impl IntoIterator<Item = MessageId>,
+) -> Result<bool, DbErr> {
     let branches = conversation::Entity::find()
-        .filter(conversation::Column::ForkedFromMessageId.eq(id))
+        .filter(conversation::Column::ForkedFromMessageId.is_in(messages))
         .count(db)
         .await?;
     Ok(branches > 0)

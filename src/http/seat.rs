@@ -112,6 +112,18 @@ impl InSpace {
         }
     }
 
+    /// Whether the caller may choose which text of a message is shown.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn may_switch_swipes(&self, row: &message::Model) -> ApiResult<()> {
+        self.may_write(if self.wrote(row) {
+            Act::ChangeOwnMessage
+        } else {
+            Act::SwitchSwipes
+        })
+    }
+
     fn wrote(&self, row: &message::Model) -> bool {
         self.seat
             .as_ref()

@@ -4,6 +4,7 @@ use crate::characters::card::Card;
 use crate::characters::character;
 use crate::conversations::conversation;
 use crate::conversations::roots;
+use crate::conversations::swipe;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
@@ -60,11 +61,17 @@ impl Engine {
             .db
             .write(move |tx| {
                 Box::pin(async move {
+                    if let Some(parent) = row.parent_conversation_id {
+                        // It may be deleted at this very moment.
+                        let parent = conversation::lock(tx, parent).await?;
+                        parent.ok_or(Refusal::NotFound)?;
+                    }
                     let mut row = row.into_active_model();
                     row.id = NotSet;
                     conversation::Entity::insert(row)
                         .exec_with_returning(tx)
                         .await
+                        .map_err(EngineError::from)
                 })
             })
             .await?;
@@ -136,14 +143,14 @@ impl Engine {
                 user: &host,
                 group: (seated.len() > 1).then_some(group.as_str()),
             };
-            let texts = greeting::greetings(&card, &company, self.context.clock.now());
-            if let Some(first) = texts.first() {
-                let token_count = self.count_tokens(first.clone()).await?;
-                greetings.push(Greeting {
-                    seat: seat.id,
-                    texts,
-                    token_count,
-                });
+            let mut texts = Vec::new();
+            for text in greeting::greetings(&card, &company, self.context.clock.now()) {
+                let token_count = self.count_tokens(text.clone()).await?;
+                texts.push(swipe::Text::new(text, token_count));
+            }
+            if !texts.is_empty() {
+                let seat = seat.id;
+                greetings.push(Greeting { seat, texts });
             }
         }
         Ok(greetings)

@@ -1,6 +1,7 @@
 //! All that can happen to the schedule of a conversation, and the reasons to refuse it.
 
 use crate::conversations::message;
+use crate::conversations::swipe;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
@@ -63,6 +64,18 @@ pub enum Command {
         content: String,
         token_count: i64,
     },
+    /// Another of its texts is shown of the tail.
+    SwipeSelected {
+        message: MessageId,
+        position: i64,
+    },
+    /// An AI's message is to be written anew: `message`, or the tail. `by` is shown as the reason.
+    Regenerate {
+        message: Option<MessageId>,
+        by: String,
+    },
+    /// The human's message with which a branch ends is answered again.
+    AnswerAgain,
     /// A seat was muted, or lost.
     MemberChanged {
         seat: MembershipId,
@@ -86,6 +99,9 @@ impl Command {
                 | Self::Retry
                 | Self::VisibilityChanged { .. }
                 | Self::Edited { .. }
+                | Self::SwipeSelected { .. }
+                | Self::Regenerate { .. }
+                | Self::AnswerAgain
         )
     }
 }
@@ -106,9 +122,7 @@ pub struct Post {
 pub struct Greeting {
     pub seat: MembershipId,
     /// The greeting, then its alternates; macros expanded.
-    pub texts: Vec<String>,
-    /// Of the first one.
-    pub token_count: i64,
+    pub texts: Vec<swipe::Text>,
 }
 
 /// How the executor's work on a run ended.
@@ -160,6 +174,13 @@ pub enum Refusal {
     NotTail,
     #[error("a branch hangs on this message")]
     ForkPoint,
+    #[error("this text does not exist")]
+    NoSuchSwipe,
+    #[error("the last message is not an AI's")]
+    NothingToRegenerate,
+    /// Not for the doors: it goes on in a branch that is made of this message.
+    #[error("others have built on this message")]
+    BranchFirst(MessageId),
     #[error("there is no round")]
     NoRound,
     #[error("nothing is paused")]

@@ -11,6 +11,7 @@ use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
 use crate::runs::endings;
 use crate::runs::plan::Change;
+use crate::runs::regenerate;
 use crate::runs::run;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -158,16 +159,18 @@ pub fn visibility_changed(
         d.cancel_queued();
         d.end_round(round::Status::Canceled, "message_hidden");
     }
+    if hides {
+        regenerate::cancel_for(d, id);
+    }
     Ok(())
 }
 
-/// The tail's text is replaced.
-pub fn edited(
-    d: &mut Draft,
-    id: MessageId,
-    content: &str,
-    token_count: i64,
-) -> Result<(), Refusal> {
+/// The message whose text may be changed: the tail, while nothing is written and no branch hangs
+/// on it.
+///
+/// # Errors
+/// Why it may not.
+pub fn open_to_change<'a>(d: &Draft<'a>, id: MessageId) -> Result<&'a message::Model, Refusal> {
     let subject = d.s.subject.as_ref().ok_or(Refusal::NotFound)?;
     if subject.visibility == message::Visibility::Hidden {
         return Err(Refusal::NotFound);
@@ -178,9 +181,20 @@ pub fn edited(
     if d.s.tail.as_ref().map(|it| it.id) != Some(id) {
         return Err(Refusal::NotTail);
     }
-    if d.running.is_some() {
-        return Err(Refusal::GenerationLocked);
+    match d.running.is_some() {
+        true => Err(Refusal::GenerationLocked),
+        false => Ok(subject),
     }
+}
+
+/// The tail's text is replaced.
+pub fn edited(
+    d: &mut Draft,
+    id: MessageId,
+    content: &str,
+    token_count: i64,
+) -> Result<(), Refusal> {
+    let subject = open_to_change(d, id)?;
     if subject.content != content {
         d.push(Change::SetContent {
             message: id,

@@ -16,6 +16,7 @@ use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Reference;
 use crate::runs::queue;
+use crate::runs::regenerate;
 use crate::runs::run;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -132,6 +133,9 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
 /// The text becomes a message, and the slot is spoken.
 fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End) {
     note(d, &mut run, written.usage, written.prompt.clone());
+    if run.debug.target_message_id.is_some() {
+        return regenerate::commit(d, run, written, end);
+    }
     // The fence first: if it does not hold, nothing of this plan is written.
     d.push(Change::Finish {
         run: run.clone(),

@@ -300,7 +300,7 @@ impl Engine {
     }
 
     /// A step about a message, answered with that message as it is now.
-    async fn step_about(
+    pub(super) async fn step_about(
         &self,
         id: ConversationId,
         command: Command,

@@ -12,7 +12,7 @@
 //!                └──────────────────────── Ended, Abandoned ◄── executor, reaper
 //! ```
 //!
-//! Read `command` (what can happen), `planner` with `endings` and `control` (what follows),
+//! Read `command` (what can happen), `planner` with `endings`, `control` and `regenerate` (what follows),
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
@@ -36,12 +36,16 @@ pub mod planner;
 pub mod preparation;
 pub mod queue;
 pub mod reaper;
+pub mod regenerate;
+pub mod regenerate_turn;
 pub mod run;
 pub mod scheduler;
 pub mod sink;
 pub mod situation;
 pub mod snapshot;
+pub mod versions;
 pub mod views;
 pub mod worker;
 pub mod writer;
 pub mod writer_rounds;
+pub mod writer_versions;

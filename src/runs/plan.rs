@@ -1,6 +1,7 @@
 //! What is to be done about a command: a list of changes, decided before anything is written.
 
 use crate::conversations::message;
+use crate::conversations::swipe;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
@@ -32,6 +33,12 @@ pub enum Change {
         content: String,
         token_count: i64,
     },
+    /// What was said since a message is deleted for everyone: that is the tail again.
+    HideTurn(Vec<message::Model>),
+    /// Another text for the message the command is about; it is shown from now on.
+    AddSwipe(swipe::Text),
+    /// One of its texts is shown in place of the present one.
+    ShowSwipe(swipe::Model),
     NewRound {
         id: RoundId,
         trigger: Option<Reference>,
@@ -87,7 +94,7 @@ pub struct NewMessage {
     pub client_id: Option<String>,
     pub run: Option<RunId>,
     /// Every text of a greeting that has several, `content` first; else empty.
-    pub alternates: Vec<String>,
+    pub alternates: Vec<swipe::Text>,
     pub metadata: serde_json::Value,
 }
 

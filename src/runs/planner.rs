@@ -7,6 +7,7 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
+use crate::conversations::swipe;
 use crate::ids::MembershipId;
 use crate::rounds::round;
 use crate::runs::command::Command;
@@ -22,6 +23,8 @@ use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Plan;
 use crate::runs::plan::Reference;
+use crate::runs::regenerate;
+use crate::runs::regenerate_turn;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
@@ -87,6 +90,11 @@ pub fn plan(
         } => {
             control::edited(d, *message, content, *token_count)?;
         }
+        Command::SwipeSelected { message, position } => {
+            regenerate::swipe_selected(d, *message, *position)?;
+        }
+        Command::Regenerate { message, by } => regenerate::regenerate(d, *message, by)?,
+        Command::AnswerAgain => regenerate_turn::answer_again(d)?,
         Command::MemberChanged { seat } => control::member_changed(d, *seat),
         Command::SettingsChanged => control::settings_changed(d),
         Command::Closed => control::closed(d),
@@ -143,8 +151,8 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
         d.push(Change::Append(NewMessage {
             author: it.seat,
             role: message::Role::Assistant,
-            content: first.clone(),
-            token_count: it.token_count,
+            content: first.content.clone(),
+            token_count: first.token_count,
             client_id: None,
             run: None,
             alternates: if it.texts.len() > 1 {
@@ -152,7 +160,7 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
             } else {
                 Vec::new()
             },
-            metadata: serde_json::json!({ "greeting": true }),
+            metadata: serde_json::json!({ swipe::GREETING: true }),
         }));
     }
 }
@@ -178,7 +186,8 @@ fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
     }
 }
 
-fn speaker_after_post(d: &Draft, post: &Post) -> Option<Choice> {
+/// Who answers what a human says.
+pub(super) fn speaker_after_post(d: &Draft, post: &Post) -> Option<Choice> {
     let scene = Scene {
         candidates: d.s.candidates(),
         last_speaker: d.s.last_speaker,
@@ -270,6 +279,10 @@ mod stage;
 mod stage_writer;
 
 #[cfg(test)]
+#[path = "planner_stage_versions.rs"]
+mod stage_versions;
+
+#[cfg(test)]
 #[path = "planner_tests.rs"]
 mod tests;
 
@@ -292,6 +305,10 @@ mod control_tests;
 #[cfg(test)]
 #[path = "planner_rules_tests.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "planner_regenerate_tests.rs"]
+mod regenerate_tests;
 
 #[cfg(test)]
 #[path = "planner_property_tests.rs"]

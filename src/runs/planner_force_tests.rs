@@ -1,5 +1,6 @@
 //! Whom a person makes speak, whom Generate wakes, and who greets.
 
+use crate::conversations::swipe::Text;
 use crate::ids::MembershipId;
 use crate::runs::command::Command;
 use crate::runs::command::Greeting;
@@ -126,8 +127,10 @@ fn generate_wakes_one_in_every_order_and_the_last_speaker_only_alone() {
 fn characters_greet_once_and_only_before_anybody_spoke() {
     let greeting = |seat, texts: &[&str]| Greeting {
         seat,
-        texts: texts.iter().map(|it| (*it).to_owned()).collect(),
-        token_count: 1,
+        texts: texts
+            .iter()
+            .map(|it| Text::new((*it).to_owned(), 1))
+            .collect(),
     };
     let greet = Command::Greet(vec![greeting(ADA, &["Hello.", "Hey."]), greeting(BOB, &[])]);
     let mut stage = idle();
@@ -141,6 +144,11 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
     let late = stage.does(&greet).unwrap();
 
     assert_eq!(greeted, [r#"Ada says "Hello.""#]);
-    assert!(format!("{plan:?}").contains(r#"alternates: ["Hello.", "Hey."]"#));
+    let told = format!("{plan:?}");
+    assert!(
+        told.contains(r#"alternates: [Text { content: "Hello.""#),
+        "{told}"
+    );
+    assert!(told.contains(r#"Text { content: "Hey.""#), "{told}");
     assert!(again.is_empty() && late.is_empty());
 }

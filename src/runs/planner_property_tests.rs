@@ -3,11 +3,13 @@
 
 use crate::conversations::message::Visibility;
 use crate::ids::MembershipId;
+use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Command;
 use crate::runs::command::End;
+use crate::runs::planner::regenerate_tests::regenerate;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
 use crate::runs::planner::stage::Stage;
@@ -39,6 +41,9 @@ enum Act {
     Stop(bool),
     Press(Button),
     Force(Option<i64>),
+    Regenerate(Option<i64>),
+    Select(i64, i64),
+    Fork(i64),
     Show(i64, Visibility),
     Edit(i64),
     Seat(i64, Status, Participation),
@@ -106,6 +111,9 @@ fn act() -> impl Strategy<Value = Act> {
         6 => buttons.prop_map(A::Press),
         3 => any::<bool>().prop_map(A::Stop),
         2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
+        3 => prop::option::of(1..12_i64).prop_map(A::Regenerate),
+        2 => (1..12_i64, 0..3_i64).prop_map(|(id, position)| A::Select(id, position)),
+        1 => (1..12_i64).prop_map(A::Fork),
         2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
         2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
         2 => (2..6_i64).prop_map(A::TellSeat),
@@ -203,6 +211,12 @@ impl Theater {
                 let by = "Eve".to_owned();
                 return Some(Command::ForceTalk { speaker, by });
             }
+            Act::Regenerate(message) => return Some(regenerate(message)),
+            Act::Select(id, position) => {
+                let message = MessageId(id);
+                return Some(Command::SwipeSelected { message, position });
+            }
+            Act::Fork(id) => self.stage.fork_point = self.stage.fork(MessageId(id)),
             Act::Show(id, visibility) => return Some(show(id, visibility)),
             Act::Edit(id) => return Some(edit(id)),
             Act::Seat(id, status, participation) => {
@@ -264,30 +278,8 @@ impl Theater {
                 "something goes on in an archived space"
             );
         }
-        self.texts();
+        self.stage.texts_are_whole();
         self.no_run_is_lost();
-    }
-
-    /// I5: a run has one message or none, and only what succeeded or was kept has one.
-    fn texts(&self) {
-        let n_texts = |run: &run::Model| {
-            let messages = self.stage.messages.iter();
-            messages
-                .filter(|it| it.conversation_run_id == Some(run.id))
-                .count()
-        };
-        for run in &self.stage.ended {
-            let right = match run.status {
-                run::Status::Succeeded => n_texts(run) == 1,
-                run::Status::Canceled if run.keep_partial => n_texts(run) <= 1,
-                _ => n_texts(run) == 0,
-            };
-            assert!(right, "I5: {run:?}");
-            let began = run.started_at.unwrap_or(run.created_at);
-            assert!(run.created_at <= began && Some(began) <= run.finished_at);
-        }
-        let active = [&self.stage.s.queued, &self.stage.s.running];
-        assert!(active.into_iter().flatten().all(|it| n_texts(it) == 0));
     }
 
     /// S8, S9: what was planned for a message waits, runs with it in sight, or has ended.

@@ -4,6 +4,7 @@
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::swipe;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -47,6 +48,8 @@ pub struct Stage {
     pub wakes_all: bool,
     /// The timeline, hidden messages included.
     pub messages: Vec<message::Model>,
+    /// Their texts, where they have several.
+    pub swipes: Vec<swipe::Model>,
     /// A branch hangs on it.
     pub fork_point: Option<MessageId>,
     /// Every run that has ended, in the order of their ends.
@@ -65,6 +68,7 @@ impl Stage {
             has_provider: true,
             wakes_all: false,
             messages: Vec::new(),
+            swipes: Vec::new(),
             fork_point: None,
             ended: Vec::new(),
             seed: 1,
@@ -165,12 +169,20 @@ impl Stage {
                 _ => _ = self.s.spoken_in_epoch.insert(it.space_membership_id),
             }
         }
+        let running = self.s.running.clone();
         let subject = match command {
-            Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => message,
+            Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
+                Some(*message)
+            }
+            Command::SwipeSelected { message, position } => {
+                self.load_swipe(*message, *position);
+                Some(*message)
+            }
+            Command::Regenerate { message, .. } => message.or(self.s.tail.as_ref().map(|it| it.id)),
+            Command::Ended { .. } => running.and_then(|it| it.debug.target_message_id),
             _ => return,
         };
-        self.s.subject = self.messages.iter().find(|it| it.id == *subject).cloned();
-        self.s.subject_is_fork_point = self.fork_point == Some(*subject);
+        self.load_subject(subject);
     }
 
     fn newest_run(&self) -> Option<run::Model> {
@@ -374,6 +386,10 @@ fn empty(members: Vec<membership::Model>) -> Situation {
         subject: None,
         subject_is_fork_point: false,
         subject_n_swipes: 0,
+        swipe: None,
+        answered: None,
+        turn: Vec::new(),
+        turn_has_fork_point: false,
         is_untouched: true,
         greeted: HashSet::new(),
         has_provider: true,

@@ -30,7 +30,10 @@ impl Stage {
             } => self.message(message).visibility = visibility,
             Change::SetContent {
                 message, content, ..
-            } => self.message(message).content = content,
+            } => self.rewrite(message, &content),
+            Change::HideTurn(turn) => self.hide_turn(&turn),
+            Change::AddSwipe(text) => self.add_swipe(text),
+            Change::ShowSwipe(swipe) => self.show_swipe(swipe),
             Change::Spend(tokens) => self.s.space.tokens_used += tokens,
             Change::Claim(run) => self.claim(&run),
             Change::SkipQueued(run) => self.leave_queue(run, Status::Skipped),
@@ -67,7 +70,7 @@ impl Stage {
         self.messages.push(row);
     }
 
-    fn message(&mut self, id: MessageId) -> &mut message::Model {
+    pub(super) fn message(&mut self, id: MessageId) -> &mut message::Model {
         let mut messages = self.messages.iter_mut();
         messages.find(|it| it.id == id).expect("a message")
     }
@@ -199,6 +202,9 @@ impl Stage {
             Change::Append(it) => format!("{} says {:?}", self.name(it.author), it.content),
             Change::SetVisibility { visibility, .. } => format!("message {}", word(visibility)),
             Change::SetContent { content, .. } => format!("message reads {content:?}"),
+            Change::HideTurn(turn) => format!("{} messages hidden", turn.len()),
+            Change::AddSwipe(text) => format!("another text {:?}", text.content),
+            Change::ShowSwipe(swipe) => format!("show {:?}", swipe.content),
             Change::NewRound { slots, .. } => {
                 let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
                 format!("round of {}", names.join(", "))

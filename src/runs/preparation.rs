@@ -1,6 +1,7 @@
 //! What a run needs before its model can speak: whom to ask, and what to say. Also shows it to
 //! people without asking anybody.
 
+use crate::conversations::message;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::ids::ConversationId;
@@ -55,7 +56,7 @@ pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Fa
     let turn = Turn {
         conversation: run.conversation_id,
         speaker,
-        cutoff_seq: run.cutoff_seq.unwrap_or(i64::MAX),
+        cutoff_seq: cutoff_of(context, run).await.map_err(internal)?,
         trigger: run.debug.trigger_message_id,
         provider: &row,
         now: context.clock.now(),
@@ -124,6 +125,18 @@ async fn build(context: &Context, prompt: Scene) -> Result<(Scene, Attempt), DbE
     });
     let ended = |_| DbErr::Custom("the prompt could not be built".to_owned());
     building.await.map_err(ended)
+}
+
+/// The newest message that the prompt of a run may contain. To write a message anew is to forget it,
+/// and all that came after it.
+async fn cutoff_of(context: &Context, run: &run::Model) -> Result<i64, DbErr> {
+    let seen = run.cutoff_seq.unwrap_or(i64::MAX);
+    let Some(target) = run.debug.target_message_id else {
+        return Ok(seen);
+    };
+    let found = message::Entity::find_by_id(target);
+    let found = found.one(context.db.reader()).await?;
+    Ok(found.map_or(seen, |it| seen.min(it.seq - 1)))
 }
 
 async fn provider_of(

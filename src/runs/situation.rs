@@ -49,6 +49,14 @@ pub struct Situation {
     pub subject_is_fork_point: bool,
     /// How many alternative texts that message has.
     pub subject_n_swipes: i64,
+    /// The text of it that the command is about.
+    pub swipe: Option<swipe::Model>,
+    /// The newest message of role user before it, that is not hidden: what it answers.
+    pub answered: Option<message::Model>,
+    /// What was said since that, where a whole turn may be written anew.
+    pub turn: Vec<message::Model>,
+    /// Whether a branch hangs on any of it.
+    pub turn_has_fork_point: bool,
     /// Nobody has spoken but in greeting; looked up for a greeting.
     pub is_untouched: bool,
     /// Who has greeted already; looked up for a greeting.
@@ -138,7 +146,7 @@ async fn load_locked(
     let tail = timeline::tail(tx, id).await?;
     let last_speaker = match &tail {
         Some(it) if it.role == message::Role::Assistant => Some(it.space_membership_id),
-        Some(_) => timeline::last_speaker(tx, id).await?,
+        Some(it) => timeline::last_speaker(tx, id, it.seq).await?,
         None => None,
     };
     let mut situation = Situation {
@@ -155,6 +163,10 @@ async fn load_locked(
         subject: None,
         subject_is_fork_point: false,
         subject_n_swipes: 0,
+        swipe: None,
+        answered: None,
+        turn: Vec::new(),
+        turn_has_fork_point: false,
         is_untouched: false,
         greeted: HashSet::new(),
         has_provider: false,
@@ -188,10 +200,24 @@ async fn load_for(
             situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
         }
         Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
-            situation.subject = message_in(tx, id, *message).await?;
-            situation.subject_is_fork_point = timeline::is_fork_point(tx, *message).await?;
-            let counts = swipe::counts(tx, &[*message]).await?;
-            situation.subject_n_swipes = counts.get(message).copied().unwrap_or_default();
+            load_subject(tx, *message, situation).await?;
+        }
+        Command::SwipeSelected { message, position } => {
+            load_subject(tx, *message, situation).await?;
+            situation.swipe = swipe::at(tx, *message, *position).await?;
+        }
+        Command::Regenerate { message, .. } => {
+            if let Some(id) = message.or(situation.tail.as_ref().map(|it| it.id)) {
+                load_subject(tx, id, situation).await?;
+            }
+            load_turn(tx, situation).await?;
+        }
+        // What a regenerate wrote goes to the message that it was for.
+        Command::Ended { .. } => {
+            let running = situation.running.as_ref();
+            if let Some(target) = running.and_then(|it| it.debug.target_message_id) {
+                load_subject(tx, target, situation).await?;
+            }
         }
         Command::Greet(_) => {
             situation.is_untouched = timeline::is_untouched(tx, id).await?;
@@ -202,7 +228,40 @@ async fn load_for(
     Ok(())
 }
 
-async fn message_in(
+async fn load_subject(
+    tx: &impl ConnectionTrait,
+    id: MessageId,
+    situation: &mut Situation,
+) -> Result<(), DbErr> {
+    situation.subject = message_in(tx, situation.conversation.id, id).await?;
+    situation.subject_is_fork_point = timeline::has_fork_point(tx, [id]).await?;
+    let counts = swipe::counts(tx, &[id]).await?;
+    situation.subject_n_swipes = counts.get(&id).copied().unwrap_or_default();
+    Ok(())
+}
+
+/// What the subject answers, and what was said since, if all of that may have to go.
+async fn load_turn(tx: &impl ConnectionTrait, situation: &mut Situation) -> Result<(), DbErr> {
+    let id = situation.conversation.id;
+    let Some(row) = &situation.subject else {
+        return Ok(());
+    };
+    situation.answered = timeline::last_of_users(tx, id, row.seq).await?;
+    let Some(said) = &situation.answered else {
+        return Ok(());
+    };
+    if situation.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn {
+        situation.turn = timeline::shown_since(tx, id, said.seq).await?;
+        situation.turn_has_fork_point =
+            timeline::has_fork_point(tx, situation.turn.iter().map(|it| it.id)).await?;
+        // Who answers again is chosen as if nobody had.
+        situation.last_speaker = timeline::last_speaker(tx, id, said.seq).await?;
+    }
+    Ok(())
+}
+
+/// A message of this conversation.
+pub(super) async fn message_in(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
     id: MessageId,

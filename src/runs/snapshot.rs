@@ -182,7 +182,7 @@ impl Engine {
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);
         };
-        let last = timeline::last_speaker(db, id).await?;
+        let last = timeline::last_speaker(db, id, i64::MAX).await?;
         let seats = membership::in_space(db, row.space_id).await?;
         let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
         let place = |id: MembershipId| {

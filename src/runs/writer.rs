@@ -117,16 +117,19 @@ impl Writer<'_> {
                 ..
             } => {
                 let now = self.now;
-                if let Some(row) = s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
-                    swipe::rewrite(self.tx, row.id, row.active_swipe, &content).await?;
-                }
                 let change = |it: &mut message::Model| {
                     it.content = content;
                     it.token_count = token_count;
                     it.edited_at = Some(now);
                 };
                 self.change_subject(s, written, change).await?;
+                if let Some(row) = s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
+                    swipe::rewrite(self.tx, row).await?;
+                }
             }
+            Change::HideTurn(turn) => self.hide_turn(s, written, turn).await?,
+            Change::AddSwipe(text) => self.add_swipe(s, written, text).await?,
+            Change::ShowSwipe(swipe) => self.show_swipe(s, written, swipe).await?,
             Change::Spend(tokens) => self.spend(s, tokens).await?,
             Change::AskCancel(run) => {
                 won(queue::request_cancel(self.tx, run.id, self.now).await?)?;
@@ -172,7 +175,7 @@ impl Writer<'_> {
             s.last_speaker = Some(row.space_membership_id);
         }
         s.tail = Some(row.clone());
-        let n_swipes = swipe::append_all(self.tx, row.id, new.alternates).await?;
+        let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
         written.messages.push(Told {
             row,
             is_new: true,
@@ -181,7 +184,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn change_subject(
+    pub(super) async fn change_subject(
         &self,
         s: &mut Situation,
         written: &mut Written,
@@ -344,7 +347,7 @@ impl Writer<'_> {
     }
 }
 
-fn next_rev(s: &mut Situation) -> i64 {
+pub(super) fn next_rev(s: &mut Situation) -> i64 {
     s.conversation.rev += 1;
     s.conversation.rev
 }

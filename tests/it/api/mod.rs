@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod api_keys;
+pub mod branches;
 pub mod characters;
 pub mod client_files;
 pub mod conversations;
@@ -21,4 +22,5 @@ pub mod seat_changes;
 pub mod session;
 pub mod setup;
 pub mod spaces;
+pub mod swipes;
 pub mod users;

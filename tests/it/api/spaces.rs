@@ -71,7 +71,6 @@ on_both! {
             ("card_handling_mode", json!("append")),
             ("card_handling_mode", json!("append_disabled")),
             ("auto_mode_enabled", json!(true)),
-            ("group_regenerate_mode", json!("last_turn")),
         ];
 
         for (param, value) in asked {

@@ -155,6 +155,17 @@ pub fn conversations() -> Vec<Row> {
             players(202),
         ),
         Row::of(
+            "POST /api/conversations/{conversation_id}/regenerate",
+            players(202),
+        )
+        .with("conversation_id", SECOND),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/branch",
+            players(201),
+        )
+        .with("conversation_id", SECOND)
+        .body(|ids, who| json!({"message_id": ids.of("message_id:ai", who)})),
+        Row::of(
             "POST /api/conversations/{conversation_id}/stop",
             players(202),
         ),
@@ -187,6 +198,7 @@ pub fn conversations() -> Vec<Row> {
 pub fn messages() -> Vec<Row> {
     const ONE: &str = "PATCH /api/messages/{message_id}";
     const GO: &str = "DELETE /api/messages/{message_id}";
+    const SELECT: &str = "POST /api/messages/{message_id}/swipes/select";
     vec![
         Row::of(
             "GET /api/conversations/{conversation_id}/messages",
@@ -229,5 +241,15 @@ pub fn messages() -> Vec<Row> {
             .case("an AI's")
             .with("message_id", "message_id:ai"),
         Row::of("GET /api/messages/{message_id}/swipes", inside(200)),
+        // The admin says nothing: this is the member's message, which is not the newest any more.
+        Row::of(SELECT, [401, 404, 200, 200, 200, 200, 409, 404, 404])
+            .case("of one's own")
+            .with("message_id", "message_id:own")
+            .before(Before::Speaks)
+            .body(|_, _| json!({"position": 0})),
+        Row::of(SELECT, players(200))
+            .case("of an AI's")
+            .with("message_id", "message_id:ai")
+            .body(|_, _| json!({"position": 0})),
     ]
 }

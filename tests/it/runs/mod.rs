@@ -1,13 +1,16 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod branching;
 pub mod cancel;
 pub mod debounce;
 pub mod failures;
 pub mod heartbeat;
+pub mod last_turn;
 pub mod order_of_events;
 pub mod policies;
 pub mod races;
 pub mod reaper;
+pub mod regenerate;
 pub mod shutdown;
 pub mod speakers;
 pub mod start;

@@ -2,18 +2,12 @@
 //! measured. A long text costs what a short one costs.
 #![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
 
-use std::env;
-use std::process::Command;
-
 use troupe::runs::run;
 
 use crate::support::backends::Backend;
 use crate::support::engine_room::EngineRoom;
 use crate::support::statements::Statements;
 use crate::support::upstream::script::Script;
-
-/// Set in the process that counts the statements of SQLite, and nothing else.
-const ALONE: &str = "TROUPE_TEST_ALONE";
 
 /// What was once measured, in statements beside BEGIN and COMMIT; more is a step back.
 const A_POST: usize = 11;
@@ -84,28 +78,10 @@ fn is_aside(sql: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
-    if env::var_os(ALONE).is_none() {
-        let own = env::current_exe().expect("this program has a place");
-        let name = "runs::statements::on_sqlite_each_message_and_each_run_cost_what_they_cost";
-        let alone = Command::new(own)
-            .args(["--exact", name, "--nocapture"])
-            .env(ALONE, "1")
-            .output()
-            .expect("this program can be started again");
-        let told = String::from_utf8_lossy(&alone.stdout);
-        println!("{told}");
-        assert!(
-            alone.status.success(),
-            "{}",
-            String::from_utf8_lossy(&alone.stderr)
-        );
-        assert!(
-            told.contains("1 passed"),
-            "the test was not found by its name"
-        );
+    let name = "runs::statements::on_sqlite_each_message_and_each_run_cost_what_they_cost";
+    let Some(statements) = Statements::alone(name) else {
         return;
-    }
-    let statements = Statements::listen();
+    };
     measure(Backend::Sqlite, |_| statements.take()).await;
 }
 

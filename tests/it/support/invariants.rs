@@ -138,8 +138,9 @@ fn cursors(facts: &Facts) -> Vec<Law> {
 fn texts(facts: &Facts) -> Vec<Law> {
     let run = facts.hex("r.id");
     let by_run = facts.hex("m.conversation_run_id");
-    let message = "SELECT 1 FROM messages m WHERE m.conversation_run_id = r.id AND m.origin_message_id IS NULL";
-    let swipe = "SELECT 1 FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id = r.id AND m.origin_message_id IS NULL";
+    // A branch's clones keep the runs of their origin, which are of another conversation.
+    let message = "SELECT 1 FROM messages m WHERE m.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
+    let swipe = "SELECT 1 FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
     vec![
         Law {
             name: "C1: a run gives at most one message",
@@ -150,7 +151,7 @@ fn texts(facts: &Facts) -> Vec<Law> {
         Law {
             name: "C1: a run gives at most one swipe",
             breaches: format!(
-                "SELECT {} FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id IS NOT NULL AND m.origin_message_id IS NULL GROUP BY w.conversation_run_id HAVING count(*) > 1",
+                "SELECT {} FROM message_swipes w JOIN messages m ON m.id = w.message_id JOIN conversation_runs r ON r.id = w.conversation_run_id WHERE m.conversation_id = r.conversation_id GROUP BY w.conversation_run_id HAVING count(*) > 1",
                 facts.hex("w.conversation_run_id")
             ),
         },
@@ -170,6 +171,19 @@ fn texts(facts: &Facts) -> Vec<Law> {
             name: "I11: the text of a canceled run is kept only by a stop that asked for it",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%'"
+            ),
+        },
+        Law {
+            name: "I5: a regenerate gives no message, only a text of its target",
+            breaches: format!(
+                "SELECT {run} FROM conversation_runs r WHERE r.kind = 'regenerate' AND EXISTS ({message})"
+            ),
+        },
+        Law {
+            name: "I5: what a message shows is its text at the active position",
+            breaches: format!(
+                "SELECT 'message ' || {} FROM messages m WHERE EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id) AND NOT EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id AND w.position = m.active_swipe AND w.content = m.content)",
+                facts.text("m.id")
             ),
         },
     ]

@@ -1,7 +1,11 @@
 //! Every SQL statement of this process, as the SQLite driver logs them. For a process that does
 //! nothing else: the log cannot tell tests apart.
 
+#![allow(clippy::print_stdout)] // what another process has printed is for whoever reads the output
+
+use std::env;
 use std::fmt::Debug;
+use std::process::Command;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,11 +19,37 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::layer::SubscriberExt;
 
+/// Set in the process that counts the statements of SQLite, and nothing else.
+const ALONE: &str = "TROUPE_TEST_ALONE";
+
 /// The statements so far.
 #[derive(Clone, Default)]
 pub struct Statements(Arc<Mutex<Vec<String>>>);
 
 impl Statements {
+    /// Has a test take place once more in a process of its own. `Some` there, with the statements
+    /// of that process; `None` here, when it has passed there. `name` is the whole name of the test.
+    pub fn alone(name: &str) -> Option<Self> {
+        if env::var_os(ALONE).is_some() {
+            return Some(Self::listen());
+        }
+        let own = env::current_exe().expect("this program has a place");
+        let alone = Command::new(own)
+            .args(["--exact", name, "--nocapture"])
+            .env(ALONE, "1")
+            .output()
+            .expect("this program can be started again");
+        let told = String::from_utf8_lossy(&alone.stdout);
+        println!("{told}");
+        let complaint = String::from_utf8_lossy(&alone.stderr);
+        assert!(alone.status.success(), "{complaint}");
+        assert!(
+            told.contains("1 passed"),
+            "the test was not found by its name"
+        );
+        None
+    }
+
     /// Notes every statement from now on.
     pub fn listen() -> Self {
         let statements = Self::default();

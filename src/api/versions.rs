@@ -1,0 +1,161 @@
+//! Other versions of what was said: another text for a message, another way on from it.
+
+use crate::accounts::name_schemas::LongName;
+use crate::api::conversations;
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::conversations::message;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::runs::run;
+use crate::runs::views::ConversationView;
+use crate::spaces::permissions::Act;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What is to be written anew.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Regenerate {
+    /// The newest message, unless said.
+    message_id: Option<MessageId>,
+}
+
+/// The run that writes another text, and where.
+#[derive(Serialize, ToSchema)]
+pub struct PlannedText {
+    pub run: run::View,
+    pub conversation_id: ConversationId,
+}
+
+/// Where a branch goes on, and what it is called.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fork {
+    message_id: MessageId,
+    #[schema(value_type = Option<LongName>)]
+    title: Option<String>,
+}
+
+/// A branch that was made.
+#[derive(Serialize, ToSchema)]
+pub struct Branch {
+    conversation: ConversationView,
+}
+
+/// Which of its texts a message shows.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SwipeChoice)]
+pub struct Choice {
+    /// From 0.
+    #[schema(minimum = 0)]
+    position: i64,
+}
+
+/// Has an AI's message written anew: its texts get one more.
+///
+/// On a message that is not the newest, or on which a branch hangs, others have built: a branch is
+/// made, and it is written anew there.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/regenerate",
+    tag = "conversations",
+    request_body = Option<Regenerate>,
+    responses(
+        (status = 202, body = PlannedText),
+        (status = 409, description = "`already_finished`."),
+        (status = 422, description = "`nothing_to_regenerate`; `no_speaker`; `invalid_value`."),
+        (status = 423)
+    )
+)]
+pub async fn regenerate(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Regenerate>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let message = body.read_or_default().await?.message_id;
+    let by = at.display_name(&caller);
+    let regenerated = app.engine.regenerate(at.conversation.id, message, by);
+    let planned = regenerated.await.map_err(answer)?;
+    if let Some(branch) = planned.branch {
+        conversations::announce(&app, &app.engine.conversation(&branch, &at.space).await?);
+    }
+    Ok(HttpResponse::Accepted().json(PlannedText {
+        run: planned.run,
+        conversation_id: planned.conversation,
+    }))
+}
+
+/// Makes a branch: a conversation that goes on from a message, with everything up to it.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/branch",
+    tag = "conversations",
+    request_body = Fork,
+    responses((status = 201, body = Branch), (status = 423))
+)]
+pub async fn branch(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Fork>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Generate)?;
+    let body = body.read().await?;
+    let title = body
+        .title
+        .as_deref()
+        .map(conversations::title)
+        .transpose()?;
+    let branch = app.engine.branch(
+        at.conversation.id,
+        body.message_id,
+        title.unwrap_or_default(),
+    );
+    let branch = branch.await.map_err(answer)?;
+    let conversation = app.engine.conversation(&branch, &at.space).await?;
+    conversations::announce(&app, &conversation);
+    Ok(HttpResponse::Created().json(Branch { conversation }))
+}
+
+/// Shows another text of the last message.
+#[utoipa::path(
+    post,
+    path = "/api/messages/{message_id}/swipes/select",
+    tag = "messages",
+    request_body = Choice,
+    responses(
+        (status = 200, body = message::View),
+        (status = 409, description = "`not_tail`; `fork_point`; `already_finished`."),
+        (status = 422, description = "`invalid_value`: it has no such text."),
+        (status = 423)
+    )
+)]
+pub async fn select(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    body: Body<Choice>,
+) -> ApiResult<Json<message::View>> {
+    let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
+    at.may_switch_swipes(&row)?;
+    let position = body.read().await?.position;
+    let selected = app
+        .engine
+        .select_swipe(at.conversation.id, row.id, position);
+    Ok(Json(selected.await.map_err(answer)?))
+}

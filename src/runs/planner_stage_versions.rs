@@ -1,0 +1,144 @@
+//! The stage's messages have several texts: what is looked up of them, and how they change.
+
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::ids::MessageId;
+use crate::ids::SwipeId;
+use crate::runs::planner::stage::Stage;
+use crate::runs::run;
+
+impl Stage {
+    /// What the situation knows of the message a command is about.
+    pub(super) fn load_subject(&mut self, id: Option<MessageId>) {
+        let found = self.messages.iter().find(|it| Some(it.id) == id).cloned();
+        self.s.subject_is_fork_point = found.is_some() && self.fork_point == id;
+        self.s.subject_n_swipes = found.as_ref().map_or(0, |it| self.n_swipes(it.id));
+        let is_before = |it: &&message::Model| {
+            let before = found.as_ref().is_some_and(|subject| it.seq < subject.seq);
+            before && it.role == message::Role::User && it.visibility != message::Visibility::Hidden
+        };
+        self.s.answered = self.messages.iter().rev().find(is_before).cloned();
+        self.load_turn();
+        self.s.subject = found;
+    }
+
+    /// What was said since what the subject answers.
+    fn load_turn(&mut self) {
+        let said = self.s.answered.as_ref().map_or(i64::MAX, |it| it.seq);
+        let shown = self.messages.iter();
+        let shown = shown.filter(|it| it.visibility != message::Visibility::Hidden);
+        self.s.turn = shown.filter(|it| it.seq > said).cloned().collect();
+        let mut turn = self.s.turn.iter();
+        self.s.turn_has_fork_point = turn.any(|it| self.fork_point == Some(it.id));
+    }
+
+    pub(super) fn hide_turn(&mut self, turn: &[message::Model]) {
+        for row in turn {
+            self.message(row.id).visibility = message::Visibility::Hidden;
+        }
+    }
+
+    /// The text that a command is about.
+    pub(super) fn load_swipe(&mut self, id: MessageId, position: i64) {
+        let of_message = |it: &&swipe::Model| it.message_id == id && it.position == position;
+        self.s.swipe = self.swipes.iter().find(of_message).cloned();
+    }
+
+    pub(super) fn add_swipe(&mut self, text: swipe::Text) {
+        let row = self.s.subject.clone().expect("a message");
+        if self.n_swipes(row.id) == 0 {
+            self.keep(row.id, swipe::Text::of(&row));
+        }
+        let position = self.keep(row.id, text.clone());
+        text.show_on(self.message(row.id), position);
+    }
+
+    /// A person has changed the text of a message.
+    pub(super) fn rewrite(&mut self, id: MessageId, content: &str) {
+        let row = self.message(id);
+        row.content = content.to_owned();
+        let position = row.active_swipe;
+        let mut texts = self.swipes.iter_mut();
+        let shown = texts.find(|it| it.message_id == id && it.position == position);
+        if let Some(shown) = shown {
+            shown.content = content.to_owned();
+        }
+    }
+
+    pub(super) fn show_swipe(&mut self, swipe: swipe::Model) {
+        let (id, position) = (swipe.message_id, swipe.position);
+        swipe::Text::from(swipe).show_on(self.message(id), position);
+    }
+
+    /// A branch is made at a message, where the door allows it: not while it is written anew.
+    pub fn fork(&self, id: MessageId) -> Option<MessageId> {
+        let active = [&self.s.queued, &self.s.running].into_iter().flatten();
+        let mut targets = active.map(|it| it.debug.target_message_id);
+        match targets.any(|it| it == Some(id)) {
+            true => self.fork_point,
+            false => Some(id),
+        }
+    }
+
+    /// The text of a message that has several is the one at its active place.
+    fn shows_what_it_keeps(&self) {
+        for row in &self.messages {
+            let mut texts = self.swipes.iter().filter(|it| it.message_id == row.id);
+            let shown = texts.clone().find(|it| it.position == row.active_swipe);
+            assert!(texts.next().is_none() || shown.is_some_and(|it| it.content == row.content));
+        }
+    }
+
+    /// I5: a run has one message or one other text of its target, or none, and only what succeeded
+    /// or was kept has one.
+    pub fn texts_are_whole(&self) {
+        self.shows_what_it_keeps();
+        let n_texts = |run: &run::Model| match run.debug.target_message_id {
+            Some(target) => {
+                let swipes = self.swipes.iter();
+                let wrote = |it: &&swipe::Model| it.conversation_run_id == Some(run.id);
+                let all = swipes
+                    .filter(wrote)
+                    .map(|it| assert_eq!(it.message_id, target));
+                all.count()
+            }
+            None => {
+                let messages = self.messages.iter();
+                let wrote = |it: &&message::Model| it.conversation_run_id == Some(run.id);
+                messages.filter(wrote).count()
+            }
+        };
+        for run in &self.ended {
+            let right = match run.status {
+                run::Status::Succeeded => n_texts(run) == 1,
+                run::Status::Canceled if run.keep_partial => n_texts(run) <= 1,
+                _ => n_texts(run) == 0,
+            };
+            assert!(right, "I5: {run:?}");
+            let began = run.started_at.unwrap_or(run.created_at);
+            assert!(run.created_at <= began && Some(began) <= run.finished_at);
+        }
+        let active = [&self.s.queued, &self.s.running];
+        assert!(active.into_iter().flatten().all(|it| n_texts(it) == 0));
+    }
+
+    fn keep(&mut self, id: MessageId, text: swipe::Text) -> i64 {
+        let position = self.n_swipes(id);
+        self.swipes.push(swipe::Model {
+            id: SwipeId(0),
+            message_id: id,
+            position,
+            content: text.content,
+            conversation_run_id: text.run,
+            metadata: text.metadata,
+            token_count: text.token_count,
+            edited_at: text.edited_at,
+        });
+        position
+    }
+
+    fn n_swipes(&self, id: MessageId) -> i64 {
+        let of_message = self.swipes.iter().filter(|it| it.message_id == id);
+        i64::try_from(of_message.count()).expect("a few")
+    }
+}

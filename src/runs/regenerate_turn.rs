@@ -1,0 +1,84 @@
+//! A whole turn once more: what followed a human's message goes, and it is answered again.
+
+use crate::conversations::message;
+use crate::ids::MessageId;
+use crate::rounds::round;
+use crate::runs::command::Post;
+use crate::runs::command::Refusal;
+use crate::runs::draft::Draft;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::Reference;
+use crate::runs::planner;
+use crate::runs::run;
+use crate::spaces::space::GroupRegenerateMode;
+use crate::spaces::space::ReplyOrder;
+use crate::speakers::candidates::Choice;
+
+/// The human's message that a regenerate is about, where it means the whole turn: in a group whose
+/// space says so, if a human has spoken. In manual order nobody would answer it.
+pub fn is_about<'a>(d: &Draft<'a>) -> Option<&'a message::Model> {
+    let whole_turns = d.s.space.group_regenerate_mode == GroupRegenerateMode::LastTurn;
+    let is_group = d.s.candidates().len() > 1;
+    let somebody_answers = d.s.space.reply_order != ReplyOrder::Manual;
+    let said = d.s.answered.as_ref();
+    said.filter(|_| whole_turns && is_group && somebody_answers)
+}
+
+/// What follows `said` is hidden, and a new round answers it.
+///
+/// # Errors
+/// [`Refusal::BranchFirst`] when other people's words or a branch were built on what would go.
+pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
+    let choice = who_answers(d, said)?;
+    let by_human = |it: &message::Model| it.role == message::Role::User;
+    if d.s.turn_has_fork_point || d.s.turn.iter().any(by_human) {
+        return Err(Refusal::BranchFirst(said.id));
+    }
+    d.end_round(round::Status::Canceled, "regenerate");
+    d.cancel_running();
+    d.push(Change::HideTurn(d.s.turn.clone()));
+    begin(d, said.id, choice);
+    Ok(())
+}
+
+/// The tail is a human's message, and is answered again: at the beginning of a branch.
+///
+/// # Errors
+/// [`Refusal::NothingToRegenerate`], [`Refusal::NoSpeaker`].
+pub fn answer_again(d: &mut Draft) -> Result<(), Refusal> {
+    let tail = d.s.tail.as_ref();
+    let said = tail.filter(|it| it.role == message::Role::User);
+    let said = said.ok_or(Refusal::NothingToRegenerate)?;
+    let choice = who_answers(d, said)?;
+    d.end_round(round::Status::Canceled, "regenerate");
+    d.cancel_running();
+    begin(d, said.id, choice);
+    Ok(())
+}
+
+/// Who would answer the message if it were said now.
+fn who_answers(d: &Draft, said: &message::Model) -> Result<Choice, Refusal> {
+    let post = Post {
+        author: said.space_membership_id,
+        content: said.content.clone(),
+        client_id: None,
+        mentions: Vec::new(),
+        token_count: said.token_count,
+    };
+    planner::speaker_after_post(d, &post).ok_or(Refusal::NoSpeaker)
+}
+
+fn begin(d: &mut Draft, said: MessageId, choice: Choice) {
+    let trigger = Some(Reference::Message(said));
+    d.new_round(vec![choice.clone()], trigger);
+    let mut run = d.blank_run(choice.id, run::Kind::UserTurn, run::Reason::LastTurn);
+    run.round_id = Some(d.fresh.round);
+    run.slot_position = Some(0);
+    run.debug.chosen_because = Some(choice.because);
+    d.enqueue(Enqueue {
+        run,
+        trigger,
+        expected_tail: None,
+    });
+}

@@ -1,0 +1,127 @@
+//! The texts of a message over HTTP: read, chosen, and written anew.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+
+/// A space in which Ada has greeted, with one other greeting in reserve.
+async fn greeted(ann: &Person) -> (i64, i64) {
+    let space = ann
+        .create_space("Room", json!({"reply_order": "manual"}))
+        .await;
+    let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho there."]});
+    let character = expect(201, ann.post("/api/characters", card).await);
+    ann.seat(&space, &character).await;
+    let conversation = root_of(&space);
+    (conversation, id(&ann.messages(conversation).await[0]))
+}
+
+async fn select(person: &Person, message: i64, position: i64) -> (u16, Value) {
+    let path = format!("/api/messages/{message}/swipes/select");
+    person.post(&path, json!({"position": position})).await
+}
+
+fn refusal(answer: &(u16, Value)) -> (u16, &str) {
+    (
+        answer.0,
+        answer.1["error"]["code"].as_str().unwrap_or_default(),
+    )
+}
+
+on_both! {
+    async fn another_greeting_is_chosen_and_the_first_one_again(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = greeted(&ann).await;
+        let before = ann.conversation(conversation).await["rev"].as_i64().unwrap();
+
+        let other = expect(200, select(&ann, greeting, 1).await);
+        let same = expect(200, select(&ann, greeting, 1).await);
+        let first = expect(200, select(&ann, greeting, 0).await);
+
+        assert_eq!(other["content"], "Ho there.");
+        assert!(other["html"].as_str().unwrap().contains("Ho there."));
+        assert_eq!(other["swipes"], json!({"count": 2, "active": 1}));
+        assert_eq!(other["metadata"], json!({"greeting": true}));
+        assert_eq!(other["rev"], before + 1);
+        assert_eq!(same["rev"], before + 1, "nothing changed, nothing is told");
+        assert_eq!((first["content"].as_str(), first["swipes"]["active"].as_i64()), (Some("Hi."), Some(0)));
+        assert_eq!(ann.conversation(conversation).await["rev"], before + 2);
+        app.close().await;
+    }
+
+    async fn an_edit_stays_with_the_text_it_was_made_to(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (_, greeting) = greeted(&ann).await;
+        let path = format!("/api/messages/{greeting}");
+        expect(200, ann.patch(&path, json!({"content": "Hey."})).await);
+
+        let other = expect(200, select(&ann, greeting, 1).await);
+        let edited = expect(200, select(&ann, greeting, 0).await);
+
+        assert!(other["edited_at"].is_null());
+        assert_eq!(edited["content"], "Hey.");
+        assert!(edited["edited_at"].is_string());
+        app.close().await;
+    }
+
+    async fn only_a_text_that_is_there_can_be_chosen(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (_, greeting) = greeted(&ann).await;
+
+        for position in [2, -1, i64::MAX] {
+            let answer = select(&ann, greeting, position).await;
+            assert_eq!(refusal(&answer), (422, "invalid_value"), "{position}");
+            assert_eq!(answer.1["error"]["param"], "position");
+        }
+        assert_eq!(refusal(&select(&ann, 9_999, 0).await), (404, "not_found"));
+        app.close().await;
+    }
+
+    async fn a_text_is_chosen_on_the_tail_alone(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = greeted(&ann).await;
+        let said = expect(201, ann.post_message(conversation, "Good evening.", None).await);
+
+        let refused = select(&ann, greeting, 1).await;
+        let own = expect(200, select(&ann, id(&said["message"]), 0).await);
+        let path = format!("/api/messages/{}", said["message"]["id"]);
+        expect(204, ann.delete(&path).await);
+        let gone = select(&ann, id(&said["message"]), 0).await;
+
+        assert_eq!(refusal(&refused), (409, "not_tail"));
+        assert_eq!(own["swipes"], json!({"count": 1, "active": 0}));
+        assert_eq!(refusal(&gone), (404, "not_found"));
+        expect(200, select(&ann, greeting, 1).await);
+        app.close().await;
+    }
+
+    async fn there_must_be_something_to_write_anew(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (conversation, greeting) = greeted(&ann).await;
+        let path = format!("/api/conversations/{conversation}/regenerate");
+
+        let planned = expect(202, ann.post(&path, json!({"message_id": greeting})).await);
+        expect(202, ann.stop(conversation).await);
+        expect(201, ann.post_message(conversation, "Good evening.", None).await);
+
+        assert_eq!(planned["run"]["kind"], "regenerate");
+        assert_eq!(planned["run"]["target_message_id"], greeting);
+        assert_eq!(planned["conversation_id"], conversation);
+        let users = ann.post(&path, json!({})).await;
+        assert_eq!(refusal(&users), (422, "nothing_to_regenerate"));
+        let strange = ann.post(&path, json!({"message_id": 9_999})).await;
+        assert_eq!(refusal(&strange), (404, "not_found"));
+        app.close().await;
+    }
+}

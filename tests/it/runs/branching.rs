@@ -1,0 +1,430 @@
+//! Branches: what is cloned, that nothing else changes, and what it costs.
+#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+
+use std::time::Instant;
+
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use troupe::conversations::conversation;
+use troupe::conversations::message;
+use troupe::conversations::message::Visibility;
+use troupe::conversations::read_mark;
+use troupe::conversations::swipe;
+use troupe::ids::ConversationId;
+use troupe::ids::UserId;
+use troupe::runs::command::Refusal;
+use troupe::runs::error::EngineError;
+use troupe::runs::run::Kind;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+use troupe::runs::versions::Regenerated;
+use troupe::spaces::space::ReplyOrder;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::statements::Statements;
+use crate::support::upstream::script::Script;
+
+/// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
+async fn talked(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend).open().await;
+    for (said, answer) in [("Hi.", "Hello."), ("And?", "Well.")] {
+        room.upstream.next(Script::say(answer));
+        room.human.says(said).await;
+        room.settle().await;
+    }
+    room
+}
+
+async fn branch(
+    room: &EngineRoom,
+    of: ConversationId,
+    at: &message::Model,
+) -> Result<conversation::Model, EngineError> {
+    room.engine
+        .branch(of, at.id, "Another way".to_owned())
+        .await
+}
+
+async fn messages_of(room: &EngineRoom, id: ConversationId) -> Vec<message::Model> {
+    let all = message::Entity::find()
+        .filter(message::Column::ConversationId.eq(id))
+        .order_by_asc(message::Column::Seq)
+        .all(room.db.reader());
+    all.await.expect("the database answers")
+}
+
+async fn texts_of(room: &EngineRoom, of: &message::Model) -> Vec<swipe::Model> {
+    let all = swipe::Entity::find()
+        .filter(swipe::Column::MessageId.eq(of.id))
+        .order_by_asc(swipe::Column::Position)
+        .all(room.db.reader());
+    all.await.expect("the database answers")
+}
+
+fn contents(messages: &[message::Model]) -> Vec<&str> {
+    messages.iter().map(|it| it.content.as_str()).collect()
+}
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> Refusal {
+    match outcome {
+        Err(EngineError::Refused(refusal)) => refusal,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+async fn regenerate(room: &EngineRoom, at: Option<&message::Model>) -> Regenerated {
+    let (at, by) = (at.map(|it| it.id), "Eve".to_owned());
+    let planned = room.engine.regenerate(room.conversation, at, by).await;
+    planned.expect("it is planned")
+}
+
+on_both! {
+    async fn a_branch_has_all_that_is_shown_up_to_its_fork_point(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        room.engine.set_visibility(room.conversation, origins[1].id, Visibility::Hidden).await.unwrap();
+        room.engine.set_visibility(room.conversation, origins[0].id, Visibility::Excluded).await.unwrap();
+        let origins = room.messages().await;
+
+        let made = branch(&room, room.conversation, &origins[2]).await.unwrap();
+
+        let clones = messages_of(&room, made.id).await;
+        assert_eq!(contents(&clones), ["Hi.", "And?"]);
+        for (clone, origin) in clones.iter().zip([&origins[0], &origins[2]]) {
+            let expected = message::Model {
+                id: clone.id,
+                conversation_id: made.id,
+                origin_message_id: Some(origin.id),
+                client_id: None,
+                rev: 1,
+                ..origin.clone()
+            };
+            assert_eq!(*clone, expected);
+        }
+        let parent = room.row().await;
+        assert_eq!((made.kind, made.parent_conversation_id), (conversation::Kind::Branch, Some(parent.id)));
+        assert_eq!((made.forked_from_message_id, made.last_seq, made.rev), (Some(origins[2].id), 3, 1));
+        assert_eq!(room.messages().await, origins, "the origin stays as it is");
+        room.close().await;
+    }
+
+    async fn every_text_and_the_one_that_is_shown_go_along(backend) {
+        let room = talked(backend).await;
+        room.upstream.next(Script::say("Quite."));
+        regenerate(&room, None).await;
+        room.settle().await;
+        let tail = room.messages().await.pop().unwrap();
+        room.engine.select_swipe(room.conversation, tail.id, 0).await.unwrap();
+        let tail = room.messages().await.pop().unwrap();
+
+        let made = branch(&room, room.conversation, &tail).await.unwrap();
+
+        let clone = messages_of(&room, made.id).await.pop().unwrap();
+        let told = |texts: &[swipe::Model]| -> Vec<_> {
+            let all = texts.iter();
+            all.map(|it| (it.position, it.content.clone(), it.conversation_run_id, it.token_count)).collect()
+        };
+        assert_eq!(clone.active_swipe, 0);
+        let (cloned, of_origin) = (texts_of(&room, &clone).await, texts_of(&room, &tail).await);
+        assert_eq!(told(&cloned), told(&of_origin));
+        assert_eq!(cloned.len(), 2);
+        room.close().await;
+    }
+
+    async fn a_branch_goes_its_own_way(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        let made = branch(&room, room.conversation, &origins[1]).await.unwrap();
+
+        let engine = room.engine.clone();
+        let said = room.human_of(&engine, made.id).says("Something else.").await;
+        room.until("it is answered there", async |it| messages_of(it, made.id).await.len() == 4).await;
+        room.is_idle().await;
+
+        assert_eq!(said.message.seq, 3);
+        assert_eq!(contents(&messages_of(&room, made.id).await), ["Hi.", "Hello.", "Something else.", "Hello."]);
+        assert_eq!(room.messages().await, origins);
+        room.close().await;
+    }
+
+    async fn a_branch_can_be_branched(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        let first = branch(&room, room.conversation, &origins[3]).await.unwrap();
+        let clones = messages_of(&room, first.id).await;
+
+        let second = branch(&room, first.id, &clones[1]).await.unwrap();
+
+        let again = messages_of(&room, second.id).await;
+        assert_eq!(contents(&again), ["Hi.", "Hello."]);
+        assert_eq!(again[1].origin_message_id, Some(clones[1].id));
+        assert_eq!(second.parent_conversation_id, Some(first.id));
+        room.close().await;
+    }
+
+    async fn who_has_read_the_origin_has_read_as_much_of_the_branch(backend) {
+        let room = talked(backend).await;
+        let eve = UserId(1);
+        read_mark::set(&room.db, eve, room.conversation, 3).await.unwrap();
+        let origins = room.messages().await;
+
+        let short = branch(&room, room.conversation, &origins[1]).await.unwrap();
+        let long = branch(&room, room.conversation, &origins[3]).await.unwrap();
+
+        let marks = read_mark::of_user(room.db.reader(), eve, &[short.id, long.id]).await.unwrap();
+        assert_eq!((marks[&short.id], marks[&long.id]), (2, 3));
+        room.close().await;
+    }
+
+    async fn a_fork_point_is_neither_edited_nor_deleted_nor_switched_while_its_branch_lives(backend) {
+        let room = talked(backend).await;
+        let tail = room.messages().await.pop().unwrap();
+        let made = branch(&room, room.conversation, &tail).await.unwrap();
+        let (conversation, engine) = (room.conversation, &room.engine);
+
+        let edited = engine.edit(conversation, tail.id, "Else.".to_owned()).await;
+        let hidden = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
+        let switched = engine.select_swipe(conversation, tail.id, 0).await;
+        let dimmed = engine.set_visibility(conversation, tail.id, Visibility::Excluded).await;
+        conversation::delete(&room.db, made.id).await.unwrap();
+        let free = engine.edit(conversation, tail.id, "Else.".to_owned()).await;
+
+        assert_eq!(refused(edited), Refusal::ForkPoint);
+        assert_eq!(refused(hidden), Refusal::ForkPoint);
+        assert_eq!(refused(switched), Refusal::ForkPoint);
+        assert!(dimmed.is_ok() && free.is_ok());
+        room.close().await;
+    }
+
+    async fn a_branch_needs_a_message_that_is_there(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        let other = room.another_conversation().await;
+        room.engine.set_visibility(room.conversation, origins[3].id, Visibility::Hidden).await.unwrap();
+
+        assert_eq!(refused(branch(&room, room.conversation, &origins[3]).await), Refusal::NotFound);
+        assert_eq!(refused(branch(&room, other, &origins[0]).await), Refusal::NotFound);
+        room.close().await;
+    }
+
+    async fn a_message_that_is_written_anew_is_no_fork_point_meanwhile(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        let gate = room.upstream.gate();
+        regenerate(&room, None).await;
+        room.ear.hears_the("typing_start", 3).await;
+
+        let refusal = refused(branch(&room, room.conversation, &origins[3]).await);
+        let earlier = branch(&room, room.conversation, &origins[1]).await;
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(refusal, Refusal::GenerationLocked);
+        assert!(earlier.is_ok());
+        assert!(branch(&room, room.conversation, &origins[3]).await.is_ok());
+        room.close().await;
+    }
+
+    async fn an_earlier_message_is_written_anew_in_a_branch_of_which_it_is_the_tail(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        room.upstream.next(Script::say("Good day."));
+
+        let planned = regenerate(&room, Some(&origins[1])).await;
+        room.until("it is written", async |it| {
+            it.engine.runtime(planned.conversation).await.unwrap().state() == State::Idle
+        }).await;
+        room.is_idle().await;
+
+        let made = planned.branch.expect("a branch was made");
+        assert_eq!((made.id, made.forked_from_message_id), (planned.conversation, Some(origins[1].id)));
+        let clones = messages_of(&room, made.id).await;
+        assert_eq!(contents(&clones), ["Hi.", "Good day."]);
+        assert_eq!(texts_of(&room, &clones[1]).await.len(), 2);
+        assert_eq!(planned.run.target_message_id, Some(clones[1].id));
+        let told = room.upstream.body(2)["messages"].to_string();
+        assert!(!told.contains("Hello.") && !told.contains("And?"), "{told}");
+        assert_eq!(room.messages().await, origins, "the origin stays as it is");
+        room.close().await;
+    }
+
+    async fn a_fork_point_on_the_tail_is_written_anew_in_another_branch(backend) {
+        let room = talked(backend).await;
+        let tail = room.messages().await.pop().unwrap();
+        branch(&room, room.conversation, &tail).await.unwrap();
+
+        let planned = regenerate(&room, None).await;
+        room.is_idle().await;
+
+        assert!(planned.branch.is_some());
+        assert_eq!(room.messages().await.pop(), Some(tail));
+        room.close().await;
+    }
+
+    async fn two_branches_at_once_are_two_whole_branches(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+
+        let (one, two) = tokio::join!(
+            branch(&room, room.conversation, &origins[3]),
+            branch(&room, room.conversation, &origins[3]),
+        );
+
+        for made in [one.unwrap(), two.unwrap()] {
+            assert_eq!(contents(&messages_of(&room, made.id).await), ["Hi.", "Hello.", "And?", "Well."]);
+        }
+        room.close().await;
+    }
+
+    async fn a_branch_and_the_deletion_of_its_origin_exclude_each_other(backend) {
+        let room = talked(backend).await;
+        let origins = room.messages().await;
+        let first = branch(&room, room.conversation, &origins[3]).await.unwrap();
+        let clone = messages_of(&room, first.id).await.pop().unwrap();
+
+        let (made, deleted) = tokio::join!(
+            branch(&room, first.id, &clone),
+            conversation::delete(&room.db, first.id),
+        );
+
+        match (made, deleted.unwrap()) {
+            (Ok(made), false) => assert_eq!(messages_of(&room, made.id).await.len(), 4),
+            (Err(error), true) => assert_eq!(refused::<()>(Err(error)), Refusal::NotFound),
+            other => panic!("both or neither: {other:?}"),
+        }
+        room.close().await;
+    }
+}
+
+/// Fills the conversation with this many lines; every thousandth has another text.
+async fn fill(room: &EngineRoom, n: i64) {
+    let (conversation, seat) = (room.conversation, room.human.seat);
+    let series = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
+         INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
+         SELECT {conversation}, i, {seat}, 'user', 'Line number ' || CAST(i AS TEXT) || ', and a few more words, as people say them.', 'normal', 0, 0, i, 12, '{{}}' FROM n"
+    );
+    let texts = format!(
+        "INSERT INTO message_swipes (message_id, position, content, metadata) \
+         SELECT id, 0, content, '{{}}' FROM messages WHERE conversation_id = {conversation} AND seq % 1000 = 0"
+    );
+    let row =
+        format!("UPDATE conversations SET last_seq = {n}, rev = {n} WHERE id = {conversation}");
+    in_one(room, vec![series, texts, row]).await;
+}
+
+async fn in_one(room: &EngineRoom, statements: Vec<String>) {
+    let done: Result<(), DbErr> = room
+        .db
+        .write(|tx| {
+            Box::pin(async move {
+                for sql in statements {
+                    tx.execute_unprepared(&sql).await?;
+                }
+                Ok(())
+            })
+        })
+        .await;
+    done.expect("the database takes it");
+}
+
+async fn costs(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+    let mut costs = Vec::new();
+    // The first one warms up: connections are opened, statements prepared.
+    for n in [3, 3, 3_000] {
+        let room = EngineRoom::on(backend).not_started().wired().open().await;
+        fill(&room, n).await;
+        let last = room.messages().await.pop().unwrap();
+        take(&room);
+
+        branch(&room, room.conversation, &last).await.unwrap();
+
+        let mut statements = take(&room);
+        let aside = ["BEGIN", "COMMIT", "PRAGMA", "statement_timestamp()"];
+        statements.retain(|it| !it.is_empty() && !aside.iter().any(|word| it.contains(word)));
+        println!("{backend:?}, {n} messages: {statements:#?}");
+        costs.push(statements);
+        room.close_deaf().await;
+    }
+    assert_eq!(
+        costs[1], costs[2],
+        "a long branch is made by the same statements as a short one"
+    );
+    assert_eq!(costs[2].len(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one() {
+    let name = "runs::branching::on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one";
+    if let Some(statements) = Statements::alone(name) {
+        costs(Backend::Sqlite, |_| statements.take()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
+    if Backend::Postgres.is_given() {
+        costs(Backend::Postgres, |room| {
+            room.wire.as_ref().expect("a wired room").take()
+        })
+        .await;
+    }
+}
+
+/// Beside a bare copy of the same rows. Takes its time: `cargo test --release -- --ignored branch_of`.
+async fn time(backend: Backend) {
+    let room = EngineRoom::on(backend).not_started().open().await;
+    fill(&room, 100_000).await;
+    let last = room.messages().await.pop().unwrap();
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let copy = room.another_conversation().await;
+        let from = room.conversation;
+        let bare = format!(
+            "INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, origin_message_id, created_at, edited_at, rev, token_count, metadata) \
+             SELECT {copy}, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, id, created_at, edited_at, 1, token_count, metadata FROM messages WHERE conversation_id = {from} ORDER BY seq"
+        );
+        let began = Instant::now();
+        in_one(&room, vec![bare]).await;
+        let bare = began.elapsed();
+        let began = Instant::now();
+        branch(&room, from, &last).await.unwrap();
+        let whole = began.elapsed();
+        println!("{backend:?}: bare {bare:?}, branch {whole:?}");
+        ratios.push(whole.as_secs_f64() / bare.as_secs_f64());
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("{backend:?}: {:.2} times a bare copy", ratios[1]);
+    assert!(ratios[1] <= 1.5, "{ratios:?}");
+    room.close_deaf().await;
+}
+
+#[ignore = "measures, for a machine that does nothing else"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_branch_of_100_000_messages_takes_little_more_than_a_bare_copy() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        if backend.is_given() {
+            time(backend).await;
+        }
+    }
+}
+
+on_both! {
+    async fn in_manual_order_an_earlier_answer_is_written_anew_by_its_author(backend) {
+        let room = talked(backend).await;
+        room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
+        let origins = room.messages().await;
+
+        let planned = regenerate(&room, Some(&origins[1])).await;
+        room.is_idle().await;
+
+        assert_eq!((planned.run.kind, planned.run.status), (Kind::Regenerate, Status::Queued));
+        room.close().await;
+    }
+}

@@ -1,0 +1,141 @@
+//! In a group a regenerate may mean the whole turn: what followed the human's message goes, and it
+//! is answered again.
+
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use troupe::conversations::message;
+use troupe::conversations::message::Visibility;
+use troupe::ids::ConversationId;
+use troupe::ids::MessageId;
+use troupe::runs::run::Kind;
+use troupe::runs::run::Reason;
+use troupe::runs::versions::Regenerated;
+use troupe::spaces::space::GroupRegenerateMode;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Script;
+
+/// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
+async fn turn(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend)
+        .cast(&["Ada", "Bob"])
+        .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
+        .open()
+        .await;
+    room.upstream.next(Script::say("From Ada."));
+    room.human.says("Hi.").await;
+    room.settle().await;
+    room.upstream.next(Script::say("From Bob."));
+    let bob = room.seat("Bob").await;
+    let forced = room
+        .engine
+        .force_talk(room.conversation, Some(bob.id), "Eve".to_owned());
+    forced.await.unwrap();
+    room.settle().await;
+    room
+}
+
+async fn regenerate(room: &EngineRoom, at: Option<MessageId>) -> Regenerated {
+    let planned = room
+        .engine
+        .regenerate(room.conversation, at, "Eve".to_owned());
+    planned.await.expect("it is planned")
+}
+
+/// What is shown of a conversation.
+async fn shown(room: &EngineRoom, id: ConversationId) -> Vec<String> {
+    let all = message::Entity::find()
+        .filter(message::Column::ConversationId.eq(id))
+        .filter(message::Column::Visibility.ne(Visibility::Hidden))
+        .order_by_asc(message::Column::Seq)
+        .all(room.db.reader());
+    let all = all.await.expect("the database answers").into_iter();
+    all.map(|it| it.content).collect()
+}
+
+on_both! {
+    async fn the_whole_turn_is_hidden_and_the_human_is_answered_again(backend) {
+        let room = turn(backend).await;
+        let n_frames = room.ear.log().len();
+        room.upstream.next(Script::say("Anew."));
+
+        let planned = regenerate(&room, None).await;
+        room.settle().await;
+
+        assert_eq!(shown(&room, room.conversation).await, ["Hi.", "Anew."]);
+        assert_eq!((planned.run.kind, planned.run.reason), (Kind::UserTurn, Reason::LastTurn));
+        assert_eq!(planned.run.trigger_message_id, Some(room.messages().await[0].id));
+        assert!(planned.branch.is_none() && planned.run.round_id.is_some());
+        let expected = [
+            "message_hidden", "message_hidden", "run_queued", "queue_updated",
+            "queue_updated", "typing_start", "stream_chunk",
+            "message_created", "stream_complete(succeeded)", "queue_updated", "typing_stop",
+        ];
+        assert_eq!(room.ear.told_since(n_frames), expected);
+        let told = room.upstream.body(2)["messages"].to_string();
+        assert!(told.contains("Hi.") && !told.contains("From"), "{told}");
+        room.close().await;
+    }
+
+    async fn who_answers_again_is_chosen_as_if_nobody_had(backend) {
+        let room = turn(backend).await;
+
+        let planned = regenerate(&room, None).await;
+        room.settle().await;
+
+        let ada = room.seat("Ada").await;
+        assert_eq!(planned.run.speaker_space_membership_id, ada.id);
+        room.close().await;
+    }
+
+    async fn a_turn_on_which_a_branch_hangs_stays_and_is_answered_in_another_branch(backend) {
+        let room = turn(backend).await;
+        let ada = room.messages().await[1].id;
+        room.engine.branch(room.conversation, ada, String::new()).await.unwrap();
+
+        let planned = regenerate(&room, None).await;
+        room.until("it is answered", async |it| shown(it, planned.conversation).await.len() == 2).await;
+        room.is_idle().await;
+
+        assert_eq!(shown(&room, room.conversation).await, ["Hi.", "From Ada.", "From Bob."]);
+        assert_eq!(shown(&room, planned.conversation).await, ["Hi.", "Hello."]);
+        assert_eq!(planned.run.reason, Reason::LastTurn);
+        room.close().await;
+    }
+
+    async fn an_earlier_turn_stays_and_is_answered_in_a_branch(backend) {
+        let room = turn(backend).await;
+        room.human.says("And?").await;
+        room.settle().await;
+        let ada = room.messages().await[1].id;
+
+        let planned = regenerate(&room, Some(ada)).await;
+        room.until("it is answered", async |it| shown(it, planned.conversation).await.len() == 2).await;
+        room.is_idle().await;
+
+        assert_eq!(shown(&room, room.conversation).await.len(), 5);
+        assert_eq!(shown(&room, planned.conversation).await, ["Hi.", "Hello."]);
+        room.close().await;
+    }
+
+    async fn without_a_human_it_is_the_one_message(backend) {
+        let room = EngineRoom::on(backend)
+            .cast(&["Ada", "Bob"])
+            .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
+            .open()
+            .await;
+        room.greeting_of("Ada", "Welcome.").await;
+        room.engine.greet(room.seat("Ada").await.id).await.unwrap();
+
+        let planned = regenerate(&room, None).await;
+        room.settle().await;
+
+        assert_eq!(planned.run.kind, Kind::Regenerate);
+        assert_eq!(shown(&room, room.conversation).await, ["Hello."]);
+        room.close().await;
+    }
+}
