@@ -23,6 +23,7 @@
 // What a model has to say is how many states it went through.
 #![allow(clippy::print_stdout)]
 
+mod choices;
 mod laws;
 mod nodes;
 mod steps;
