@@ -6,6 +6,7 @@ pub mod branches;
 pub mod characters;
 pub mod client_files;
 pub mod conversations;
+pub mod copilot_candidates;
 pub mod doorkeeping;
 pub mod doors;
 pub mod errors;
