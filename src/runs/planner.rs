@@ -311,5 +311,9 @@ mod rules_tests;
 mod regenerate_tests;
 
 #[cfg(test)]
+#[path = "planner_turn_tests.rs"]
+mod turn_tests;
+
+#[cfg(test)]
 #[path = "planner_property_tests.rs"]
 mod property_tests;

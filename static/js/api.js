@@ -81,6 +81,10 @@ export default class Api {
   changeMessage = (id, body) => this.#patch(`/messages/${id}`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
+  selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select`, { position })
+  regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
+  branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })
+
   // Who speaks
   generate = (id, speakerId) =>
     this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})

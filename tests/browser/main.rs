@@ -28,3 +28,4 @@ mod streaming;
 #[allow(dead_code, unused_imports)]
 mod support;
 mod timeline;
+mod versions;

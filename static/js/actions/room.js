@@ -53,6 +53,24 @@ export default class RoomActions {
     this.#takeMessage({ ...message, visibility: "hidden" })
   }
 
+  // Versions
+
+  async selectSwipe(message, position) {
+    this.#takeMessage(await this.#api.selectSwipe(message.id, position))
+  }
+
+  // Both resolve with the conversation in which it goes on: `{ conversationId }`.
+  async regenerate(message) {
+    const { conversation_id: conversationId } = await this.#api.regenerate(this.#id, message.id)
+    return { conversationId }
+  }
+
+  async branch(message) {
+    const { conversation } = await this.#api.branch(this.#id, message.id)
+    this.#store.putConversation(conversation)
+    return { conversationId: conversation.id }
+  }
+
   typing(active) {
     if (this.#store.room) this.#socket.typing(this.#store.room.conversationId, active)
   }

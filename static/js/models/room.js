@@ -47,7 +47,12 @@ export default class Room {
     return `c-${clientId}`
   }
   keyForStream() {
-    return `r-${this.stream.runId}`
+    return this.rewritten ? this.timeline.keyOf(this.rewritten) : `r-${this.stream.runId}`
+  }
+
+  // The message in whose place another text is being written.
+  get rewritten() {
+    return this.stream?.targetId ? this.timeline.byId(this.stream.targetId) : null
   }
 
   // Takes a snapshot. Returns the messages that this tab has not seen before.
@@ -107,8 +112,8 @@ export default class Room {
     }
   }
 
-  #startStream({ run_id: runId, membership_id: membershipId }) {
-    this.stream = new RunStream({ runId, membershipId, startedAt: this.#clock() })
+  #startStream({ run_id: runId, membership_id: membershipId, target_message_id: targetId }) {
+    this.stream = new RunStream({ runId, membershipId, targetId, startedAt: this.#clock() })
     this.notice.clear()
     return "stream"
   }
@@ -132,7 +137,7 @@ export default class Room {
 
   #takeMessage(message) {
     const key = this.#keyFor(message)
-    if (this.stream && message.conversation_run_id === this.stream.runId) this.stream = null
+    if (this.#isOfStream(message)) this.stream = null
     this.timeline.put(message, key)
     this.typing.set(message.space_membership_id, false)
     this.notice.settle(this.queue, this.timeline.tail)
@@ -184,7 +189,8 @@ export default class Room {
     const runId = stream?.run_id ?? running.id
     const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
     const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
-    return new RunStream({ runId, membershipId, text: stream?.text ?? "", startedAt })
+    const targetId = running?.id === runId ? running.target_message_id : null
+    return new RunStream({ runId, membershipId, targetId, text: stream?.text ?? "", startedAt })
   }
 
   #restoreMessages(snapshot, isFirst) {
@@ -196,10 +202,17 @@ export default class Room {
     return fresh
   }
 
+  // Its text is the one that was being written: as a new message, or as one more text of its target.
+  #isOfStream(message) {
+    if (!this.stream) return false
+    const { rewritten } = this
+    if (rewritten?.id === message.id) return message.swipes?.count > (rewritten.swipes?.count ?? 1)
+    return message.conversation_run_id === this.stream.runId
+  }
+
   // The key of the entry that this message comes to replace: its stream, or my pending one.
   #keyFor(message) {
-    const isOfStream = this.stream !== null && message.conversation_run_id === this.stream.runId
-    return isOfStream ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
+    return this.#isOfStream(message) ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
   }
 }
 

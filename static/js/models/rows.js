@@ -1,5 +1,5 @@
 // What stands below each other in the timeline: days, the unread mark, messages, my pending ones and
-// the text that is being written. Every row has a key; a row that becomes another keeps its key.
+// the text that is being written, at the end or in the place of the message it is for. Every row has a key; a row that becomes another keeps its key.
 import { group } from "./grouping.js"
 
 // `seatId` is my membership, `unreadAfter` the last seq that was read when the room was opened.
@@ -16,10 +16,10 @@ export function rows({ room, entries, seatId, now, start = 0, end = Infinity, un
 }
 
 function ofMessage(room, message) {
+  const isRewritten = room.rewritten?.id === message.id
   return {
-    kind: "message",
+    ...(isRewritten ? { kind: "stream", stream: room.stream } : { kind: "message", message }),
     key: room.timeline.keyOf(message),
-    message,
     authorId: message.space_membership_id,
     at: Date.parse(message.created_at),
     seq: message.seq,
@@ -37,7 +37,7 @@ function ofEntry(room, entry, seatId) {
 }
 
 function ofStream(room, now) {
-  if (!room.stream) return []
+  if (!room.stream || room.rewritten) return []
   return [
     {
       kind: "stream",

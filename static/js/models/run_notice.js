@@ -1,4 +1,6 @@
 // The card that stands for a run which left no message: shown until the room has moved on.
+import { keepsTextOf } from "./versions.js"
+
 export default class RunNotice {
   #run = null
 
@@ -10,7 +12,8 @@ export default class RunNotice {
   }
 
   show({ type, run, error, tail }) {
-    if (type === "run_skipped") return
+    // Whose turn made no sense any more needs no word; who asked for another text waits for it.
+    if (type === "run_skipped" && run.kind !== "regenerate") return
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 
@@ -29,8 +32,9 @@ export default class RunNotice {
     if (!this.#run) return
     const isOvertaken = (tail?.seq ?? 0) > this.#run.tailSeq
     const isRunning = queue.running_run !== null || queue.queued_run !== null
+    const isKept = tail?.conversation_run_id === this.#run.id || keepsTextOf(this.#run, tail)
     const isOver = this.#run.round_id && queue.round?.id !== this.#run.round_id
-    if (isOvertaken || isRunning || isOver || tail?.conversation_run_id === this.#run.id) this.clear()
+    if (isOvertaken || isRunning || isOver || isKept) this.clear()
   }
 
   clear() {

@@ -3,8 +3,10 @@
 export default class RunStream {
   #text = ""
 
-  constructor({ runId, membershipId, text = "", startedAt = 0 }) {
+  // `targetId`: the message for which another text is written.
+  constructor({ runId, membershipId, targetId = null, text = "", startedAt = 0 }) {
     this.runId = runId
+    this.targetId = targetId
     this.membershipId = membershipId
     this.startedAt = startedAt
     this.#text = text

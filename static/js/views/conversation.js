@@ -1,12 +1,14 @@
 // The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
-import { el, replace } from "../base/dom.js"
+import { el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
+import { paths } from "../router.js"
 import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
 import { railButton } from "./hollow.js"
 import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton } from "./menu.js"
+import { placeName } from "./place_name.js"
 import Present from "./present.js"
 import QueueBar from "./queue_bar.js"
 import { askForConversation, askForNewTitle, askToDeleteConversation } from "./space_dialogs.js"
@@ -68,10 +70,11 @@ export default class ConversationView {
     const { store, shell } = this.#parts
     const { openConversation: conversation, openSpace: space } = store
     if (!conversation || !space) return
-    const isMain = conversation.id === space.root_conversation_id
-    const title = conversation.title || (isMain ? t("conversation.main") : t("conversation.untitled"))
+    const title = placeName(conversation, space)
+    const parent = store.conversation(conversation.parent_conversation_id)
+    const from = parent && placeName(parent, space)
     // Every word said anywhere comes by here: an open menu must outlive it.
-    const signature = JSON.stringify([conversation.id, title, space.name, space.my_role])
+    const signature = JSON.stringify([conversation.id, title, space.name, space.my_role, from])
     if (signature === this.#signature) return
     this.#signature = signature
     this.#parts.title.set(title, space.name)
@@ -83,7 +86,12 @@ export default class ConversationView {
         "div",
         { class: "stage__titles" },
         el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
-        el("span", { class: "stage__space truncate" }, el("bdi", {}, space.name)),
+        el(
+          "span",
+          { class: "stage__space truncate" },
+          el("bdi", {}, space.name),
+          parent && this.#crumb(parent, from),
+        ),
       ),
       this.#present.node,
       menuButton({
@@ -98,6 +106,21 @@ export default class ConversationView {
       }),
     )
     if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
+  }
+
+  // The conversation on which this one hangs.
+  #crumb(parent, name) {
+    return el(
+      "a",
+      {
+        class: "stage__parent",
+        href: paths.conversation(parent.id),
+        "aria-label": t("conversation.parent", { title: name }),
+        "data-id": "parent",
+      },
+      icon("branch"),
+      el("bdi", {}, name),
+    )
   }
 
   #items(conversation, space) {

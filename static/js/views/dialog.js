@@ -44,8 +44,8 @@ export function closeDialogs() {
   for (const dialog of document.querySelectorAll("dialog[data-dismissable]")) dialog.close()
 }
 
-// Asks before something that cannot be undone. Resolves to whether to do it.
-export async function confirm({ title, text, action }) {
+// Asks before something that cannot be undone, or that is more than one may expect. Resolves to whether to do it.
+export async function confirm({ title, text, action, look = "danger" }) {
   return (
     (await openDialog({
       title,
@@ -55,7 +55,7 @@ export async function confirm({ title, text, action }) {
           "div",
           { class: "form__actions" },
           button(t("cancel"), { look: "quiet", autofocus: true, click: () => close(false) }),
-          button(action, { look: "danger", click: () => close(true) }),
+          button(action, { look, click: () => close(true) }),
         ),
       ],
     })) === true

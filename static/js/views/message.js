@@ -22,7 +22,8 @@ export default class MessageView {
   #signature = ""
   #bodySignature = ""
 
-  // `context` gives `roster()`, `seatId()`, `userName()`, `onRetry(clientId)`, `onDiscard(clientId)`.
+  // `context` gives `roster()`, `seatId()`, `userName()`, `versions`, `onRetry(clientId)`,
+  // `onDiscard(clientId)`.
   constructor(context) {
     this.#context = context
     const main = el("div", { class: "message__main" }, this.#head, this.#body, this.#foot)
@@ -64,6 +65,7 @@ export default class MessageView {
       message?.rev,
       message?.visibility,
       message?.content,
+      message && this.#context.versions.signature(message),
       entry?.state,
       entry?.error,
     ].join("|")
@@ -128,7 +130,9 @@ export default class MessageView {
   #showFoot({ kind, message, entry }) {
     this.#foot.classList.toggle("message__foot--failed", entry?.state === "failed")
     if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
-    replace(this.#foot, message ? notes(message) : null)
+    const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
+    replace(this.#foot, message ? [this.#context.versions.bar(message), notes(message)] : null)
+    if (focused) this.#foot.querySelector(`[data-id="${focused}"]`)?.focus()
   }
 
   #failure({ clientId, error }) {

@@ -1,4 +1,5 @@
-// What one can do with a message: copy, edit the newest, delete with undo, keep it from the model.
+// What one can do with a message: copy, edit the newest, write anew, branch, delete with undo, keep it
+// from the model.
 //
 // One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
 // the messages only one is a tab stop; arrows move from one to the next.
@@ -14,15 +15,17 @@ export default class MessageTools {
   #list
   #parts
   #viewOf
+  #versions
   #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
   #target = null
   #editor = null
 
   // `viewOf(node)` gives the MessageView of a row's node.
-  constructor(list, parts, viewOf) {
+  constructor(list, parts, { viewOf, versions }) {
     this.#list = list
     this.#parts = parts
     this.#viewOf = viewOf
+    this.#versions = versions
   }
 
   // Lifecycle
@@ -48,7 +51,8 @@ export default class MessageTools {
     const isInside = this.#list.contains(document.activeElement)
     const current = isInside ? document.activeElement.closest(".message") : rows.at(-1)
     for (const row of rows) row.tabIndex = row === current ? 0 : -1
-    if (this.#target && !this.#target.node.isConnected) this.#detach()
+    const isGone = this.#target && (!this.#target.node.isConnected || this.#target.row.kind !== "message")
+    if (isGone) this.#detach()
     else if (this.#target && !this.#bar.contains(document.activeElement)) this.#fill()
   }
 
@@ -93,6 +97,10 @@ export default class MessageTools {
         this.#button("edit", t("tools.edit"), () =>
           this.edit(this.#viewOf(this.#list.querySelector(`#m-${message.id}`))),
         ),
+      this.#versions.mayRegenerate(message) &&
+        this.#button("retry", t("tools.regenerate"), () => this.#versions.regenerate(message)),
+      may(this.#parts.store.openSpace?.my_role, "generate") &&
+        this.#button("branch", t("tools.branch"), () => this.#versions.branch(message)),
       this.#mayDelete(message) &&
         this.#button(
           isExcluded ? "eye" : "eye-off",

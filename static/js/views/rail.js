@@ -1,6 +1,7 @@
 // The left rail: spaces with their conversations, unread marks, and who I am.
 import { el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { placesOf } from "../models/places.js"
 import { may } from "../models/rights.js"
 import { unreadIn } from "../models/unread.js"
 import { paths } from "../router.js"
@@ -10,6 +11,7 @@ import { iconButton } from "./buttons.js"
 import { askToSignOut } from "./guest.js"
 import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton, openMenu } from "./menu.js"
+import { placeName } from "./place_name.js"
 import { connectModel } from "./provider_dialog.js"
 import {
   askForConversation,
@@ -116,7 +118,7 @@ export default class Rail {
     showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
     const list = node.querySelector(".space__list")
     list.hidden = !isOpen
-    const places = store.conversations(space.id)
+    const places = placesOf(store.conversations(space.id))
     const rows = may(space.my_role, "new_conversation")
       ? [...places, { id: "add", space_id: space.id }]
       : places
@@ -147,6 +149,7 @@ export default class Rail {
     const link = el(
       "a",
       { class: "place__link", href: paths.conversation(id) },
+      icon("branch"),
       el("bdi", { class: "truncate grow" }),
       el("span", { class: "badge", hidden: true }),
     )
@@ -166,9 +169,9 @@ export default class Rail {
     const link = node.querySelector("a")
     if (isOpen) link.setAttribute("aria-current", "page")
     else link.removeAttribute("aria-current")
-    node.querySelector("bdi").textContent =
-      place.title ||
-      (place.id === space.root_conversation_id ? t("conversation.main") : t("conversation.untitled"))
+    node.querySelector("bdi").textContent = placeName(place, space)
+    node.dataset.depth = place.depth
+    node.querySelector("a > .icon").toggleAttribute("hidden", place.kind === "root")
     showBadge(node.querySelector(".badge"), unread)
     const menu = node.querySelector(".icon-button")
     menu.hidden = this.#placeItems(place.id).length === 0

@@ -26,7 +26,7 @@ export default class RunCard {
     this.#signature = signature
     replace(
       this.#root,
-      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#canceled(run)),
+      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#ended(run)),
     )
     if (run?.status === "failed") document.getElementById("alarm").textContent = explainRun(run)
   }
@@ -73,12 +73,14 @@ export default class RunCard {
     return button(label, { look: `small ${look}`, icon: name, click })
   }
 
-  #canceled(run) {
+  #ended(run) {
+    const isSkipped = run.status === "skipped"
+    const name = this.#nameOf(run)
     return el(
       "p",
-      { class: "card card--slim", "data-card": "canceled" },
-      el("span", { class: "card__icon" }, icon("stop")),
-      el("span", {}, t("canceled.text", { name: this.#nameOf(run) })),
+      { class: "card card--slim", "data-card": run.status },
+      el("span", { class: "card__icon" }, icon(isSkipped ? "skip" : "stop")),
+      el("span", {}, isSkipped ? t("skipped.regenerate", { name }) : t("canceled.text", { name })),
     )
   }
 

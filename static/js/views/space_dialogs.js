@@ -5,6 +5,7 @@ import { paths } from "../router.js"
 import { submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
 import { field, form, input } from "./form.js"
+import { placeName } from "./place_name.js"
 
 export async function askForSpace({ spaces, router }) {
   const id = await askForText({
@@ -49,7 +50,7 @@ export function askForNewTitle({ spaces }, conversation) {
 export async function askToDeleteConversation({ spaces, toasts }, conversation) {
   const isSure = await confirm({
     title: t("conversation.delete"),
-    text: t("conversation.delete_text", { title: conversation.title || t("conversation.untitled") }),
+    text: t("conversation.delete_text", { title: placeName(conversation, null) }),
     action: t("delete"),
   })
   if (isSure) await spaces.deleteConversation(conversation.id).catch((error) => toasts.error(error))

@@ -16,6 +16,7 @@ import MessageView from "./message.js"
 import MessageTools from "./message_tools.js"
 import RunCard from "./run_card.js"
 import Scroll from "./scroll.js"
+import Versions from "./versions.js"
 
 const READ_EVERY_MS = 1500
 
@@ -45,7 +46,11 @@ export default class TimelineView {
     this.scroll = new Scroll(this.scroller, (place) => this.#onMove(place))
     this.scroll.mount(this.inner)
     this.announcer = new Announcer(announcer)
-    this.tools = new MessageTools(this.list, this.#parts, (node) => this.#nodes.get(node.dataset.key))
+    const viewOf = (node) => this.#nodes.get(node?.dataset.key)
+    this.versions = new Versions(this.#parts)
+    // Before the tools: what was drawn aside was not tapped.
+    this.versions.listen(this.list, viewOf)
+    this.tools = new MessageTools(this.list, this.#parts, { viewOf, versions: this.versions })
     this.tools.mount()
     this.#stops = [
       store.on("room", (what) => this.#onChange(what)),
@@ -183,6 +188,7 @@ export default class TimelineView {
       roster: () => store.openRoster,
       seatId: () => store.mySeat?.id ?? null,
       userName: () => store.user.display_name,
+      versions: this.versions,
       onRetry: (clientId) => actions.retrySend(clientId),
       onDiscard: (clientId) => actions.discard(clientId),
     })

@@ -22,7 +22,7 @@ use crate::support::upstream::script::Script;
 /// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
 async fn turn(backend: Backend) -> EngineRoom {
     let room = EngineRoom::on(backend)
-        .cast(&["Ada", "Bob"])
+        .cast(&["Ada", "Bob", "Cid"])
         .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
         .open()
         .await;

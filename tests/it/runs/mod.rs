@@ -1,6 +1,7 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
 pub mod branching;
+pub mod branching_cost;
 pub mod cancel;
 pub mod debounce;
 pub mod failures;

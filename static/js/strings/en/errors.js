@@ -15,6 +15,7 @@ export default {
   "error.no_speaker": "There is nobody who could speak.",
   "error.no_round": "Nothing is under way.",
   "error.nothing_to_retry": "There is nothing to try again.",
+  "error.nothing_to_regenerate": "The newest message is not one that an AI wrote.",
   "error.nothing_paused": "Nothing is paused.",
   "error.stale_settings": "Somebody else has just changed these settings. Look again and save once more.",
   "error.stale_round":

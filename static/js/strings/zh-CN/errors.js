@@ -15,6 +15,7 @@ export default {
   "error.no_speaker": "没有可以发言的角色。",
   "error.no_round": "当前没有正在进行的发言。",
   "error.nothing_to_retry": "没有可以重试的内容。",
+  "error.nothing_to_regenerate": "最新的一条消息不是 AI 写的。",
   "error.nothing_paused": "当前没有暂停。",
   "error.stale_settings": "这些设置刚被别人改过。请看一眼，再保存一次。",
   "error.stale_round": "这一轮已有新的进展。现在的情况如下，请再次修改并保存。",

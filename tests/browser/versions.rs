@@ -1,0 +1,218 @@
+//! Versions: another text for a message, the texts there are, branches.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::house::House;
+use crate::house::Room;
+use crate::house::manual;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+use crate::support::upstream::script::Script;
+
+/// The text of the newest message, once it says so and is finished.
+async fn tail_says(page: &Page, text: &str) {
+    let says = format!(
+        "(() => {{ const last = [...document.querySelectorAll('.message')].at(-1); return last?.dataset.state === 'final' && last.querySelector('.message__body').innerText.trim() === {} }})()",
+        json!(text)
+    );
+    page.truth(&format!("the newest message says {text:?}"), &says)
+        .await;
+}
+
+/// Ann has spoken, and Mina has answered "Hello."
+async fn answered(house: &House, screen: Screen) -> (Room, Page) {
+    let room = house.room(manual(), &["Mina"]).await;
+    room.say("Good evening.").await;
+    let mina = room.cast[0]["id"].as_i64();
+    expect(202, room.ann.generate(room.conversation, mina).await);
+    let page = room.page_on(screen).await;
+    tail_says(&page, "Hello.").await;
+    (room, page)
+}
+
+async fn press_tool(page: &Page, css: &str, label: &str) {
+    page.click(css).await;
+    page.click(&format!(".message__tools [aria-label='{label}']"))
+        .await;
+}
+
+const TAIL: &str = ".message:last-child .message__body";
+
+#[tokio::test]
+async fn c50_the_newest_message_gets_another_version_and_everybody_sees_the_choice() {
+    let house = House::open().await;
+    let (room, page) = answered(&house, Screen::Desktop).await;
+    let other = room.page().await;
+    house.upstream.next(Script::say("Good day to you."));
+    let gate = house.upstream.gate();
+
+    press_tool(&page, TAIL, "Write another version").await;
+    gate.step();
+    page.see_text(".message[data-state=streaming]", "Good")
+        .await;
+    let n_messages = page.n(".message").await;
+    gate.open();
+    tail_says(&page, "Good day to you.").await;
+    page.see_text(".versions__place", "2/2").await;
+    tail_says(&other, "Good day to you.").await;
+
+    assert_eq!(n_messages, 2, "it is written in the message's place");
+    page.click(".versions [aria-label='Previous version']")
+        .await;
+    tail_says(&page, "Hello.").await;
+    tail_says(&other, "Hello.").await;
+    other.see_text(".versions__place", "1/2").await;
+    assert_eq!(
+        page.focus().await,
+        "Previous version",
+        "the focus stays where it was pressed"
+    );
+    page.click(".versions [aria-label='Next version']").await;
+    tail_says(&other, "Good day to you.").await;
+    house.upstream.next(Script::say("And a third."));
+    page.click(".versions [aria-label='Another version']").await;
+    tail_says(&other, "And a third.").await;
+    page.see_text(".versions__place", "3/3").await;
+    assert_eq!(room.texts().await, ["Good evening.", "And a third."]);
+}
+
+#[tokio::test]
+async fn c50_a_finger_draws_from_version_to_version() {
+    let house = House::open().await;
+    let (_room, page) = answered(&house, Screen::Phone).await;
+    house.upstream.next(Script::say("Good day to you."));
+
+    draw(&page, -160).await;
+    tail_says(&page, "Good day to you.").await;
+    page.see_text(".versions__place", "2/2").await;
+    draw(&page, 160).await;
+
+    tail_says(&page, "Hello.").await;
+    page.see_text(".versions__place", "1/2").await;
+    assert_eq!(page.n(".message__tools").await, 0, "it was no tap");
+}
+
+/// Draws the newest message aside, by so many pixels.
+async fn draw(page: &Page, by: i64) {
+    let place = "(() => { const it = [...document.querySelectorAll('.message__body')].at(-1).getBoundingClientRect(); return [200, Math.round(it.top + it.height / 2)] })()";
+    let place = page.value(place).await;
+    let (x, y) = (
+        place[0].as_i64().expect("a number"),
+        place[1].as_i64().expect("a number"),
+    );
+    let touch = async |kind: &str, points: serde_json::Value| {
+        let event = json!({"type": kind, "touchPoints": points});
+        page.cdp("Input.dispatchTouchEvent", event).await;
+    };
+    touch("touchStart", json!([{"x": x, "y": y}])).await;
+    for part in 1..=4 {
+        touch("touchMove", json!([{"x": x + by * part / 4, "y": y}])).await;
+    }
+    touch("touchEnd", json!([])).await;
+}
+
+#[tokio::test]
+async fn c50_the_old_text_is_back_when_another_version_fails_or_is_stopped() {
+    let house = House::open().await;
+    let (room, page) = answered(&house, Screen::Desktop).await;
+    house.upstream.next(Script::status(400));
+
+    press_tool(&page, TAIL, "Write another version").await;
+    page.see("[data-card=failed]").await;
+    tail_says(&page, "Hello.").await;
+    house.upstream.next(Script::say("Good day to you."));
+    let gate = house.upstream.gate();
+    page.click_text("[data-card=failed] button", "Retry").await;
+    page.see(".message[data-state=streaming]").await;
+    // Before the first word there is nothing to keep.
+    page.click("[aria-label=Stop]").await;
+
+    tail_says(&page, "Hello.").await;
+    gate.open();
+    assert_eq!(room.texts().await, ["Good evening.", "Hello."]);
+}
+
+#[tokio::test]
+async fn c51_an_earlier_message_is_written_anew_in_a_branch() {
+    let house = House::open().await;
+    let (room, page) = answered(&house, Screen::Desktop).await;
+    page.say("And then?").await;
+    tail_says(&page, "And then?").await;
+    house.upstream.next(Script::say("Good day to you."));
+
+    press_tool(
+        &page,
+        ".message[data-seq='2'] .message__body",
+        "Write another version",
+    )
+    .await;
+    page.see_text("dialog", "in a branch").await;
+    page.press(Key::Escape).await;
+    page.gone("dialog").await;
+    assert_eq!(house.upstream.n_requests(), 1, "it was only asked");
+    press_tool(
+        &page,
+        ".message[data-seq='2'] .message__body",
+        "Write another version",
+    )
+    .await;
+    page.click_text("dialog button", "Create branch").await;
+
+    tail_says(&page, "Good day to you.").await;
+    page.see_text(".stage__title", "Branch").await;
+    assert_eq!(page.n(".message").await, 2);
+    assert_eq!(room.texts().await, ["Good evening.", "Hello.", "And then?"]);
+}
+
+#[tokio::test]
+async fn c52_the_greetings_of_a_character_go_round_and_nothing_is_written() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    let card = json!({"name": "Mina", "first_mes": "Welcome.", "alternate_greetings": ["Come in.", "Who is there?"]});
+    let mina = expect(201, room.ann.post("/api/characters", card).await);
+    let spaces = expect(200, room.ann.get("/api/spaces").await);
+    let space = spaces["data"][0].clone();
+    room.ann.seat(&space, &mina).await;
+    assert_eq!(root_of(&space), room.conversation);
+    let page = room.page().await;
+    tail_says(&page, "Welcome.").await;
+
+    page.see_text(".versions__place", "1/3").await;
+    page.click(".versions [aria-label='Previous version']")
+        .await;
+    tail_says(&page, "Who is there?").await;
+    page.click(".versions [aria-label='Next version']").await;
+    tail_says(&page, "Welcome.").await;
+    page.click(".versions [aria-label='Next version']").await;
+
+    tail_says(&page, "Come in.").await;
+    page.see_text(".versions__place", "2/3").await;
+    assert_eq!(house.upstream.n_requests(), 0);
+}
+
+#[tokio::test]
+async fn c53_a_branch_has_the_same_beginning_and_a_way_back() {
+    let house = House::open().await;
+    let (room, page) = answered(&house, Screen::Desktop).await;
+
+    press_tool(&page, TAIL, "Branch from here").await;
+    page.see_text(".stage__title", "Branch").await;
+    page.see_text(".stage__parent", "Main").await;
+    tail_says(&page, "Hello.").await;
+    page.say("Only here.").await;
+    tail_says(&page, "Only here.").await;
+    page.see_text(".place[data-depth='1']", "Branch").await;
+    page.click(".stage__parent").await;
+
+    page.see_text(".stage__title", "Main").await;
+    tail_says(&page, "Hello.").await;
+    assert_eq!(room.texts().await, ["Good evening.", "Hello."]);
+    press_tool(&page, TAIL, "Edit").await;
+    page.rewrite(".message__edit textarea", "Else.").await;
+    page.write(".message__edit textarea", Key::Enter).await;
+    page.see_text(".toast, .form__error, .message__edit", "branch")
+        .await;
+}

@@ -1,0 +1,132 @@
+//! What a branch costs: as many statements for a long one as for a short one, and little more time
+//! than a bare copy.
+#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+
+use std::time::Instant;
+
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use troupe::conversations::message;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+use crate::support::statements::Statements;
+
+async fn branch(room: &EngineRoom, at: &message::Model) {
+    let made = room.engine.branch(room.conversation, at.id, String::new());
+    made.await.expect("a branch is made");
+}
+
+/// Fills the conversation with this many lines; every thousandth has another text.
+async fn fill(room: &EngineRoom, n: i64) {
+    let (conversation, seat) = (room.conversation, room.human.seat);
+    let series = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
+         INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
+         SELECT {conversation}, i, {seat}, 'user', 'Line number ' || CAST(i AS TEXT) || ', and a few more words, as people say them.', 'normal', 0, 0, i, 12, '{{}}' FROM n"
+    );
+    let texts = format!(
+        "INSERT INTO message_swipes (message_id, position, content, metadata) \
+         SELECT id, 0, content, '{{}}' FROM messages WHERE conversation_id = {conversation} AND seq % 1000 = 0"
+    );
+    let row =
+        format!("UPDATE conversations SET last_seq = {n}, rev = {n} WHERE id = {conversation}");
+    in_one(room, vec![series, texts, row]).await;
+}
+
+async fn in_one(room: &EngineRoom, statements: Vec<String>) {
+    let done: Result<(), DbErr> = room
+        .db
+        .write(|tx| {
+            Box::pin(async move {
+                for sql in statements {
+                    tx.execute_unprepared(&sql).await?;
+                }
+                Ok(())
+            })
+        })
+        .await;
+    done.expect("the database takes it");
+}
+
+async fn costs(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+    let mut costs = Vec::new();
+    // The first one warms up: connections are opened, statements prepared.
+    for n in [3, 3, 3_000] {
+        let room = EngineRoom::on(backend).not_started().wired().open().await;
+        fill(&room, n).await;
+        let last = room.messages().await.pop().unwrap();
+        take(&room);
+
+        branch(&room, &last).await;
+
+        let mut statements = take(&room);
+        let aside = ["BEGIN", "COMMIT", "PRAGMA", "statement_timestamp()"];
+        statements.retain(|it| !it.is_empty() && !aside.iter().any(|word| it.contains(word)));
+        println!("{backend:?}, {n} messages: {statements:#?}");
+        costs.push(statements);
+        room.close_deaf().await;
+    }
+    assert_eq!(
+        costs[1], costs[2],
+        "a long branch is made by the same statements as a short one"
+    );
+    assert_eq!(costs[2].len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one() {
+    let name =
+        "runs::branching_cost::on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one";
+    if let Some(statements) = Statements::alone(name) {
+        costs(Backend::Sqlite, |_| statements.take()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
+    if Backend::Postgres.is_given() {
+        costs(Backend::Postgres, |room| {
+            room.wire.as_ref().expect("a wired room").take()
+        })
+        .await;
+    }
+}
+
+/// Beside a bare copy of the same rows. Takes its time: `cargo test --release -- --ignored branch_of`.
+async fn time(backend: Backend) {
+    let room = EngineRoom::on(backend).not_started().open().await;
+    fill(&room, 100_000).await;
+    let last = room.messages().await.pop().unwrap();
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let copy = room.another_conversation().await;
+        let from = room.conversation;
+        let bare = format!(
+            "INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, origin_message_id, created_at, edited_at, rev, token_count, metadata) \
+             SELECT {copy}, seq, space_membership_id, role, content, visibility, conversation_run_id, active_swipe, client_id, id, created_at, edited_at, 1, token_count, metadata FROM messages WHERE conversation_id = {from} ORDER BY seq"
+        );
+        let began = Instant::now();
+        in_one(&room, vec![bare]).await;
+        let bare = began.elapsed();
+        let began = Instant::now();
+        branch(&room, &last).await;
+        let whole = began.elapsed();
+        println!("{backend:?}: bare {bare:?}, branch {whole:?}");
+        ratios.push(whole.as_secs_f64() / bare.as_secs_f64());
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("{backend:?}: {:.2} times a bare copy", ratios[1]);
+    assert!(ratios[1] <= 1.5, "{ratios:?}");
+    room.close_deaf().await;
+}
+
+#[ignore = "measures, for a machine that does nothing else"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_branch_of_100_000_messages_takes_little_more_than_a_bare_copy() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        if backend.is_given() {
+            time(backend).await;
+        }
+    }
+}
