@@ -9,6 +9,7 @@ use crate::ids::ConversationId;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
+use crate::runs::candidates::Candidates;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
@@ -29,6 +30,7 @@ pub struct Context {
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
+    pub candidates: Candidates,
     pub meter: Meter,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
@@ -97,6 +99,7 @@ impl Context {
             models,
             bell: Bell::default(),
             leases: Leases::default(),
+            candidates: Candidates::default(),
             meter: Meter::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,

@@ -8,6 +8,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::llm::tokens;
+use crate::runs::candidates;
 use crate::runs::command::Command;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
@@ -112,6 +113,7 @@ impl Engine {
         client_id: Option<String>,
         mentions: Vec<MembershipId>,
     ) -> Result<Posted, EngineError> {
+        crate::fail_point!("post.begin", ?);
         let token_count = self.count_tokens(content.clone()).await?;
         let post = Post {
             author,
@@ -121,6 +123,7 @@ impl Engine {
             token_count,
         };
         let done = self.step(conversation, Command::Posted(post)).await?;
+        crate::fail_point!("post.after_commit", ?);
         let planned = done.situation.queued.as_ref().filter(|_| !done.repeated);
         let row = done.message.as_ref().ok_or(Refusal::NotFound)?;
         let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));
@@ -254,6 +257,7 @@ impl Engine {
         space: SpaceId,
         seat: MembershipId,
     ) -> Result<(), EngineError> {
+        candidates::seat_changed(&self.context, seat).await?;
         self.step_everywhere(space, Command::MemberChanged { seat })
             .await
     }
@@ -272,6 +276,7 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn space_closed(&self, space: SpaceId) -> Result<(), EngineError> {
+        self.context.candidates.stop(|it| it.space == space);
         self.step_everywhere(space, Command::Closed).await
     }
 
@@ -280,6 +285,7 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn conversation_closed(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.context.candidates.stop(|it| it.conversation == id);
         self.step(id, Command::Closed).await.map(|_| ())
     }
 

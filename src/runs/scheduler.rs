@@ -64,6 +64,7 @@ pub async fn step(
     let task = context.shutdown.spawn(async move {
         let _in_order = own.steps[own.step_place(conversation)].lock().await;
         let (done, written) = decide_and_write(&own, conversation, command).await?;
+        crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
         Ok(done)
     });
@@ -115,6 +116,7 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
     }
     match decide_all(context, &ready).await {
         Ok(all) => {
+            crate::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
                 claims.take(&ready, done.claimed.as_ref());

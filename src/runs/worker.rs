@@ -111,6 +111,7 @@ impl Dispatcher {
         let n_chosen = chosen.len();
         let claims = scheduler::claim(&context, chosen).await?;
         for (place, run) in claims.runs {
+            crate::fail_point!("claim.after_commit");
             // The step holds the lease from before its events went out.
             let Some(lease) = context.leases.of(run.id) else {
                 continue;

@@ -29,7 +29,6 @@ use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
 use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
 
 /// The transaction, the hour, and who writes.
 pub struct Writer<'a> {
@@ -80,6 +79,7 @@ impl Writer<'_> {
         let mut queue_changed = plan.enqueue.is_some();
         for change in plan.changes {
             queue_changed |= self.apply(&mut s, &mut written, change).await?;
+            crate::fail_point!("step.between", ?);
         }
         // Messages are announced first, so what ends takes its numbers behind them all.
         for (run, rev) in &mut written.ended {
@@ -207,16 +207,7 @@ impl Writer<'_> {
 
     async fn spend(&self, s: &mut Situation, tokens: i64) -> Result<(), DbErr> {
         s.space.tokens_used += tokens;
-        space::Entity::update_many()
-            // Added by the database: another conversation of the space may commit at the same time.
-            .col_expr(
-                space::Column::TokensUsed,
-                Expr::col(space::Column::TokensUsed).add(tokens),
-            )
-            .filter(space::Column::Id.eq(s.space.id))
-            .exec(self.tx)
-            .await?;
-        Ok(())
+        space::spend(self.tx, s.space.id, tokens).await
     }
 
     async fn move_run(
@@ -254,6 +245,7 @@ impl Writer<'_> {
                     dialect: self.dialect,
                 };
                 won(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
+                crate::fail_point!("reap.mid", ?);
                 self.stopped_running(s, written, run, end);
             }
             Change::HandBack(run) => {
