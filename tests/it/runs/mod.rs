@@ -4,6 +4,7 @@ pub mod branching;
 pub mod branching_cost;
 pub mod cancel;
 pub mod debounce;
+pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
 pub mod last_turn;
