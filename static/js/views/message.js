@@ -132,7 +132,9 @@ export default class MessageView {
     if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(this.#foot, message ? [this.#context.versions.bar(message), notes(message)] : null)
-    if (focused) this.#foot.querySelector(`[data-id="${focused}"]`)?.focus()
+    // Where the arrow leads nowhere any more, the focus goes to the other one.
+    const next = focused ? [`[data-id="${focused}"]:enabled`, ".versions button:enabled"] : []
+    next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
   }
 
   #failure({ clientId, error }) {

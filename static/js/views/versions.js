@@ -24,7 +24,8 @@ export default class Versions {
   signature(message) {
     const { swipes } = message
     if (!this.#isTail(message) || !(swipes?.count > 1)) return null
-    return [swipes.active, swipes.count, this.#isBusy, this.#maySwitch(message), this.mayRegenerate(message)].join()
+    const rights = [this.#maySwitch(message), this.mayRegenerate(message), this.#isForkPoint(message)]
+    return [swipes.active, swipes.count, this.#isBusy, ...rights].join()
   }
 
   // The bar of a message that has several texts and is the newest.
@@ -51,7 +52,8 @@ export default class Versions {
 
   async regenerate(message) {
     const { room, toasts } = this.#parts
-    if (!this.#isTail(message) && !(await askForBranch())) return
+    const takesBranch = !this.#isTail(message) || this.#isForkPoint(message)
+    if (takesBranch && !(await askForBranch())) return
     await room.regenerate(message).then(this.#follow, (error) => toasts.error(error))
   }
 
@@ -93,6 +95,13 @@ export default class Versions {
     return this.#parts.store.room?.timeline.tail?.id === message.id
   }
 
+  // A branch hangs on it: its text stays as it is.
+  #isForkPoint(message) {
+    const { store } = this.#parts
+    const places = store.conversations(store.openConversation?.space_id)
+    return places.some((it) => it.forked_from_message_id === message.id)
+  }
+
   get #isBusy() {
     return this.#parts.store.room.isRunning
   }
@@ -107,7 +116,7 @@ export default class Versions {
     if (this.#isBusy) return null
     const to = stepTo(message, delta)
     if (to === "new") return this.mayRegenerate(message) ? to : null
-    return this.#maySwitch(message) ? to : null
+    return this.#maySwitch(message) && !this.#isForkPoint(message) ? to : null
   }
 
   #nextLabel(message) {

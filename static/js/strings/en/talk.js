@@ -43,7 +43,7 @@ export default {
   "versions.new": "Another version",
   "regenerate.title": "Write another version in a branch?",
   "regenerate.text":
-    "More was said after this message. A new conversation begins with everything up to it, and the other version is written there. This one stays as it is.",
+    "Others have built on this message. A new conversation begins with everything up to it, and the other version is written there. This one stays as it is.",
   "regenerate.action": "Create branch",
 
   "failed.label": "Failed reply of {name}",

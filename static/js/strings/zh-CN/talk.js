@@ -41,7 +41,7 @@ export default {
   "versions.next": "下一个版本",
   "versions.new": "再写一个版本",
   "regenerate.title": "在分支里换一个版本？",
-  "regenerate.text": "这条消息之后还有别的内容。将新建一个对话，包含到这条消息为止的全部内容，并在那里写出另一个版本。这个对话保持不变。",
+  "regenerate.text": "后面的内容建立在这条消息之上。将新建一个对话，包含到这条消息为止的全部内容，并在那里写出另一个版本。这个对话保持不变。",
   "regenerate.action": "创建分支",
 
   "failed.label": "{name}的回应生成失败",
