@@ -16,8 +16,10 @@
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
+pub mod auto_mode;
 pub mod beginnings;
 pub mod bell;
+pub mod choosing;
 pub mod command;
 pub mod context;
 pub mod control;
@@ -27,6 +29,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod followup;
 pub mod lease;
 pub mod ledger;
 pub mod live;
