@@ -1,6 +1,7 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
 pub mod cancel;
+pub mod copilot;
 pub mod debounce;
 pub mod failures;
 pub mod heartbeat;

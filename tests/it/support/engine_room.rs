@@ -134,6 +134,16 @@ impl EngineRoom {
         furniture::conversation(&self.db, self.space, self.clock.now()).await
     }
 
+    /// Somebody else who sits in the room.
+    pub async fn another_human(&self, name: &str) -> Human {
+        let now = self.clock.now();
+        Human {
+            seat: furniture::seat_human(&self.db, self.space, name, now).await,
+            engine: self.engine.clone(),
+            conversation: self.conversation,
+        }
+    }
+
     /// The same human at another node.
     pub fn human_at(&self, node: &Engine) -> Human {
         self.human_of(node, self.conversation)
