@@ -19,6 +19,7 @@ pub mod announce;
 pub mod auto_mode;
 pub mod beginnings;
 pub mod bell;
+pub mod candidates;
 pub mod choosing;
 pub mod command;
 pub mod context;
