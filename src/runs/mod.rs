@@ -39,6 +39,7 @@ pub mod plan;
 pub mod planner;
 pub mod preparation;
 pub mod queue;
+pub mod queue_edit;
 pub mod reaper;
 pub mod run;
 pub mod scheduler;

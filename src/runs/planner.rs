@@ -25,6 +25,7 @@ use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Plan;
 use crate::runs::plan::Reference;
+use crate::runs::queue_edit;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
@@ -87,6 +88,7 @@ pub fn plan(
             control::edited(d, *message, content, *token_count)?;
         }
         Command::MemberChanged { seat } => control::member_changed(d, *seat),
+        Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
         Command::SettingsChanged => control::settings_changed(d),
         Command::Closed => control::closed(d),
     }
@@ -267,6 +269,14 @@ mod control_tests;
 #[cfg(test)]
 #[path = "planner_rules_tests.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_mode_tests.rs"]
+mod auto_mode_tests;
+
+#[cfg(test)]
+#[path = "planner_queue_edit_tests.rs"]
+mod queue_edit_tests;
 
 #[cfg(test)]
 #[path = "planner_property_acts.rs"]
