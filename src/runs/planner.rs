@@ -275,6 +275,10 @@ mod rules_tests;
 mod auto_mode_tests;
 
 #[cfg(test)]
+#[path = "planner_auto_rest_tests.rs"]
+mod auto_rest_tests;
+
+#[cfg(test)]
 #[path = "planner_queue_edit_tests.rs"]
 mod queue_edit_tests;
 

@@ -3,6 +3,7 @@
 pub mod auto_mode;
 pub mod cancel;
 pub mod debounce;
+pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
 pub mod order_of_events;
