@@ -66,6 +66,24 @@ pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<(), Db
         .map(|_| ())
 }
 
+/// The slots of a round from a position on give way to these.
+pub async fn replace(
+    tx: &impl ConnectionTrait,
+    round: RoundId,
+    from: i64,
+    slots: &[Model],
+) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::RoundId.eq(round))
+        .filter(Column::Position.gte(from))
+        .exec(tx)
+        .await?;
+    match slots {
+        [] => Ok(()),
+        slots => insert(tx, slots).await,
+    }
+}
+
 /// The slots of these rounds, in order.
 pub async fn of_rounds(
     db: &impl ConnectionTrait,

@@ -104,6 +104,21 @@ impl<'a> Draft<'a> {
         });
     }
 
+    /// The slots of the active round from a position on give way to these.
+    pub fn replace_slots(&mut self, from: i64, choices: Vec<Choice>) {
+        let Some(round) = self.round.as_mut() else {
+            return;
+        };
+        let id = round.row.id;
+        round.slots.retain(|it| it.position < from);
+        round.slots.extend(plan::slots(id, from, choices.clone()));
+        self.push(Change::ReplaceSlots {
+            round: id,
+            from,
+            slots: choices,
+        });
+    }
+
     /// Puts the active round into a state.
     pub fn set_round_state(&mut self, state: round::State) {
         let Some(round) = self.round.as_mut() else {
@@ -220,7 +235,7 @@ impl<'a> Draft<'a> {
     ) -> run::Model {
         queue::blank(
             self.fresh.run,
-            self.s.conversation.id,
+            (self.s.space.id, self.s.conversation.id),
             speaker,
             kind,
             reason,

@@ -49,6 +49,12 @@ pub enum Change {
         state: round::State,
         cursor: i64,
     },
+    /// The slots from a position on give way to these.
+    ReplaceSlots {
+        round: RoundId,
+        from: i64,
+        slots: Vec<Choice>,
+    },
     MarkSlot {
         round: RoundId,
         position: i64,

@@ -26,6 +26,7 @@ use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Plan;
 use crate::runs::plan::Reference;
+use crate::runs::queue_edit;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
@@ -89,6 +90,7 @@ pub fn plan(
         }
         Command::MemberChanged { seat } => control::member_changed(d, *seat),
         Command::CopilotStarted { seat } => copilot::start(d, *seat),
+        Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
         Command::SettingsChanged => control::settings_changed(d),
         Command::Closed => control::closed(d),
     }
@@ -273,6 +275,18 @@ mod rules_tests;
 #[cfg(test)]
 #[path = "planner_copilot_tests.rs"]
 mod copilot_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_mode_tests.rs"]
+mod auto_mode_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_rest_tests.rs"]
+mod auto_rest_tests;
+
+#[cfg(test)]
+#[path = "planner_queue_edit_tests.rs"]
+mod queue_edit_tests;
 
 #[cfg(test)]
 #[path = "planner_property_acts.rs"]

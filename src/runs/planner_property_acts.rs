@@ -32,6 +32,8 @@ pub enum Act {
     Debounce(i64),
     WakeAll(bool),
     Auto(bool),
+    /// For the round that is active, or for another.
+    EditQueue(Vec<i64>, bool),
     AutoTurns(i64),
     Provider(bool),
     TokenLimit(i64),
@@ -107,6 +109,8 @@ pub fn act() -> impl Strategy<Value = Act> {
         1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
         2 => any::<bool>().prop_map(A::WakeAll),
         2 => any::<bool>().prop_map(A::Auto),
+        2 => (prop::collection::vec(2..6_i64, 0..4), prop::bool::weighted(0.9))
+            .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
         1 => (1..5_i64).prop_map(A::AutoTurns),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),
         1 => select(vec![0, 0, 0, 3]).prop_map(A::TokenLimit),

@@ -2,6 +2,7 @@
 //! and of several: what the planner decides can always be carried out, and leaves no law broken.
 
 use crate::ids::MembershipId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
@@ -26,12 +27,18 @@ use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use proptest::prelude::*;
 use proptest::sample::select;
+use std::collections::HashSet;
+
+/// No budget of these tests is greater.
+const MOST_TURNS: usize = 8;
 
 /// A stage under watch.
 struct Theater {
     stage: Stage,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
+    /// The turns that auto mode took since a person spoke, as round and slot.
+    turns: HashSet<(Option<RoundId>, Option<i64>)>,
     /// The space is archived, and the schedule was told.
     is_closed: bool,
 }
@@ -42,6 +49,7 @@ impl Theater {
         Self {
             stage: Stage::of(&names[..n_characters]),
             planned: Vec::new(),
+            turns: HashSet::new(),
             is_closed: false,
         }
     }
@@ -111,6 +119,14 @@ impl Theater {
             Act::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
             Act::WakeAll(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
             Act::WakeAll(false) => s.space.replies_per_turn = RepliesPerTurn::One,
+            Act::EditQueue(slots, is_fresh) => {
+                let round = s.round.as_ref().map(|it| it.row.id);
+                return Some(Command::EditQueue {
+                    round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
+                    slots: slots.into_iter().map(MembershipId).collect(),
+                    by: "Eve".to_owned(),
+                });
+            }
             Act::Auto(on) => s.space.auto_mode_enabled = on,
             Act::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             Act::Provider(there) => self.stage.has_provider = there,
@@ -133,11 +149,20 @@ impl Theater {
 
     fn carry_out(&mut self, command: &Command) {
         // The stage panics when a plan cannot be carried out; a refusal changes nothing.
-        if let Ok((plan, _)) = self.stage.carries_out(command)
+        let outcome = self.stage.carries_out(command);
+        if outcome.is_ok() && matches!(command, Command::Posted(_)) {
+            self.turns.clear();
+        }
+        if let Ok((plan, _)) = outcome
             && let Some(enqueue) = plan.enqueue
         {
             let at = enqueue.run.run_after.expect("a plan says when");
             assert!(at >= self.stage.now, "planned into the past");
+            if enqueue.run.kind == run::Kind::AutoMode {
+                let turn = (enqueue.run.round_id, enqueue.run.slot_position);
+                self.turns.insert(turn);
+                assert!(self.turns.len() <= MOST_TURNS, "I13: auto mode goes on");
+            }
             if matches!(command, Command::Posted(_)) {
                 let run = self.stage.s.queued.as_ref().expect("just queued").id;
                 let seq = self.stage.s.conversation.last_seq;

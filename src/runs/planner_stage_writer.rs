@@ -147,6 +147,15 @@ impl Stage {
                 assert!(cursor >= round.row.cursor, "a cursor never goes back");
                 (round.row.state, round.row.cursor) = (state, cursor);
             }
+            Change::ReplaceSlots {
+                round: id,
+                from,
+                slots,
+            } => {
+                assert_eq!(round.row.id, id);
+                round.slots.retain(|it| it.position < from);
+                round.slots.extend(plan::slots(id, from, slots));
+            }
             Change::MarkSlot {
                 round: id,
                 position,
@@ -214,6 +223,10 @@ impl Stage {
             } => {
                 let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
                 format!("slot {position} {}{why}", word(status))
+            }
+            Change::ReplaceSlots { from, slots, .. } => {
+                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                format!("slots from {from}: {}", names.join(", "))
             }
             Change::Claim(run) => format!("claim {}", self.speaker(run)),
             Change::SkipQueued(run) => {

@@ -152,6 +152,7 @@ impl Writer<'_> {
             Change::NewRound { .. }
             | Change::EndRound { .. }
             | Change::MoveRound { .. }
+            | Change::ReplaceSlots { .. }
             | Change::MarkSlot { .. } => {
                 self.change_round(s, change).await?;
                 return Ok(true);

@@ -47,6 +47,14 @@ impl Writer<'_> {
                     round.row.cursor = cursor;
                 }
             }
+            Change::ReplaceSlots { round, from, slots } => {
+                let slots = plan::slots(round, from, slots);
+                slot::replace(self.tx, round, from, &slots).await?;
+                if let Some(round) = s.round.as_mut() {
+                    round.slots.retain(|it| it.position < from);
+                    round.slots.extend(slots);
+                }
+            }
             Change::MarkSlot {
                 round,
                 position,

@@ -54,8 +54,5 @@ fn breaks_the_silence(eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice
     let talkers = eligible.iter().copied();
     let talkers: Vec<&Candidate> = talkers.filter(|it| it.talkativeness > 0.0).collect();
     let drawn = dice.one_of(&talkers).or_else(|| dice.one_of(eligible))?;
-    Some(Choice::new(
-        drawn.id,
-        "drawn at random, as nobody else spoke up",
-    ))
+    Some(Choice::new(drawn.id, "drawn at random"))
 }
