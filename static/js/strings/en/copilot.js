@@ -3,7 +3,7 @@ export default {
   "helper.open": "Help me write",
   "helper.label": "Help with writing",
   "helper.instruction": "What should it say?",
-  "helper.instruction_hint": "Anything that fits, unless you say",
+  "helper.instruction_hint": "Anything that fits",
   "helper.count": "How many",
   "helper.suggest": "Suggest replies",
   "helper.suggestions": "Suggested replies",
