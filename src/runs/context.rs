@@ -15,6 +15,7 @@ use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::sync::Notify;
 
 /// Cloning gives another handle on the same parts.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub struct Context {
     pub live: Live,
     pub leases: Leases,
     pub meter: Meter,
+    /// Rung when something that other nodes said was, or may have been, missed.
+    pub look_again: Arc<Notify>,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
     pub settings: Settings,
@@ -94,6 +97,7 @@ impl Context {
             bell: Bell::default(),
             leases: Leases::default(),
             meter: Meter::default(),
+            look_again: Arc::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),

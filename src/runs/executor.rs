@@ -40,7 +40,8 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
     // From here on a heartbeat that finds no run of ours means that this very commit ended it.
     commit(&context, &run, &lease, end).await;
     // Where somebody else ended it, on another node or with its conversation, nobody closed this.
-    context.live.close(run.conversation_id, run.id);
+    let live = &context.live;
+    live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
     context.bell.ring(); // a place among the running ones is free
 }
