@@ -4,6 +4,7 @@
 // Floor 1, the ground: ids, time, settings, closing down.
 pub mod clock;
 pub mod config;
+pub mod fail_point;
 pub mod ids;
 pub mod shutdown;
 // Floor 2: the database, the loudspeaker, the models.

@@ -52,6 +52,8 @@ async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve => {
             log::start(config.log_format)?;
+            #[cfg(feature = "failpoints")]
+            troupe::fail_point::armed::listen();
             commands::serve(config).await
         }
         Command::Migrate => commands::migrate(&config).await,

@@ -42,7 +42,10 @@ impl Db {
             meter.waited(asked.elapsed());
             match work(&tx).await {
                 Ok(value) => {
+                    crate::fail_point!("write.before_commit", ?);
                     tx.commit().await?;
+                    // Committed, and whoever asked does not learn it.
+                    crate::fail_point!("write.after_commit", ?);
                     Ok(value)
                 }
                 Err(error) => {

@@ -69,6 +69,7 @@ pub async fn attempt(
         .await
         .map_err(|_| Trouble::NoChunk)?
         .map_err(Trouble::Call)?;
+    crate::fail_point!("exec.after_connect");
     let mut room = watches.max_text_bytes;
     let mut late = Trouble::NoChunk;
     loop {
@@ -85,6 +86,7 @@ pub async fn attempt(
                 let taken = &text[..text.floor_char_boundary(room)];
                 room -= taken.len();
                 answer.forward(&trim.push(taken));
+                crate::fail_point!("exec.mid_stream");
                 answer.is_capped = taken.len() < text.len();
                 if answer.is_capped {
                     answer.end(trim, FinishReason::Length);

@@ -116,6 +116,7 @@ impl Engine {
         client_id: Option<String>,
         mentions: Vec<MembershipId>,
     ) -> Result<Posted, EngineError> {
+        crate::fail_point!("post.begin", ?);
         let token_count = self.count_tokens(content.clone()).await?;
         let post = Post {
             author,
@@ -125,6 +126,7 @@ impl Engine {
             token_count,
         };
         let done = self.step(conversation, Command::Posted(post)).await?;
+        crate::fail_point!("post.after_commit", ?);
         let planned = done.situation.queued.as_ref().filter(|_| !done.repeated);
         let row = done.message.as_ref().ok_or(Refusal::NotFound)?;
         let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));

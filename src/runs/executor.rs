@@ -37,8 +37,10 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
         let message = "Something went wrong on the server. It has been logged.";
         Some(failed(FailureCode::Internal, message, true, None, None))
     });
+    crate::fail_point!("exec.before_commit");
     // From here on a heartbeat that finds no run of ours means that this very commit ended it.
     commit(&context, &run, &lease, end).await;
+    crate::fail_point!("exec.after_commit");
     // Where somebody else ended it, on another node or with its conversation, nobody closed this.
     let live = &context.live;
     live.close(run.conversation_id, run.id, lease.number);
@@ -48,6 +50,7 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
 
 /// Lets the speaker speak. `None`: the run is not ours any more, or to be handed back.
 async fn take_turn(context: &Context, run: &run::Model, lease: &Lease) -> Option<End> {
+    crate::fail_point!("exec.after_claim");
     let prepared = match preparation::prepare(context, run).await {
         Ok(prepared) => prepared,
         Err(failure) => return Some(failed_by(failure, None, None)),

@@ -170,6 +170,7 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
     if held.is_empty() {
         return Ok(());
     }
+    crate::fail_point!("beat.begin", ?);
     let db = &context.db;
     let alive = queue::beat(db.pulse(), &context.node, context.clock.now(), db.dialect()).await?;
     for lease in held {

@@ -88,6 +88,7 @@ pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
 }
 
 async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, DbErr> {
+    crate::fail_point!("reap.begin", ?);
     let stale = Stale {
         after_ms,
         dialect: context.db.dialect(),

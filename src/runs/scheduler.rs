@@ -54,6 +54,7 @@ pub async fn step(
         let place = usize::try_from(conversation.0).unwrap_or_default() % own.steps.len();
         let _in_order = own.steps[place].lock().await;
         let (done, written) = decide_and_write(&own, conversation, command).await?;
+        crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
         Ok(done)
     });

@@ -74,6 +74,7 @@ async fn claim(context: &Context, due: Due) -> bool {
             let Some(run) = done.claimed else {
                 return false;
             };
+            crate::fail_point!("claim.after_commit");
             // The step holds the lease from before its events went out.
             let Some(lease) = context.leases.of(run.id) else {
                 return false;

@@ -80,6 +80,7 @@ impl Writer<'_> {
         let mut queue_changed = plan.enqueue.is_some();
         for change in plan.changes {
             queue_changed |= self.apply(&mut s, &mut written, change).await?;
+            crate::fail_point!("step.between", ?);
         }
         // Messages are announced first, so what ends takes its numbers behind them all.
         for (run, rev) in &mut written.ended {
@@ -254,6 +255,7 @@ impl Writer<'_> {
                     dialect: self.dialect,
                 };
                 won(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
+                crate::fail_point!("reap.mid", ?);
                 self.stopped_running(s, written, run, end);
             }
             Change::HandBack(run) => {

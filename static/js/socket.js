@@ -4,7 +4,8 @@
 // Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
 // "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more),
 // "ready" (the line is open again, and the spaces are heard: what has no `rev` may be read anew),
-// "lost" (a line could not be opened: the caller may ask whether the session still lives).
+// "lost" (a line could not be opened: the caller may ask whether the session still lives),
+// "time" (what the server's clock said: { time, sentAt, receivedAt }).
 import Emitter from "./base/emitter.js"
 import { backoff } from "./base/timing.js"
 
@@ -120,6 +121,7 @@ export default class Socket extends Emitter {
       subscription.isAsking = false
       this.#askFor(id)
     }
+    this.#ping()
   }
 
   #onFrame(frame) {
@@ -191,10 +193,14 @@ export default class Socket extends Emitter {
     }
   }
 
-  #ping() {
-    this.#ask("ping", {}).catch((error) => {
+  async #ping() {
+    const sentAt = Date.now()
+    try {
+      const { time } = await this.#ask("ping", {})
+      this.emit("time", { time, sentAt, receivedAt: Date.now() })
+    } catch (error) {
       if (error?.code === "no_answer") this.interrupt()
-    })
+    }
   }
 
   #ask(op, fields) {

@@ -11,6 +11,7 @@ import { unreadIn } from "./models/unread.js"
 import Outbox from "./models/outbox.js"
 import Room from "./models/room.js"
 import Roster from "./models/roster.js"
+import ServerClock from "./models/server_clock.js"
 
 export default class Store extends Emitter {
   user = null
@@ -18,6 +19,7 @@ export default class Store extends Emitter {
   providers = []
   room = null
   outbox = null
+  serverClock = new ServerClock()
   #spaces = new Map()
   #conversations = new Map()
   #rosters = new Map()
@@ -33,6 +35,7 @@ export default class Store extends Emitter {
     socket.on("event", (event) => this.#takeEvent(event))
     socket.on("snapshot", (it) => this.#takeSnapshot(it))
     socket.on("state", (state) => this.#takeConnection(state))
+    socket.on("time", (it) => this.serverClock.learn(it))
     socket.on("refused", (it) => this.#takeRefusal(it))
   }
 

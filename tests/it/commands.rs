@@ -43,6 +43,23 @@ fn borrowed<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str
 }
 
 #[test]
+fn only_a_build_with_its_feature_holds_fail_points() {
+    let binary = env!("CARGO_BIN_EXE_troupe");
+    let holds = |word: &str| {
+        let looked = Command::new("grep").args(["-qF", word, binary]).status();
+        looked.expect("grep is there").success()
+    };
+
+    assert!(
+        holds("TROUPE_BIND"),
+        "words of the code are found in {binary}"
+    );
+    for word in ["FAILPOINTS", "exec.after_claim", "write.after_commit"] {
+        assert_eq!(holds(word), cfg!(feature = "failpoints"), "{word}");
+    }
+}
+
+#[test]
 fn a_wrong_setting_ends_the_start_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [

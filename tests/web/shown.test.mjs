@@ -1,4 +1,4 @@
-// What is shown: groups, the window, rows, emphasis, faces, cards, the queue, rights.
+// What is shown: groups, the window, rows, emphasis, faces, cards, rights.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { hue, initials } from "../../static/js/models/avatar.js"
@@ -6,7 +6,6 @@ import { readCard } from "../../static/js/models/card.js"
 import { lines, splitParagraphs } from "../../static/js/models/emphasis.js"
 import { group } from "../../static/js/models/grouping.js"
 import MessageWindow from "../../static/js/models/message_window.js"
-import { describe } from "../../static/js/models/queue.js"
 import { may } from "../../static/js/models/rights.js"
 import { rows } from "../../static/js/models/rows.js"
 import Room from "../../static/js/models/room.js"
@@ -132,58 +131,6 @@ test("what is no card says why", () => {
   assert.deepEqual(readCard("{"), { problem: "json" })
   assert.deepEqual(readCard("[1]"), { problem: "card" })
   assert.deepEqual(readCard("{}"), { problem: "name" })
-})
-
-test("the queue says who speaks and who follows", () => {
-  const round = {
-    id: "q",
-    slots: [
-      { position: 0, membership_id: 5, status: "pending" },
-      { position: 1, membership_id: 6, status: "pending", chosen_because: "next by position" },
-    ],
-  }
-  const running = {
-    id: "a",
-    round_id: "q",
-    slot_position: 0,
-    speaker_space_membership_id: 5,
-    chosen_because: "mentioned",
-  }
-
-  const found = describe({
-    queue: { state: "generating", round, queued_run: null, running_run: running },
-    stream: null,
-  })
-
-  assert.deepEqual(found, {
-    state: "generating",
-    now: 5,
-    next: null,
-    because: "mentioned",
-    upcoming: [6],
-    hasRound: true,
-  })
-})
-
-test("a queued run is next, with the reason of its slot", () => {
-  const round = {
-    id: "q",
-    slots: [{ position: 0, membership_id: 5, status: "pending", chosen_because: "next by position" }],
-  }
-  const queued = {
-    id: "a",
-    round_id: "q",
-    slot_position: 0,
-    speaker_space_membership_id: 5,
-    chosen_because: null,
-  }
-
-  const found = describe({
-    queue: { state: "queued", round, queued_run: queued, running_run: null },
-    stream: null,
-  })
-
-  assert.deepEqual([found.next, found.because, found.upcoming], [5, "next by position", []])
 })
 
 test("a guest may not let anybody speak", () => {

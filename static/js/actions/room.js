@@ -78,6 +78,19 @@ export default class RoomActions {
     return this.#api.retry(this.#id)
   }
 
+  // Who is still to speak in this round, whole. When it has moved on meanwhile, how it stands now is
+  // fetched before the error goes on.
+  async changeRound(roundId, membershipIds) {
+    const { room } = this.#store
+    const id = room.conversationId
+    try {
+      this.#takeQueue(room, await this.#api.changeRound(id, { round_id: roundId, slots: membershipIds }))
+    } catch (error) {
+      if (error.code === "stale_round") this.#takeQueue(room, await this.#api.conversation(id))
+      throw error
+    }
+  }
+
   // Reading
 
   async olderPage(conversationId, beforeSeq) {
@@ -124,6 +137,12 @@ export default class RoomActions {
       )
       if (this.#store.room === room) this.#store.roomChanged("outbox")
     }
+  }
+
+  #takeQueue(room, conversation) {
+    if (this.#store.room !== room) return
+    room.refresh(conversation)
+    this.#store.roomChanged("queue")
   }
 
   // The event will bring the same; the person who did it should not wait for it.

@@ -7,6 +7,7 @@ const SENTENCES = [
   [/^next in rotation$/, "because.rotation"],
   [/^drawn at random$/, "because.random"],
   [/^drawn from those who have not spoken yet$/, "because.not_spoken"],
+  [/^drew (?<draw>[\d.]+) ≤ (?<most>[\d.]+)$/, "because.drew"],
 ]
 
 // Answers `{ key, values }`, or null for a sentence that is new here.

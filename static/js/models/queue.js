@@ -1,8 +1,9 @@
-// What the queue bar says: who speaks now, who is next and why, and who follows. Ids of memberships.
+// What the queue bar says: who speaks now, who is next and why, who has been, who follows, and
+// which buttons mean something. Ids of memberships.
 export function describe({ queue, stream }) {
   const { state, round, queued_run: queued, running_run: running } = queue
   const isSpeaking = running !== null || stream !== null
-  const pending = pendingSpeakers(round, running)
+  const pending = pendingSlots(queue).map((slot) => slot.membership_id)
   const coming =
     queued && pending[0] !== queued.speaker_space_membership_id
       ? [queued.speaker_space_membership_id, ...pending]
@@ -10,24 +11,75 @@ export function describe({ queue, stream }) {
   const [next = null, ...later] = coming
   return {
     state: isSpeaking && state === "idle" ? "generating" : state,
+    isSpeaking,
     now: running?.speaker_space_membership_id ?? stream?.membershipId ?? null,
     next: isSpeaking ? null : next,
     because: reason(isSpeaking ? running : queued, round),
     upcoming: isSpeaking ? coming : later,
+    isFinishingFirst: running !== null && round !== null && running.round_id !== round.id,
+    startsAt: isSpeaking ? null : (queued?.run_after ?? null),
     hasRound: round !== null,
+    acts: actsOf(queue, isSpeaking),
+    slots: slotsOf(queue),
   }
 }
 
-// Who of the round has not had a turn, without the one who speaks right now.
-function pendingSpeakers(round, running) {
-  return (round?.slots ?? [])
-    .filter((slot) => slot.status === "pending")
-    .filter((slot) => !running || running.round_id !== round.id || slot.position !== running.slot_position)
-    .map((slot) => slot.membership_id)
+// What is still to come of the round, without the slot whose run is being written: this is what
+// one may put into another order.
+export function pendingSlots({ round, running_run: running }) {
+  return (round?.slots ?? []).filter(
+    (slot) => slot.status === "pending" && !isBeingSpoken(slot, round, running),
+  )
+}
+
+// Whose turn a new round took away: they were still to come in the one before. Nobody is missed who
+// speaks in the new one too, and a conversation that rests has nothing to say about it.
+export function droppedBy(before, after) {
+  const isActive = after.running_run !== null || after.queued_run !== null
+  if (!before.round || before.round.id === after.round?.id || !isActive) return []
+  const again = new Set((after.round?.slots ?? []).map((slot) => slot.membership_id))
+  if (after.queued_run) again.add(after.queued_run.speaker_space_membership_id)
+  const missed = pendingSlots(before).map((slot) => slot.membership_id)
+  return [...new Set(missed)].filter((id) => !again.has(id))
+}
+
+// As the server allows them: a round that goes on can be held, one that is held goes on when nothing
+// is being written any more, one that failed is tried again.
+function actsOf({ round, queued_run: queued, running_run: running }, isSpeaking) {
+  if (!round) return queued && !isSpeaking ? ["stop"] : []
+  if (round.state === "failed") return ["retry", "skip"]
+  if (round.state !== "paused") return ["pause", "skip"]
+  return running || queued ? ["skip"] : ["resume", "skip"]
+}
+
+// Each place of the round with the word for how it stands: spoken, skipped, speaking, failed,
+// next, pending.
+function slotsOf(queue) {
+  const { round, running_run: running } = queue
+  const [first] = pendingSlots(queue)
+  return (round?.slots ?? []).map((slot) => ({
+    position: slot.position,
+    membershipId: slot.membership_id,
+    state: standing(slot, { round, running, first }),
+    because: slot.chosen_because,
+    skipReason: slot.skip_reason ?? null,
+  }))
+}
+
+function standing(slot, { round, running, first }) {
+  if (slot.status !== "pending") return slot.status
+  if (isBeingSpoken(slot, round, running)) return "speaking"
+  if (slot !== first || running?.round_id === round.id) return "pending"
+  return round.state === "failed" ? "failed" : "next"
+}
+
+function isBeingSpoken(slot, round, running) {
+  return running !== null && running?.round_id === round.id && running.slot_position === slot.position
 }
 
 function reason(run, round) {
   if (!run) return null
-  const slot = (round?.slots ?? []).find(({ position }) => position === run.slot_position)
-  return run.chosen_because ?? slot?.chosen_because ?? null
+  const isOfRound = run.round_id === round?.id
+  const slot = isOfRound && round?.slots.find(({ position }) => position === run.slot_position)
+  return run.chosen_because ?? (slot || null)?.chosen_because ?? null
 }

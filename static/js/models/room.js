@@ -2,12 +2,13 @@
 //
 // **Invariant:** durable events are applied in order of `rev`, each once. `apply` answers "gap" when
 // something is missing; the caller subscribes again with the last `rev` and hands in the snapshot.
+import { droppedBy } from "./queue.js"
 import RunNotice from "./run_notice.js"
 import RunStream from "./run_stream.js"
 import Timeline from "./timeline.js"
 import TypingTracker from "./typing_tracker.js"
 
-const IDLE = { state: "idle", round: null, queued_run: null, running_run: null }
+const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
 
 export default class Room {
   timeline = new Timeline()
@@ -15,6 +16,8 @@ export default class Room {
   rev = null
   stream = null
   queue = IDLE
+  // Who lost their turn to the round that goes on now.
+  dropped = []
   // Who is here, and how: "online" or "away".
   presence = new Map()
   #goneAt = new Map()
@@ -53,7 +56,7 @@ export default class Room {
     const fresh = this.#restoreMessages(snapshot, isFirst)
     this.rev = rev
     this.typing.clear()
-    this.queue = queueOf(snapshot)
+    this.#setQueue(snapshot)
     this.#takePresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
     this.notice.settle(this.queue, this.timeline.tail)
@@ -149,9 +152,22 @@ export default class Room {
   }
 
   #takeQueue(event) {
-    this.queue = queueOf(event)
+    this.#setQueue(event)
     this.notice.settle(this.queue, this.timeline.tail)
     return "queue"
+  }
+
+  // What was asked for beside the events. Older than what they told it is worth nothing.
+  refresh(conversation) {
+    if (!this.isReady || conversation.rev < this.rev) return
+    this.#takeQueue({ ...conversation })
+  }
+
+  #setQueue(facts) {
+    const before = this.queue
+    this.queue = queueOf(facts, before)
+    const isNew = before.round?.id !== this.queue.round?.id
+    if (isNew || this.queue.state === "idle") this.dropped = droppedBy(before, this.queue)
   }
 
   // Notes when somebody left whom this page has seen here.
@@ -191,8 +207,11 @@ function isVisible(message) {
   return message.visibility !== "hidden"
 }
 
-function queueOf({ state, round = null, queued_run = null, running_run = null }) {
-  return { state, round, queued_run, running_run }
+// How many turns auto mode has left is told with the rest, or not at all.
+function queueOf(facts, before) {
+  const { state, round = null, queued_run = null, running_run = null } = facts
+  const { auto_mode_turns_left: turnsLeft = before.turnsLeft } = facts
+  return { state, round, queued_run, running_run, turnsLeft }
 }
 
 function presenceOf(members) {

@@ -1,23 +1,37 @@
-// The bar above the field: who speaks, who is next and why; or, when nobody is due, whom to ask.
-import { bdi, el, replace } from "../base/dom.js"
+// The bar above the field: who speaks, who is next and why, and what one may do about it; or, when
+// nobody is due, whom to ask.
+import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
-import { listParts } from "../base/time.js"
+import { describeAuto } from "../models/auto_mode.js"
 import { describe } from "../models/queue.js"
 import { may } from "../models/rights.js"
+import { autoSwitch } from "./auto_switch.js"
 import { avatar } from "./avatar.js"
-import { button } from "./buttons.js"
-import { explainChoice } from "./explain.js"
+import { button, iconButton } from "./buttons.js"
+import Countdown from "./countdown.js"
+import { slotStrip } from "./queue_slots.js"
+import QueueWords from "./queue_words.js"
+import { askForRound } from "./round_dialog.js"
 
 export default class QueueBar {
   #root
   #parts
-  #box = el("div", { class: "queue__box" })
+  #words
+  #countdown
+  // A status that is read out must stay in the page: only what it says is replaced.
+  #text = el("div", { class: "queue__text", role: "status" })
+  #slots = el("div", { class: "queue__round" })
+  #actions = el("div", { class: "queue__actions" })
+  #box
   #signature = null
   #stops = []
 
   constructor(root, parts) {
     this.#root = root
     this.#parts = parts
+    this.#countdown = new Countdown(() => parts.store.serverClock.now())
+    this.#words = new QueueWords(parts, this.#countdown.node)
+    this.#box = el("div", { class: "queue__box" }, this.#text, this.#slots, this.#actions)
   }
 
   // Lifecycle
@@ -36,6 +50,7 @@ export default class QueueBar {
   }
 
   unmount() {
+    this.#countdown.stop()
     for (const stop of this.#stops) stop()
   }
 
@@ -44,70 +59,75 @@ export default class QueueBar {
   #update() {
     const { store } = this.#parts
     if (!store.room) return
-    const facts = describe(store.room)
-    const speakers = store.openRoster.speakers.map(
-      ({ id, display_name: name, avatar_url: url, participation }) => ({
-        id,
-        name,
-        url,
-        isMuted: participation === "muted",
-      }),
-    )
-    const tailKind = store.openRoster.byId(store.room.timeline.tail?.space_membership_id)?.kind
-    const role = store.openSpace?.my_role
-    const signature = JSON.stringify([facts, speakers, tailKind, role, store.openSpace?.reply_order])
+    const look = this.#look()
+    const signature = JSON.stringify(look)
     if (signature === this.#signature) return
     this.#signature = signature
-    this.#box.dataset.state = facts.state
+    this.#box.dataset.state = look.facts.state
+    const hasPlaces = look.facts.slots.length > 1
+    this.#box.dataset.places = hasPlaces ? "many" : "one"
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
-    if (facts.state === "idle")
-      replace(
-        this.#box,
-        this.#hint(speakers, tailKind, may(role, "generate")),
-        may(role, "generate") && this.#speakers(speakers),
-      )
-    else replace(this.#box, this.#now(facts), may(role, "control") && this.#controls(facts))
+    replace(this.#text, this.#words.say(look))
+    replace(this.#slots, hasPlaces && slotStrip(look.facts.slots, look.members))
+    replace(this.#actions, this.#buttons(look))
+    this.#countdown.show(look.facts.startsAt)
     if (focused)
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
   }
 
-  #name(id) {
-    return this.#parts.store.openRoster.nameOf(id) ?? t("message.someone")
+  // Everything that the bar depends on.
+  #look() {
+    const { store } = this.#parts
+    const { room, openSpace: space, openConversation: conversation, openRoster: roster } = store
+    const facts = describe(room)
+    const turnsLeft = room.queue.turnsLeft ?? conversation?.auto_mode_turns_left
+    return {
+      facts,
+      role: space?.my_role ?? null,
+      order: space?.reply_order ?? null,
+      auto: describeAuto({ space, turnsLeft, state: facts.state }),
+      tailKind: roster.byId(room.timeline.tail?.space_membership_id)?.kind ?? null,
+      dropped: room.dropped,
+      members: [...roster.characters, ...roster.people].map(
+        ({ id, display_name: name, avatar_url: url, participation, kind }) => ({
+          id,
+          name,
+          url,
+          isMuted: participation === "muted",
+          isSpeaker: kind === "character" && participation !== "observer",
+        }),
+      ),
+    }
   }
 
-  // Nobody is due
-
-  #hint(speakers, tailKind, mayChoose) {
-    return el("span", { class: "queue__text" }, this.#hintText(speakers, tailKind, mayChoose))
-  }
-
-  // Who may not choose is not told to.
-  #hintText(speakers, tailKind, mayChoose) {
-    const isManual = this.#parts.store.openSpace?.reply_order === "manual"
-    if (speakers.length === 0) return t("queue.no_characters")
-    if (tailKind === "human") return mayChoose ? t("queue.nobody_due") : t("queue.nobody_due_yet")
-    return isManual && mayChoose ? t("queue.your_turn_manual") : t("queue.your_turn")
+  #buttons({ facts, members, role, auto }) {
+    const isIdle = facts.state === "idle"
+    return [
+      isIdle && may(role, "generate") && this.#speakers(members.filter((member) => member.isSpeaker)),
+      may(role, "control") && facts.acts.map((name) => this.#control(name)),
+      facts.hasRound && this.#roundButton(),
+      autoSwitch(this.#parts, auto, may(role, "settings")),
+    ]
   }
 
   #speakers(speakers) {
     if (speakers.length === 0) return null
-    const anyone = button(el("span", { class: "button__label" }, t("queue.anyone")), {
-      look: "small quiet",
-      icon: "spark",
-      title: t("queue.generate"),
-      "aria-label": t("queue.generate"),
-      "data-act": "generate",
-      click: (event) => this.#act(event, () => this.#parts.room.generate()),
-    })
     return el(
       "div",
-      { class: "queue__actions", role: "group", "aria-label": t("queue.let_speak") },
+      { class: "queue__choice", role: "group", "aria-label": t("queue.let_speak") },
       el(
         "div",
         { class: "queue__speakers" },
         speakers.map((speaker) => this.#speaker(speaker)),
       ),
-      anyone,
+      button(el("span", { class: "button__label" }, t("queue.anyone")), {
+        look: "small quiet",
+        icon: "spark",
+        title: t("queue.generate"),
+        "aria-label": t("queue.generate"),
+        "data-act": "generate",
+        click: (event) => this.#act(event, () => this.#parts.room.generate()),
+      }),
     )
   }
 
@@ -128,88 +148,32 @@ export default class QueueBar {
     )
   }
 
-  // Somebody is
-
-  #now({ state, now, next, because, upcoming }) {
-    const text = el("div", { class: "queue__text", role: "status" })
-    const first = {
-      generating: now && t("queue.speaking", { name: this.#name(now) }),
-      queued: next && t("queue.next_alone", { name: this.#name(next) }),
-      paused: t("queue.paused"),
-      failed: t("queue.failed", { name: this.#name(next ?? now) }),
-    }[state]
-    text.append(
-      el("span", { class: "queue__now" }, el("span", { class: `queue__dot queue__dot--${state}` }), first),
-    )
-    if (because && state !== "paused" && state !== "failed") text.append(this.#because(because))
-    const after = state === "paused" ? [next, ...upcoming].filter(Boolean) : upcoming
-    if (after.length)
-      text.append(
-        el(
-          "span",
-          { class: "queue__next" },
-          t("queue.then"),
-          " ",
-          listParts(after.map((id) => this.#name(id))).map(({ type, value }) =>
-            type === "element" ? bdi(value) : value,
-          ),
-        ),
-      )
-    return text
-  }
-
-  #because(reason) {
-    const text = explainChoice(reason)
-    return el(
-      "button",
-      {
-        class: "queue__because",
-        type: "button",
-        "data-act": "because",
-        title: text,
-        "aria-label": t("queue.because", { text }),
-        on: { click: () => this.#parts.toasts.show(t("queue.because", { text })) },
-      },
-      t("queue.why"),
-    )
-  }
-
-  #controls({ state, hasRound }) {
+  #control(name) {
     const { room } = this.#parts
-    const buttons = {
-      generating: [
-        hasRound && ["pause", t("queue.pause"), () => room.pause()],
-        hasRound && ["skip", t("skip"), () => room.skip()],
-      ],
-      queued: [
-        hasRound && ["pause", t("queue.pause"), () => room.pause()],
-        hasRound && ["skip", t("skip"), () => room.skip()],
-      ],
-      paused: [
-        ["play", t("queue.resume"), () => room.resume()],
-        ["skip", t("skip"), () => room.skip()],
-      ],
-      failed: [
-        ["retry", t("retry"), () => room.retry()],
-        ["skip", t("skip"), () => room.skip()],
-      ],
-    }[state].filter(Boolean)
-    return el(
-      "div",
-      { class: "queue__actions" },
-      buttons.map(([name, label, act]) => this.#control(name, label, act)),
-    )
-  }
-
-  #control(name, label, act) {
+    const [icon, label, act] = {
+      pause: ["pause", t("queue.pause"), () => room.pause()],
+      resume: ["play", t("queue.resume"), () => room.resume()],
+      skip: ["skip", t("skip"), () => room.skip()],
+      retry: ["retry", t("retry"), () => room.retry()],
+      stop: ["stop", t("composer.stop"), () => room.stop()],
+    }[name]
     const click = (event) => this.#act(event, act)
     return button(el("span", { class: "button__label" }, label), {
       look: "small quiet",
-      icon: name,
+      icon,
       title: label,
       "aria-label": label,
       "data-act": name,
       click,
+    })
+  }
+
+  // To be looked at by everybody, changed by who may.
+  #roundButton() {
+    return iconButton("list", t("queue.round"), {
+      look: "small",
+      "data-act": "round",
+      click: () => askForRound(this.#parts),
     })
   }
 

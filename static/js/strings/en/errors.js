@@ -17,6 +17,8 @@ export default {
   "error.nothing_to_retry": "There is nothing to try again.",
   "error.nothing_paused": "Nothing is paused.",
   "error.stale_settings": "Somebody else has just changed these settings. Look again and save once more.",
+  "error.stale_round":
+    "The round has moved on meanwhile. This is how it stands now: change it and save again.",
   "error.username_taken": "That user name is taken.",
   "error.already_member": "Already part of the cast.",
   "error.already_finished": "It has ended in the meantime.",

@@ -17,6 +17,7 @@ export default {
   "error.nothing_to_retry": "没有可以重试的内容。",
   "error.nothing_paused": "当前没有暂停。",
   "error.stale_settings": "这些设置刚被别人改过。请看一眼，再保存一次。",
+  "error.stale_round": "这一轮已有新的进展。现在的情况如下，请再次修改并保存。",
   "error.username_taken": "这个用户名已被使用。",
   "error.already_member": "已经在角色阵容里了。",
   "error.already_finished": "它刚刚已经结束了。",

@@ -1,0 +1,85 @@
+// The rest of a round while somebody rearranges it: who is still to come, in which order, some of
+// them twice. The round goes on meanwhile; what it does is followed.
+import { pendingSlots } from "./queue.js"
+
+export default class RoundDraft {
+  #base = []
+  #nextKey = 0
+  roundId = null
+  // Each `{ key, membershipId, because }`; `because` is null for who was added here.
+  entries = []
+
+  constructor(queue) {
+    this.#take(queue)
+  }
+
+  get isOver() {
+    return this.roundId === null
+  }
+  get isChanged() {
+    const wanted = this.entries.map((entry) => entry.membershipId)
+    return wanted.join() !== this.#base.map((slot) => slot.membership_id).join()
+  }
+  get membershipIds() {
+    return this.entries.map((entry) => entry.membershipId)
+  }
+
+  // Actions
+
+  add(membershipId) {
+    this.entries = [...this.entries, { key: this.#key(), membershipId, because: null }]
+  }
+
+  remove(key) {
+    this.entries = this.entries.filter((entry) => entry.key !== key)
+  }
+
+  // To another place. Returns whether there is such a place.
+  move(key, index) {
+    const from = this.entries.findIndex((entry) => entry.key === key)
+    if (from < 0 || from === index || !this.entries[index]) return false
+    this.entries = this.entries.toSpliced(from, 1).toSpliced(index, 0, this.entries[from])
+    return true
+  }
+
+  // What the server says now. Who has begun to speak leaves the list; "changed" tells that the rest
+  // is another than the one that was being rearranged, and the list begins anew.
+  follow(queue) {
+    const rest = pendingSlots(queue)
+    const begun = this.#base.length - rest.length
+    const isSameRound = this.roundId === (queue.round?.id ?? null)
+    if (isSameRound && begun >= 0 && same(this.#base.slice(begun), rest)) {
+      const gone = new Set(this.#base.slice(0, begun).map((slot) => `slot-${slot.position}`))
+      this.entries = this.entries.filter((entry) => !gone.has(entry.key))
+      this.#base = rest
+      return begun > 0 ? "begun" : null
+    }
+    const wasChanged = this.isChanged
+    this.#take(queue)
+    return wasChanged || !isSameRound ? "changed" : "begun"
+  }
+
+  // Private
+
+  #take(queue) {
+    this.roundId = queue.round?.id ?? null
+    this.#base = pendingSlots(queue)
+    this.entries = this.#base.map((slot) => ({
+      key: `slot-${slot.position}`,
+      membershipId: slot.membership_id,
+      because: slot.chosen_because,
+    }))
+  }
+
+  #key() {
+    this.#nextKey += 1
+    return `new-${this.#nextKey}`
+  }
+}
+
+function same(a, b) {
+  return (
+    a.length === b.length &&
+    a.every((slot, at) => slot.position === b[at].position && slot.membership_id === b[at].membership_id)
+  )
+}

@@ -1,0 +1,323 @@
+// The round: who speaks, who is next and why, which buttons mean something, rearranging the rest of
+// it while it goes on, and auto mode.
+import assert from "node:assert/strict"
+import test from "node:test"
+import { describeAuto } from "../../static/js/models/auto_mode.js"
+import { readReason } from "../../static/js/models/because.js"
+import { describe, droppedBy, pendingSlots } from "../../static/js/models/queue.js"
+import Room from "../../static/js/models/room.js"
+import RoundDraft from "../../static/js/models/round_draft.js"
+import ServerClock from "../../static/js/models/server_clock.js"
+import { snapshot } from "./support.mjs"
+
+const MINA = 5
+const ROOK = 6
+const IRIS = 7
+
+// `["spoken 5", "pending 6"]`: how a slot stands, and whose it is.
+function round(slots, { id = "q", state = "generating" } = {}) {
+  const made = slots.map((text, position) => {
+    const [status, member] = text.split(" ")
+    return {
+      position,
+      membership_id: Number(member),
+      status,
+      skip_reason: status === "skipped" ? "not_schedulable" : null,
+      chosen_because: `reason ${position}`,
+    }
+  })
+  const cursor = made.findIndex(({ status }) => status === "pending")
+  return { id, status: "active", state, cursor, trigger_message_id: 1, slots: made }
+}
+
+function run(position, member, { round_id = "q", ...rest } = {}) {
+  return {
+    id: "a",
+    round_id,
+    slot_position: position,
+    speaker_space_membership_id: member,
+    chosen_because: null,
+    ...rest,
+  }
+}
+
+function queue({ state = "generating", round = null, queued = null, running = null }) {
+  return { state, round, queued_run: queued, running_run: running }
+}
+
+function look(facts) {
+  return describe({ queue: queue(facts), stream: null })
+}
+
+const standing = ({ slots }) => slots.map(({ state }) => state)
+
+test("the queue says who speaks, why, and who follows", () => {
+  const found = look({
+    round: round(["pending 5", "pending 6"]),
+    running: run(0, MINA, { chosen_because: "mentioned" }),
+  })
+
+  assert.deepEqual([found.now, found.next, found.because, found.upcoming], [MINA, null, "mentioned", [ROOK]])
+  assert.deepEqual(standing(found), ["speaking", "pending"])
+})
+
+test("a queued run is next, with the reason of its slot and its hour", () => {
+  const found = look({
+    state: "queued",
+    round: round(["pending 5"]),
+    queued: run(0, MINA, { run_after: "2026-11-21T10:00:00Z" }),
+  })
+
+  assert.deepEqual([found.next, found.because, found.upcoming], [MINA, "reason 0", []])
+  assert.equal(found.startsAt, "2026-11-21T10:00:00Z")
+  assert.deepEqual(standing(found), ["next"])
+})
+
+test("the places of a round stand in order, with who was passed over and why", () => {
+  const found = look({
+    round: round(["spoken 5", "skipped 6", "pending 7", "pending 5"]),
+    running: run(2, IRIS),
+  })
+
+  assert.deepEqual(standing(found), ["spoken", "skipped", "speaking", "pending"])
+  assert.deepEqual(
+    found.slots.map(({ membershipId, skipReason }) => [membershipId, skipReason]),
+    [
+      [MINA, null],
+      [ROOK, "not_schedulable"],
+      [IRIS, null],
+      [MINA, null],
+    ],
+  )
+})
+
+test("whoever speaks twice in a round is not taken for both places", () => {
+  const found = look({ round: round(["spoken 5", "pending 5"]), running: run(1, MINA) })
+
+  assert.deepEqual(standing(found), ["spoken", "speaking"])
+})
+
+test("a round that goes on can be held and skipped, one that is held goes on, one that failed is tried again", () => {
+  const of = (state, more = {}) => look({ state, round: round(["pending 5"], { state }), ...more }).acts
+
+  assert.deepEqual(of("generating", { running: run(0, MINA) }), ["pause", "skip"])
+  assert.deepEqual(of("generating", { queued: run(0, MINA) }), ["pause", "skip"])
+  assert.deepEqual(of("paused"), ["resume", "skip"])
+  assert.deepEqual(of("failed"), ["retry", "skip"])
+})
+
+test("nothing is resumed while a held round's reply is still being written", () => {
+  const { acts } = look({
+    state: "paused",
+    round: round(["pending 5"], { state: "paused" }),
+    running: run(0, MINA),
+  })
+
+  assert.deepEqual(acts, ["skip"])
+})
+
+test("without a round only what waits can be stopped", () => {
+  const forced = run(null, MINA, { round_id: null })
+
+  assert.deepEqual(look({ state: "queued", queued: forced }).acts, ["stop"])
+  assert.deepEqual(look({ running: forced }).acts, [])
+  assert.deepEqual(look({ state: "idle" }).acts, [])
+})
+
+test("the place that failed is marked", () => {
+  const found = look({
+    state: "failed",
+    round: round(["spoken 5", "pending 6", "pending 7"], { state: "failed" }),
+  })
+
+  assert.deepEqual(standing(found), ["spoken", "failed", "pending"])
+  assert.equal(found.next, ROOK)
+})
+
+test("a reply of an older round is finished before the new round", () => {
+  const found = look({
+    round: round(["pending 6"], { id: "new" }),
+    queued: run(0, ROOK, { round_id: "new" }),
+    running: run(0, MINA, { round_id: "old" }),
+  })
+
+  assert.equal(found.isFinishingFirst, true)
+  assert.deepEqual([found.now, found.upcoming], [MINA, [ROOK]])
+})
+
+test("who lost a turn to a newer round is told, who speaks in it too is not", () => {
+  const before = queue({ round: round(["pending 5", "pending 6", "pending 7"]), running: run(0, MINA) })
+  const after = queue({
+    state: "queued",
+    round: round(["pending 6"], { id: "new" }),
+    queued: run(0, ROOK, { round_id: "new" }),
+  })
+
+  assert.deepEqual(droppedBy(before, after), [IRIS])
+})
+
+test("nobody lost a turn to the round that follows a whole one", () => {
+  const before = queue({ round: round(["spoken 5", "pending 6"]), running: run(1, ROOK) })
+  const after = queue({ state: "queued", round: round(["pending 5"], { id: "new" }), queued: run(0, MINA) })
+
+  assert.deepEqual(droppedBy(before, after), [])
+  assert.deepEqual(droppedBy(before, queue({ state: "idle" })), [])
+})
+
+test("a room remembers who lost a turn until it rests", () => {
+  const room = new Room({ conversationId: 1 })
+  const first = queue({ state: "queued", round: round(["pending 5", "pending 6"]), queued: run(0, MINA) })
+  room.restore(snapshot({ rev: 1, ...first }))
+  const second = { state: "queued", round: round(["pending 5"], { id: "new" }), queued_run: run(0, MINA) }
+
+  room.apply({ type: "queue_updated", rev: 2, ...second })
+  room.apply({
+    type: "queue_updated",
+    rev: 3,
+    ...second,
+    state: "generating",
+    queued_run: null,
+    running_run: run(0, MINA),
+  })
+  const during = room.dropped
+  room.apply({ type: "queue_updated", rev: 4, state: "idle" })
+
+  assert.deepEqual(during, [ROOK])
+  assert.deepEqual(room.dropped, [])
+})
+
+test("what was fetched beside the events is taken unless it is older than they are", () => {
+  const room = new Room({ conversationId: 1 })
+  room.restore(snapshot({ rev: 5 }))
+
+  room.refresh({ rev: 4, state: "paused", round: round(["pending 5"], { state: "paused" }) })
+  const { state: afterOld } = room.queue
+  room.refresh({ rev: 5, state: "paused", round: round(["pending 5"], { state: "paused" }) })
+
+  assert.deepEqual([afterOld, room.queue.state], ["idle", "paused"])
+})
+
+// Rearranging
+
+function draft(slots = ["pending 5", "pending 6", "pending 7"], running = run(0, MINA)) {
+  return new RoundDraft(queue({ round: round(slots), running }))
+}
+
+test("what is still to come can be moved, left out and added, twice too", () => {
+  const it = draft()
+
+  it.move("slot-2", 0)
+  it.remove("slot-1")
+  it.add(MINA)
+  it.add(MINA)
+
+  assert.deepEqual(it.membershipIds, [IRIS, MINA, MINA])
+  assert.equal(it.isChanged, true)
+})
+
+test("a place that is not there is no place to move to", () => {
+  const it = draft()
+
+  assert.deepEqual([it.move("slot-1", -1), it.move("slot-2", 2), it.move("slot-9", 0)], [false, false, false])
+  assert.equal(it.isChanged, false)
+})
+
+test("who begins to speak leaves the list, the rest of the wish stays", () => {
+  const it = draft()
+  it.move("slot-2", 0)
+  it.add(MINA)
+
+  const what = it.follow(
+    queue({ round: round(["spoken 5", "pending 6", "pending 7"]), running: run(1, ROOK) }),
+  )
+
+  assert.equal(what, "begun")
+  assert.deepEqual(it.membershipIds, [IRIS, MINA])
+})
+
+test("another's order takes the place of mine", () => {
+  const it = draft()
+  it.add(MINA)
+
+  const what = it.follow(queue({ round: round(["pending 5", "pending 7"]), running: run(0, MINA) }))
+
+  assert.equal(what, "changed")
+  assert.deepEqual(it.membershipIds, [IRIS])
+})
+
+test("another round is not mine to rearrange", () => {
+  const it = draft()
+
+  const what = it.follow(queue({ state: "idle" }))
+
+  assert.deepEqual([what, it.isOver, it.membershipIds], ["changed", true, []])
+})
+
+test("an event that changes nothing leaves the wish alone", () => {
+  const it = draft()
+  it.add(MINA)
+
+  const what = it.follow(
+    queue({ round: round(["pending 5", "pending 6", "pending 7"]), running: run(0, MINA) }),
+  )
+
+  assert.equal(what, null)
+  assert.deepEqual(it.membershipIds, [ROOK, IRIS, MINA])
+})
+
+test("the place of a round that waits can be rearranged too", () => {
+  assert.equal(
+    pendingSlots(queue({ round: round(["pending 5", "pending 6"]), queued: run(0, MINA) })).length,
+    2,
+  )
+})
+
+// Auto mode
+
+const SPACE = { auto_mode_enabled: true, auto_mode_max_turns: 5, reply_order: "natural" }
+
+test("auto mode is off, ready, going, held by a paused or failed round, or spent", () => {
+  const status = (facts) => describeAuto({ space: SPACE, turnsLeft: 3, state: "idle", ...facts }).status
+
+  assert.equal(status({ space: { ...SPACE, auto_mode_enabled: false } }), "off")
+  assert.equal(status({}), "ready")
+  assert.equal(status({ state: "generating" }), "going")
+  assert.equal(status({ state: "paused" }), "held")
+  assert.equal(status({ state: "failed" }), "held")
+  assert.equal(status({ turnsLeft: 0 }), "spent")
+  assert.equal(status({ space: { ...SPACE, reply_order: "manual" } }), "manual")
+})
+
+test("auto mode counts what is left, and has all of it before anybody said so", () => {
+  assert.equal(describeAuto({ space: SPACE, turnsLeft: 2, state: "idle" }).left, 2)
+  assert.equal(describeAuto({ space: SPACE, turnsLeft: null, state: "idle" }).left, 5)
+})
+
+// Reasons and hours
+
+test("every reason of the server is known again", () => {
+  assert.deepEqual(readReason("drew 0.31 ≤ 0.50"), {
+    key: "because.drew",
+    values: { draw: "0.31", most: "0.50" },
+  })
+  assert.equal(readReason('mentioned "Bob"').values.name, "Bob")
+  assert.equal(readReason("forced by Ann").key, "because.forced")
+  assert.equal(readReason("of its own accord"), null)
+})
+
+test("an hour of the server is right on a device whose clock is wrong", () => {
+  const clock = new ServerClock(() => Date.parse("2026-11-21T09:00:00Z"))
+  const sentAt = Date.parse("2026-11-21T08:59:59.900Z")
+
+  clock.learn({ time: "2026-11-21T10:00:00Z", sentAt, receivedAt: sentAt + 100 })
+
+  assert.equal(clock.now() - Date.parse("2026-11-21T10:00:00Z"), 50)
+})
+
+test("an answer that tells no time changes nothing", () => {
+  const clock = new ServerClock(() => 1000)
+
+  clock.learn({ time: undefined, sentAt: 0, receivedAt: 10 })
+
+  assert.equal(clock.now(), 1000)
+})
