@@ -8,6 +8,7 @@ use crate::generation::watches::Watches;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
+use crate::runs::candidates::Candidates;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
@@ -29,6 +30,7 @@ pub struct Context {
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
+    pub candidates: Candidates,
     pub meter: Meter,
     /// Rung when something that other nodes said was, or may have been, missed.
     pub look_again: Arc<Notify>,
@@ -96,6 +98,7 @@ impl Context {
             models,
             bell: Bell::default(),
             leases: Leases::default(),
+            candidates: Candidates::default(),
             meter: Meter::default(),
             look_again: Arc::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),

@@ -1,0 +1,205 @@
+//! A model of the schedule: planner, claim, executor, heartbeat, reaper, stop and auto mode on
+//! several nodes that crash, sleep and wake, every interleaving of them tried.
+//!
+//! The right model keeps every law; so that this says something, each flawed one is tried too, and
+//! a named law must catch it. It holds the *protocol*: which statements share a transaction and
+//! what their conditions are. That the statements are so is held elsewhere, by
+//! `tests/it/queue_contract.rs` and `tests/it/races.rs`.
+//!
+//! What stands for what:
+//!
+//! | step | in the sources |
+//! | --- | --- |
+//! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
+//! | `Stop`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
+//! | `Look`, `Claim` | `queue::next_due`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
+//! | `Commit`, `CommitUnheard`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
+//! | `HandBack`, `HandBackUnheard` | `endings::handed_back`, `queue::hand_back` |
+//! | `FallSilent`, `Beat` | time without, and with, `lease::beat` and `queue::beat` |
+//! | `Suspect`, `Reap` | `queue::expired`, then `endings::abandoned`, `queue::expire` |
+//! | `Adrift` | `reaper::adrift`, `endings::adrift` |
+//! | `Crash`, `Sleep`, `Wake`, `Close` | `kill -9`, `SIGSTOP`, `SIGCONT`, `SIGTERM` |
+
+// What a model has to say is how many states it went through.
+#![allow(clippy::print_stdout)]
+
+mod choices;
+mod laws;
+mod nodes;
+mod steps;
+mod world;
+
+use stateright::Checker;
+use stateright::HasDiscoveries;
+use stateright::Model;
+use steps::Flaw;
+use steps::Schedule;
+use steps::Trouble;
+use world::Policy;
+
+/// One speaker for a message, then auto mode with a budget of one.
+fn one_speaker(policy: Policy) -> Schedule {
+    Schedule {
+        n_nodes: 2,
+        n_slots: 1,
+        auto_budget: 1,
+        policy,
+        flaw: Flaw::None,
+        trouble: Trouble {
+            posts: 2,
+            crashes: 1,
+            sleeps: 1,
+            closes: 1,
+            stops: 1,
+            resumes: 1,
+            failures: 0,
+            unheard: 0,
+        },
+    }
+}
+
+/// Rounds of two speakers, then auto mode, whose budget ends inside its second round.
+fn two_speakers(policy: Policy) -> Schedule {
+    let mut model = one_speaker(policy);
+    (model.n_slots, model.auto_budget) = (2, 3);
+    (model.trouble.posts, model.trouble.closes) = (1, 0);
+    model
+}
+
+/// Tries every interleaving; panics with a path when a law is broken or an example is missing.
+fn holds(model: Schedule) {
+    let told = format!("{model:?}");
+    let checked = model.checker().threads(2).spawn_bfs().join();
+    checked.assert_properties();
+    let (n, depth) = (checked.unique_state_count(), checked.max_depth());
+    println!("{n} states, at most {depth} steps away: {told}");
+}
+
+/// Tries until a flaw breaks the law that is there for it.
+fn is_caught(flaw: Flaw, law: &'static str, model: Schedule) {
+    let flawed = Schedule { flaw, ..model };
+    let until = HasDiscoveries::AnyOf([law].into());
+    let checked = flawed.checker().finish_when(until).spawn_bfs().join();
+    let n = checked.unique_state_count();
+    let Some(path) = checked.discovery(law) else {
+        panic!("{flaw:?} keeps the law that {law}, in {n} states");
+    };
+    let steps = path.into_actions();
+    println!("{flaw:?}, after {n} states, breaks that {law}: {steps:?}");
+}
+
+#[test]
+fn one_speaker_keeps_every_law_when_a_post_waits() {
+    holds(one_speaker(Policy::Queue));
+}
+
+#[test]
+fn one_speaker_keeps_every_law_when_a_post_restarts() {
+    holds(one_speaker(Policy::Restart));
+}
+
+#[test]
+fn two_speakers_keep_every_law() {
+    holds(two_speakers(Policy::Queue));
+}
+
+#[test]
+fn three_nodes_keep_every_law() {
+    let mut model = one_speaker(Policy::Queue);
+    model.n_nodes = 3;
+    model.trouble.stops = 0;
+    model.trouble.resumes = 0;
+    holds(model);
+}
+
+#[test]
+fn commits_whose_answer_is_lost_keep_every_law() {
+    let mut model = one_speaker(Policy::Queue);
+    model.trouble.unheard = 2;
+    model.trouble.failures = 1;
+    model.trouble.stops = 0;
+    model.trouble.sleeps = 0;
+    holds(model);
+}
+
+#[test]
+fn an_end_by_the_id_alone_is_caught() {
+    is_caught(Flaw::FinishById, laws::FENCED, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn an_end_without_the_lease_is_caught() {
+    let mut model = one_speaker(Policy::Queue);
+    model.trouble.unheard = 1;
+    is_caught(Flaw::FinishByState, laws::FENCED, model);
+}
+
+#[test]
+fn a_lease_looked_at_in_an_earlier_transaction_is_caught() {
+    is_caught(
+        Flaw::LeaseSeenBefore,
+        laws::FENCED,
+        one_speaker(Policy::Queue),
+    );
+}
+
+#[test]
+fn a_cutoff_read_before_the_claim_is_caught() {
+    is_caught(
+        Flaw::CutoffFirst,
+        laws::NOTHING_LOST,
+        one_speaker(Policy::Queue),
+    );
+}
+
+#[test]
+fn a_claim_by_the_id_alone_is_caught() {
+    is_caught(Flaw::ClaimById, laws::ENDS_ONCE, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn a_reaper_that_puts_the_row_back_is_caught() {
+    is_caught(
+        Flaw::NaiveRequeue,
+        laws::NEVER_WEDGES,
+        one_speaker(Policy::Queue),
+    );
+}
+
+#[test]
+fn a_reaper_that_does_not_compare_is_caught() {
+    is_caught(Flaw::ReapById, laws::ENDS_ONCE, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn a_follow_up_in_another_transaction_is_caught() {
+    is_caught(
+        Flaw::FollowUpApart,
+        laws::ROUNDS_MOVE,
+        two_speakers(Policy::Queue),
+    );
+    is_caught(
+        Flaw::FollowUpApart,
+        laws::NO_TURN_LOST,
+        two_speakers(Policy::Queue),
+    );
+}
+
+#[test]
+fn a_plan_apart_from_its_post_is_caught() {
+    is_caught(
+        Flaw::PlanApart,
+        laws::NEVER_WEDGES,
+        one_speaker(Policy::Queue),
+    );
+}
+
+#[test]
+fn a_stop_that_only_asks_is_caught() {
+    is_caught(Flaw::StopOnlyAsks, laws::SILENT, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn an_auto_mode_without_a_budget_is_caught() {
+    is_caught(Flaw::NoBudget, laws::BUDGET, one_speaker(Policy::Queue));
+}
