@@ -106,12 +106,12 @@ impl Live {
             text: String::new(),
             length: 0,
         };
-        self.begin(start.conversation_id, stream);
+        self.put(start.conversation_id, stream);
     }
 
     /// Puts a stream in place of the last one of its conversation. The same run under an older
     /// lease was handed over, and not everybody may have heard that yet.
-    fn begin(&self, conversation: ConversationId, stream: Stream) {
+    fn put(&self, conversation: ConversationId, stream: Stream) {
         self.sweep();
         let before = self.streams.insert(conversation, stream.clone());
         if before.is_some_and(|it| it.run == stream.run && !it.has_ended) {
@@ -192,7 +192,7 @@ impl Live {
         if let Cargo::Stream { json, .. } = &envelope.cargo {
             let mut stream = Stream::elsewhere(run, lease, json);
             match mark {
-                Mark::Start => self.begin(conversation, stream),
+                Mark::Start => self.put(conversation, stream),
                 Mark::Reset => {}
                 Mark::Complete | Mark::Stop => {
                     stream.end();
@@ -287,7 +287,7 @@ impl Live {
             _ => {
                 let json = ByteString::from(it.start.as_str());
                 let stream = Stream::elsewhere(run, it.lease, &json);
-                self.begin(conversation, stream);
+                self.put(conversation, stream);
                 let cargo = Cargo::Stream {
                     json,
                     run: it.run,
