@@ -106,6 +106,7 @@ impl App {
             Settings::new(&config),
         ));
         nodes::connect(&config, engine.context()).await?;
+        nodes::watch(engine.context());
         let limits = Arc::new(Limits::new(&config.limits, &clock));
         let started_at = clock.now();
         let metrics = Metrics::gather(started_at.0, |registry| {

@@ -2,10 +2,12 @@
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::db::connect::Dialect;
 use crate::realtime::bus::handle::Bus;
 use crate::realtime::bus::link;
 use crate::realtime::bus::link::Settings;
 use crate::runs::context::Context;
+use crate::runs::positions;
 use crate::runs::relay::Relay;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
@@ -69,6 +71,15 @@ pub async fn connect(config: &Config, context: &Context) -> anyhow::Result<()> {
     });
     let relay = Arc::new(Relay::new(context.clone()));
     link::start(settings, line, relay, &context.shutdown).context("REDIS_URL cannot be used")
+}
+
+/// Looks after what may have happened on other nodes, with Redis and without, until the house
+/// closes. Not on SQLite, where there are none.
+pub fn watch(context: &Context) {
+    if context.db.dialect() == Dialect::Postgres {
+        let looking = positions::keep_looking(context.clone());
+        context.shutdown.spawn(looking);
+    }
 }
 
 /// Makes the figures of the wire known, where there is one.

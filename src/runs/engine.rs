@@ -15,7 +15,6 @@ use crate::runs::command::Refusal;
 use crate::runs::context::Context;
 use crate::runs::error::EngineError;
 use crate::runs::lease;
-use crate::runs::positions;
 use crate::runs::reaper;
 use crate::runs::run;
 use crate::runs::scheduler;
@@ -70,9 +69,6 @@ impl Engine {
             tracing::info!(?healed, "healed what the last process left: {healed:?}");
         }
         context.shutdown.spawn(lease::keep_beating(context.clone()));
-        context
-            .shutdown
-            .spawn(positions::keep_looking(context.clone()));
         context
             .shutdown
             .spawn(reaper::keep_reaping(context.clone()));

@@ -1,11 +1,9 @@
 //! Finds what got lost on the way between nodes: what listeners were given is held against what
 //! the database has, and who is behind is told to ask again.
 //!
-//! One statement for all conversations to which somebody listens on this node. It runs with and
-//! without Redis; only on SQLite, where one process is alone, there is nothing to find.
+//! One statement for all conversations to which somebody listens on this node.
 
 use crate::conversations::conversation;
-use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::realtime::channel::Truth;
@@ -37,9 +35,6 @@ const AT_ONCE: usize = 1000;
 
 /// Looks until the node closes.
 pub async fn keep_looking(context: Context) {
-    if context.db.dialect() == Dialect::Sqlite {
-        return;
-    }
     loop {
         tokio::select! {
             () = context.shutdown.stopping.cancelled() => return,
