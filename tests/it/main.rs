@@ -15,6 +15,7 @@ mod laws;
 mod llm;
 mod migrations;
 mod outbound;
+mod pages;
 mod prompt;
 mod queue_contract;
 mod races;
@@ -26,4 +27,6 @@ mod secrets;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod together;
 mod tour;
+mod zombies;
