@@ -112,4 +112,6 @@ time_id! {
     RunId;
     /// The speakers that one trigger activates, in order.
     RoundId;
+    /// Candidates for what a person might say, written together.
+    GenerationId;
 }

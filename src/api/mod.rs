@@ -4,6 +4,7 @@ pub mod account_bodies;
 pub mod admin;
 pub mod api_keys;
 pub mod buttons;
+pub mod candidates;
 pub mod card_bodies;
 pub mod characters;
 pub mod conversation_bodies;

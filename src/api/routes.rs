@@ -5,6 +5,7 @@ use crate::api::admin::stats as admin_stats;
 use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::buttons;
+use crate::api::candidates;
 use crate::api::characters;
 use crate::api::conversations;
 use crate::api::health;
@@ -140,6 +141,7 @@ fn play() -> Vec<Door> {
         buttons::resume,
         buttons::skip,
         buttons::retry,
+        candidates::suggest,
         runs::list,
         runs::show,
         runs::cancel,

@@ -86,6 +86,7 @@ fn in_order(context: &Context, sections: &Sections, count: &dyn Fn(&str) -> i64)
     blocks.extend(history::blocks(&context.history, count));
     blocks.extend(sections.group_nudge());
     blocks.extend(sections.post_history());
+    blocks.extend(sections.impersonation());
     blocks
 }
 
@@ -112,3 +113,7 @@ fn messages(blocks: &[Block]) -> Vec<Message> {
 #[cfg(test)]
 #[path = "builder_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "builder_human_tests.rs"]
+mod human_tests;

@@ -12,6 +12,12 @@ use crate::spaces::membership::Status;
 /// The main prompt of a space that sets none.
 pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \
 Write the next message of {{char}}, and only of {{char}}.";
+/// The same while the model writes what a human says.
+pub const HUMAN_MAIN_PROMPT: &str = "You write for {{user}}, who is a person in a conversation. \
+Write the next message of {{user}}, and only of {{user}}.";
+/// The last word while the model writes what a human says.
+pub const IMPERSONATION: &str = "[Write the next message of {{user}}, in the voice in which \
+{{user}} has written so far. Write for nobody else.]";
 /// The line at the end of the history of a group, if the space sets none.
 pub const GROUP_NUDGE: &str = "[Write the next reply only as {{char}}.]";
 
@@ -34,6 +40,8 @@ pub struct Context {
     pub post_history: String,
     /// Ends the history of a group. Blank: nothing.
     pub group_nudge: String,
+    /// What a human asks of the words that the model finds for them.
+    pub instruction: Option<String>,
     /// What has been said, oldest first: a run of lines that ends with the newest.
     pub history: Vec<Line>,
     /// How much fits.
@@ -94,6 +102,8 @@ pub struct Line {
     pub seq: i64,
     /// Its row.
     pub message_id: MessageId,
+    /// Its author's seat.
+    pub author: MembershipId,
     /// Its author's display name.
     pub name: String,
     /// Its author's side.
@@ -136,6 +146,22 @@ impl Context {
     /// The member who is about to speak, if the seat is one of the cast.
     pub fn speaking(&self) -> Option<&Member> {
         self.cast.iter().find(|it| it.id == self.speaker)
+    }
+
+    /// Does the model write what a human says?
+    pub fn writes_for_human(&self) -> bool {
+        self.speaking().is_some_and(|it| it.kind == Kind::Human)
+    }
+
+    /// Whom `{{char}}` means: the speaker; while that is a human, the character who spoke last, or
+    /// else the first one.
+    pub fn character(&self) -> Option<&Member> {
+        if !self.writes_for_human() {
+            return self.speaking();
+        }
+        let spoke = |line: &Line| self.characters().find(|it| it.id == line.author);
+        let last = self.history.iter().rev().find_map(spoke);
+        last.or_else(|| self.characters().next())
     }
 
     /// The characters that are still here, by position, muted ones too.

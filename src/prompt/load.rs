@@ -13,6 +13,7 @@ use crate::ids::MessageId;
 use crate::prompt::budget;
 use crate::prompt::context::Context;
 use crate::prompt::context::GROUP_NUDGE;
+use crate::prompt::context::HUMAN_MAIN_PROMPT;
 use crate::prompt::context::Limits;
 use crate::prompt::context::Line;
 use crate::prompt::context::MAIN_PROMPT;
@@ -62,18 +63,19 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
     Ok(Some(Context {
         space_name: space.name.clone(),
         speaker: turn.speaker,
-        user: user(&seats, &history, turn.trigger),
+        user: user(&seats, &history, &turn),
         cast: seats.iter().map(|it| member(it, &cards)).collect(),
         scenario_override: text_of(&conversation.settings, "scenario_override")
             .or_else(|| text_of(&space.settings, "scenario_override")),
         main_prompt: preset
             .text("main_prompt")
-            .unwrap_or_else(|| MAIN_PROMPT.to_owned()),
+            .unwrap_or_else(|| usual_main_prompt(&seats, turn.speaker).to_owned()),
         post_history: preset.text("post_history_instructions").unwrap_or_default(),
         group_nudge: space.settings["group_nudge_prompt"]
             .as_str()
             .unwrap_or(GROUP_NUDGE)
             .to_owned(),
+        instruction: None,
         history: lines(history, &seats),
         limits: preset.limits(),
         sampling: preset.sampling(),
@@ -131,16 +133,23 @@ fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Membe
     }
 }
 
-/// The author of what is answered, else the first human by position.
-fn user(
-    seats: &[membership::Model],
-    history: &[message::Model],
-    trigger: Option<MessageId>,
-) -> User {
+/// The main prompt of a space that sets none.
+fn usual_main_prompt(seats: &[membership::Model], speaker: MembershipId) -> &'static str {
+    let speaker = seats.iter().find(|it| it.id == speaker);
+    match speaker.map(|it| it.kind) {
+        Some(membership::Kind::Human) => HUMAN_MAIN_PROMPT,
+        _ => MAIN_PROMPT,
+    }
+}
+
+/// The human for whom the model writes, else the author of what is answered, else the first human
+/// by position.
+fn user(seats: &[membership::Model], history: &[message::Model], turn: &Turn<'_>) -> User {
     let human = |it: &&membership::Model| it.kind == membership::Kind::Human;
+    let speaker = seats.iter().find(|it| it.id == turn.speaker).filter(human);
     let author = history
         .iter()
-        .find(|it| Some(it.id) == trigger)
+        .find(|it| Some(it.id) == turn.trigger)
         .and_then(|it| seats.iter().find(|seat| seat.id == it.space_membership_id))
         .filter(human);
     let first = || {
@@ -149,7 +158,7 @@ fn user(
             .filter(human)
             .find(|it| it.status == membership::Status::Active)
     };
-    author.or_else(first).map_or_else(
+    speaker.or(author).or_else(first).map_or_else(
         || User {
             name: "User".to_owned(),
             persona: String::new(),
@@ -171,6 +180,7 @@ fn lines(history: Vec<message::Model>, seats: &[membership::Model]) -> Vec<Line>
         .map(|it| Line {
             seq: it.seq,
             message_id: it.id,
+            author: it.space_membership_id,
             name: name(it.space_membership_id),
             role: it.role,
             text: it.content,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::characters::card::Card;
 use crate::llm::request::Role;
 use crate::prompt::context::Context;
+use crate::prompt::context::IMPERSONATION;
 use crate::prompt::context::Member;
 use crate::prompt::macros::Meanings;
 use crate::prompt::macros::expand;
@@ -30,6 +31,7 @@ pub enum Kind {
     History,
     GroupNudge,
     PostHistory,
+    Impersonation,
 }
 
 /// One piece of a prompt, as it is shown to people who ask what was sent.
@@ -133,10 +135,8 @@ impl<'a> Sections<'a> {
 
     /// Whose turn it is, where there are several who might think it is theirs.
     pub fn group_nudge(&self) -> Option<Block> {
-        let nudge = self
-            .context
-            .is_group()
-            .then(|| self.expanded(&self.context.group_nudge))?;
+        let needs_one = self.context.is_group() && !self.context.writes_for_human();
+        let nudge = needs_one.then(|| self.expanded(&self.context.group_nudge))?;
         self.system(Kind::GroupNudge, "Group nudge", nudge)
     }
 
@@ -145,6 +145,19 @@ impl<'a> Sections<'a> {
         let own = self.card.map_or("", Card::post_history_instructions);
         let label = "Post-history instructions";
         self.replaced(Kind::PostHistory, label, own, &self.context.post_history)
+    }
+
+    /// That these words are a human's, and what they ask of them. No macro runs in what they ask.
+    pub fn impersonation(&self) -> Option<Block> {
+        if !self.context.writes_for_human() {
+            return None;
+        }
+        let mut text = self.expanded(IMPERSONATION);
+        if let Some(instruction) = &self.context.instruction {
+            let user = &self.meanings.user;
+            text += &format!("\n[{user} asks for this: {instruction}]");
+        }
+        self.system(Kind::Impersonation, "Impersonation", text)
     }
 
     /// The texts that end the answer.
@@ -197,9 +210,11 @@ impl<'a> Sections<'a> {
 
 /// What the macros mean while the speaker of this context speaks.
 pub fn meanings(context: &Context) -> Meanings {
-    let called = context.speaking().map_or("", Member::called);
+    let character = context.character();
+    let called = character.map_or(context.user.name.as_str(), Member::called);
     let others = context.cast.iter();
-    let others = others.filter(|it| it.status == Status::Active && it.id != context.speaker);
+    let others = others.filter(|it| it.status == Status::Active);
+    let others = others.filter(|it| Some(it.id) != character.map(|it| it.id));
     let not_muted = context.characters();
     let not_muted = not_muted.filter(|it| it.participation == Participation::Active);
     let scenario = context
@@ -226,10 +241,10 @@ pub fn meanings(context: &Context) -> Meanings {
     }
 }
 
-/// Whose cards enter the prompt, by position: the speaker's alone. A mode that appends others adds
+/// Whose cards enter the prompt, by position: that of `{{char}}` alone. A mode that appends others adds
 /// its arm here; as `{{char}}` in a card means its owner, each then is expanded before it is joined.
 fn owners(context: &Context) -> Vec<&Member> {
-    context.speaking().into_iter().collect()
+    context.character().into_iter().collect()
 }
 
 /// One field of all cards that enter, one below the other.

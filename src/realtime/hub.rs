@@ -83,6 +83,11 @@ impl Hub {
         }
     }
 
+    /// Whether anybody here listens to a topic.
+    pub fn is_heard(&self, topic: Topic) -> bool {
+        self.channels.contains_key(&topic)
+    }
+
     /// How many topics have listeners.
     pub fn n_topics(&self) -> usize {
         self.channels.len()

@@ -8,6 +8,7 @@ use crate::generation::watches::Watches;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
+use crate::runs::candidates::Candidates;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
@@ -28,6 +29,7 @@ pub struct Context {
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
+    pub candidates: Candidates,
     pub meter: Meter,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
@@ -93,6 +95,7 @@ impl Context {
             models,
             bell: Bell::default(),
             leases: Leases::default(),
+            candidates: Candidates::default(),
             meter: Meter::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,

@@ -8,6 +8,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::llm::tokens;
+use crate::runs::candidates;
 use crate::runs::command::Command;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
@@ -256,6 +257,7 @@ impl Engine {
         space: SpaceId,
         seat: MembershipId,
     ) -> Result<(), EngineError> {
+        candidates::seat_changed(&self.context, seat).await?;
         self.step_everywhere(space, Command::MemberChanged { seat })
             .await
     }
@@ -274,6 +276,7 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn space_closed(&self, space: SpaceId) -> Result<(), EngineError> {
+        self.context.candidates.stop(|it| it.space == space);
         self.step_everywhere(space, Command::Closed).await
     }
 
@@ -282,6 +285,7 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn conversation_closed(&self, id: ConversationId) -> Result<(), EngineError> {
+        self.context.candidates.stop(|it| it.conversation == id);
         self.step(id, Command::Closed).await.map(|_| ())
     }
 

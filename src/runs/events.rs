@@ -2,6 +2,7 @@
 
 use crate::conversations::message;
 use crate::ids::ConversationId;
+use crate::ids::GenerationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
@@ -115,6 +116,24 @@ pub struct Activity {
     pub seq: i64,
 }
 
+/// What the reader might say, in words of the model.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CopilotCandidate {
+    pub generation_id: GenerationId,
+    pub membership_id: MembershipId,
+    /// From 0, below the count that was asked for.
+    pub index: i64,
+    pub text: String,
+}
+
+/// A candidate that does not come.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CopilotCandidateError {
+    pub generation_id: GenerationId,
+    pub index: i64,
+    pub error: run::Error,
+}
+
 macro_rules! named {
     ($($event:ty => $name:literal;)*) => {$(
         impl Event for $event {
@@ -133,6 +152,8 @@ named! {
     TypingStop => "typing_stop";
     QueueUpdated => "queue_updated";
     Activity => "activity";
+    CopilotCandidate => "copilot_candidate";
+    CopilotCandidateError => "copilot_candidate_error";
     MessageHidden => "message_hidden";
 }
 

@@ -18,6 +18,7 @@
 pub mod announce;
 pub mod beginnings;
 pub mod bell;
+pub mod candidates;
 pub mod command;
 pub mod context;
 pub mod control;

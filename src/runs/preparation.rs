@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// A prompt, if it fits into the model's window.
 type Attempt = Result<Built, ContextOverflow>;
 
+/// How long a candidate may become where the settings say nothing.
+const CANDIDATE_TOKENS: u32 = 200;
+
 /// A turn that is ready to be taken.
 pub struct Prepared {
     pub provider: Arc<dyn Provider>,
@@ -43,15 +46,7 @@ pub struct Prepared {
 /// The failure with which the run ends.
 pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Failure> {
     let speaker = run.speaker_space_membership_id;
-    let row = provider_of(context, speaker)
-        .await
-        .map_err(internal)?
-        .ok_or_else(no_provider)?;
-    let provider = context.models.provider(&row).map_err(|error| Failure {
-        code: FailureCode::NoProvider,
-        message: error.to_string(),
-        retryable: true,
-    })?;
+    let row = endpoint(context, speaker).await?;
     let turn = Turn {
         conversation: run.conversation_id,
         speaker,
@@ -60,25 +55,75 @@ pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Fa
         provider: &row,
         now: context.clock.now(),
     };
-    let prompt = load::load(context.db.reader(), turn)
-        .await
-        .map_err(internal)?;
-    let prompt = prompt.ok_or_else(|| internal("the conversation is gone"))?;
-    let (prompt, built) = build(context, prompt).await.map_err(internal)?;
+    let scene = scene(context, turn).await?;
+    ready(context, &row, scene, run.id.0.as_u64_pair().1).await
+}
+
+/// Prepares a text that no run asks for: what this human might say now, as `instruction` has it.
+///
+/// # Errors
+/// Why it cannot be written.
+pub async fn prepare_candidate(
+    context: &Context,
+    conversation: ConversationId,
+    speaker: MembershipId,
+    instruction: Option<String>,
+    seed: u64,
+) -> Result<Prepared, Failure> {
+    let row = endpoint(context, speaker).await?;
+    let turn = Turn {
+        conversation,
+        speaker,
+        cutoff_seq: i64::MAX,
+        trigger: None,
+        provider: &row,
+        now: context.clock.now(),
+    };
+    let mut scene = scene(context, turn).await?;
+    scene.instruction = instruction;
+    scene.sampling.max_tokens.get_or_insert(CANDIDATE_TOKENS);
+    ready(context, &row, scene, seed).await
+}
+
+/// The endpoint that this seat's model answers at.
+async fn endpoint(context: &Context, speaker: MembershipId) -> Result<provider::Model, Failure> {
+    let row = provider_of(context, speaker).await.map_err(internal)?;
+    row.ok_or_else(no_provider)
+}
+
+async fn scene(context: &Context, turn: Turn<'_>) -> Result<Scene, Failure> {
+    let scene = load::load(context.db.reader(), turn).await;
+    let scene = scene.map_err(internal)?;
+    scene.ok_or_else(|| internal("the conversation is gone"))
+}
+
+/// The turn of whoever speaks in `scene`, put into words for this endpoint.
+async fn ready(
+    context: &Context,
+    row: &provider::Model,
+    scene: Scene,
+    seed: u64,
+) -> Result<Prepared, Failure> {
+    let provider = context.models.provider(row).map_err(|error| Failure {
+        code: FailureCode::NoProvider,
+        message: error.to_string(),
+        retryable: true,
+    })?;
+    let speaker = scene.speaker;
+    let (scene, built) = build(context, scene).await.map_err(internal)?;
     let built = built.map_err(|overflow| Failure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
         retryable: false,
     })?;
     let (own, others): (Vec<Member>, Vec<Member>) =
-        prompt.cast.into_iter().partition(|it| it.id == speaker);
+        scene.cast.into_iter().partition(|it| it.id == speaker);
     let own = own
         .into_iter()
         .next()
         .ok_or_else(|| internal("the speaker has no seat"))?;
-    let seed = run.id.0.as_u64_pair().1;
     Ok(Prepared {
-        record: record(&row, &built, seed),
+        record: record(row, &built, seed),
         request: built.into_request(&row.model, seed),
         provider,
         speaker: own,

@@ -29,7 +29,6 @@ use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
 use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
 
 /// The transaction, the hour, and who writes.
 pub struct Writer<'a> {
@@ -208,16 +207,7 @@ impl Writer<'_> {
 
     async fn spend(&self, s: &mut Situation, tokens: i64) -> Result<(), DbErr> {
         s.space.tokens_used += tokens;
-        space::Entity::update_many()
-            // Added by the database: another conversation of the space may commit at the same time.
-            .col_expr(
-                space::Column::TokensUsed,
-                Expr::col(space::Column::TokensUsed).add(tokens),
-            )
-            .filter(space::Column::Id.eq(s.space.id))
-            .exec(self.tx)
-            .await?;
-        Ok(())
+        space::spend(self.tx, s.space.id, tokens).await
     }
 
     async fn move_run(

@@ -98,6 +98,10 @@ fn events(named: &mut Vec<Named>) -> Vec<String> {
     event(told::<spaces::SpaceDeleted>(&["space_deleted"]));
     event(told::<spaces::MembershipUpdated>(&["membership_updated"]));
     event(told::<spaces::CopilotUpdated>(&["copilot_updated"]));
+    event(told::<events::CopilotCandidate>(&["copilot_candidate"]));
+    event(told::<events::CopilotCandidateError>(&[
+        "copilot_candidate_error",
+    ]));
     event(told::<ReadUpdated>(&["read_updated"]));
     event(told::<HumanTyping>(&["human_typing"]));
     event(told::<PresenceUpdated>(&["presence_updated"]));

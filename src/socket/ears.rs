@@ -204,5 +204,8 @@ impl Drop for Ears {
         }
         self.drop_hands(|_| true);
         self.app.hub.leave(Topic::User(self.user), &self.outbox);
+        if !self.app.hub.is_heard(Topic::User(self.user)) {
+            self.app.engine.nobody_listens(self.user);
+        }
     }
 }

@@ -6,6 +6,8 @@ use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -58,6 +60,20 @@ words! {
     InputPolicy { Reject, Queue, Restart }
     /// What regenerating means in a group.
     GroupRegenerateMode { SingleMessage, LastTurn }
+}
+
+/// Counts tokens that the space has used.
+pub async fn spend(db: &impl ConnectionTrait, id: SpaceId, tokens: i64) -> Result<(), DbErr> {
+    Entity::update_many()
+        // Added by the database: another conversation of the space may commit at the same time.
+        .col_expr(
+            Column::TokensUsed,
+            Expr::col(Column::TokensUsed).add(tokens),
+        )
+        .filter(Column::Id.eq(id))
+        .exec(db)
+        .await?;
+    Ok(())
 }
 
 /// A room with its rules, as the API shows it.

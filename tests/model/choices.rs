@@ -81,6 +81,7 @@ impl Schedule {
             .any(|it| rows.in_status(*it).is_some());
         if left.stops > 0 && is_active {
             steps.push(Step::Stop);
+            steps.push(Step::StopKeeping);
         }
         if left.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_going_on() {
             steps.push(Step::Resume);

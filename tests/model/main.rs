@@ -11,7 +11,7 @@
 //! | step | in the sources |
 //! | --- | --- |
 //! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
-//! | `Stop`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
+//! | `Stop`, `StopKeeping`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
 //! | `Look`, `Claim` | `queue::next_due`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
 //! | `Commit`, `CommitUnheard`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
 //! | `HandBack`, `HandBackUnheard` | `endings::handed_back`, `queue::hand_back` |
@@ -27,6 +27,7 @@ mod choices;
 mod laws;
 mod nodes;
 mod steps;
+mod transactions;
 mod world;
 
 use stateright::Checker;
@@ -197,6 +198,15 @@ fn a_plan_apart_from_its_post_is_caught() {
 #[test]
 fn a_stop_that_only_asks_is_caught() {
     is_caught(Flaw::StopOnlyAsks, laws::SILENT, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn a_follow_up_that_is_deaf_to_a_stop_is_caught() {
+    is_caught(
+        Flaw::DeafToStop,
+        laws::STOP_HOLDS,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]

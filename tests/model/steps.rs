@@ -4,8 +4,8 @@ use crate::nodes::Held;
 use crate::nodes::Life;
 use crate::nodes::Node;
 use crate::nodes::Stage;
+use crate::transactions::Room;
 use crate::world::Policy;
-use crate::world::Room;
 use crate::world::Rows;
 use crate::world::Status;
 use stateright::Model;
@@ -35,6 +35,8 @@ pub enum Flaw {
     PlanApart,
     /// A stop flags the running run and is acknowledged.
     StopOnlyAsks,
+    /// What follows a text does not look whether somebody pressed stop meanwhile.
+    DeafToStop,
     /// Nobody counts the turns of auto mode.
     NoBudget,
 }
@@ -79,6 +81,7 @@ pub enum Step {
     Post(usize),
     Plan(usize),
     Stop,
+    StopKeeping,
     Resume,
     Look(usize),
     Claim(usize),
@@ -116,6 +119,10 @@ impl Schedule {
             Step::Post(n) => self.post(&mut world, n),
             Step::Stop => {
                 world.rows.stop(self.flaw == Flaw::StopOnlyAsks);
+                world.left.stops -= 1;
+            }
+            Step::StopKeeping => {
+                world.rows.stop_keeping();
                 world.left.stops -= 1;
             }
             Step::Resume => {
@@ -186,7 +193,7 @@ impl Schedule {
                 left.unheard -= 1;
             }
             Step::Follow(n, held) => {
-                rows.follow(held.run, &self.room());
+                self.follow(rows, held);
                 nodes[n].release(held);
             }
             Step::Fail(n, held) => {
@@ -255,9 +262,14 @@ impl Schedule {
             rows.finish(held.run, held.lease);
         }
         if may && self.flaw != Flaw::FollowUpApart {
-            rows.follow(held.run, &self.room());
+            self.follow(rows, held);
         }
         may
+    }
+
+    fn follow(&self, rows: &mut Rows, held: Held) {
+        let heeds = self.flaw != Flaw::DeafToStop;
+        rows.follow(held.run, heeds, &self.room());
     }
 
     fn hand_back(&self, rows: &mut Rows, held: Held) {

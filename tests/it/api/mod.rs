@@ -5,6 +5,7 @@ pub mod api_keys;
 pub mod characters;
 pub mod client_files;
 pub mod conversations;
+pub mod copilot_candidates;
 pub mod doorkeeping;
 pub mod doors;
 pub mod errors;

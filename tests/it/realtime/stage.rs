@@ -48,8 +48,17 @@ impl Stage {
 
     /// With more settings, and with some parts changed before the doors open.
     pub async fn open_changed(env: &[(&str, &str)], change: impl FnOnce(&mut App)) -> Stage {
+        Stage::open_on(Backend::Sqlite, env, change).await
+    }
+
+    /// The same on a database of one's choice.
+    pub async fn open_on(
+        backend: Backend,
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut App),
+    ) -> Stage {
         let env = [SETTINGS, env].concat();
-        let house = TestApp::start_changed(Backend::Sqlite, &env, change).await;
+        let house = TestApp::start_changed(backend, &env, change).await;
         let ann = Person::set_up(&house.base, "ann").await;
         let (bob, bobs_id) = register(&house.base, "bob").await;
         let space = ann.create_space("Stage", json!({})).await;

@@ -178,6 +178,18 @@ pub fn conversations() -> Vec<Row> {
             "GET /api/conversations/{conversation_id}/prompt",
             players(200),
         ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/copilot_candidates",
+            [401, 404, 403, 202, 202, 202, 403, 404, 404],
+        )
+        .case("for oneself")
+        .body(|ids, who| json!({"membership_id": ids.of("membership_id:own", who), "count": 1})),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/copilot_candidates",
+            [401, 404, 403, 403, 403, 202, 403, 404, 404],
+        )
+        .case("for the owner")
+        .body(|ids, who| json!({"membership_id": ids.of("membership_id:owner", who), "count": 1})),
         Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
         Row::of("GET /api/runs/{run_id}", inside(200)),
         Row::of("POST /api/runs/{run_id}/cancel", players(202)),

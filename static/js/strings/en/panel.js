@@ -95,6 +95,7 @@ export default {
   "prompt.kind_example": "Example messages",
   "prompt.kind_new_chat": "New chat",
   "prompt.kind_group_nudge": "Group nudge",
+  "prompt.kind_impersonation": "Written for a person",
   "prompt.kind_post_history": "Post-history instructions",
   "prompt.role_system": "system",
   "prompt.role_user": "user",

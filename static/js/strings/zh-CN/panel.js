@@ -94,6 +94,7 @@ export default {
   "prompt.kind_example": "对话示例",
   "prompt.kind_new_chat": "新对话标记",
   "prompt.kind_group_nudge": "群聊提示",
+  "prompt.kind_impersonation": "代人发言",
   "prompt.kind_post_history": "历史后指令",
   "prompt.role_system": "系统",
   "prompt.role_user": "用户",

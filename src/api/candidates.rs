@@ -1,0 +1,101 @@
+//! Candidates for what a person might say; the texts come on that person's sockets alone.
+
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::GenerationId;
+use crate::ids::MembershipId;
+use crate::runs::candidates;
+use crate::spaces::permissions::Act;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+const MAX_INSTRUCTION_CHARS: usize = 2_000;
+
+/// What one wants to be helped with.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CandidatesWanted)]
+pub struct Wanted {
+    /// One's own seat.
+    membership_id: MembershipId,
+    #[schema(minimum = 1, maximum = 4)]
+    count: i64,
+    /// What the texts should say.
+    #[schema(max_length = 2_000)]
+    instruction: Option<String>,
+}
+
+/// Texts that are being written.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CandidatesBegun)]
+pub struct Begun {
+    /// What `copilot_candidate` and `copilot_candidate_error` name.
+    generation_id: GenerationId,
+}
+
+/// Has the model write what one might say oneself.
+///
+/// The texts arrive on one's own sockets, and nowhere else; a newer wish for the same seat takes the
+/// place of the older one.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{conversation_id}/copilot_candidates",
+    tag = "conversations",
+    request_body = Wanted,
+    responses(
+        (status = 202, body = Begun),
+        (status = 422, description = "`invalid_value`."),
+        (status = 429, description = "`rate_limited`: too many posts in a minute.")
+    )
+)]
+pub async fn suggest(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<Wanted>,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    at.may(Act::Post)?;
+    let own = at.own_seat()?;
+    let body = body.read().await?;
+    if body.membership_id != own.id {
+        return Err(ApiError::forbidden("Nobody speaks for somebody else."));
+    }
+    if !(1..=4).contains(&body.count) {
+        return Err(ApiError::invalid_value("count", "This takes 1 to 4."));
+    }
+    let instruction = body.instruction.map(instruction).transpose()?.flatten();
+    app.limits.posts.take(caller.id()).map_err(|wait| {
+        ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
+    })?;
+    let generation_id = app.engine.suggest(candidates::Wish {
+        conversation: at.conversation.id,
+        space: at.space.id,
+        seat: own.id,
+        user: caller.id(),
+        count: body.count,
+        instruction,
+    });
+    Ok(HttpResponse::Accepted().json(Begun { generation_id }))
+}
+
+fn instruction(text: String) -> ApiResult<Option<String>> {
+    let text = text.trim();
+    match text.chars().count() <= MAX_INSTRUCTION_CHARS {
+        true => Ok(Some(text.to_owned()).filter(|it| !it.is_empty())),
+        false => Err(ApiError::invalid_value(
+            "instruction",
+            format!("An instruction takes at most {MAX_INSTRUCTION_CHARS} characters."),
+        )),
+    }
+}

@@ -1,0 +1,86 @@
+//! Prompts in which the model writes what a human says.
+
+use super::build;
+use super::tests::count;
+use super::tests::group;
+use super::tests::solo;
+use super::tests::written;
+use crate::ids::MembershipId;
+use crate::prompt::context::Context;
+use crate::prompt::context::HUMAN_MAIN_PROMPT;
+
+/// Bob, who is a human, is written for.
+fn for_bob(mut context: Context) -> Context {
+    context.speaker = MembershipId(1);
+    context.main_prompt = HUMAN_MAIN_PROMPT.into();
+    context
+}
+
+fn labels(context: &Context) -> Vec<String> {
+    let built = build(context, &count).expect("it fits");
+    built.blocks.into_iter().map(|it| it.label).collect()
+}
+
+#[test]
+fn the_last_word_is_that_the_words_are_the_humans() {
+    let prompt = written(&for_bob(solo()));
+
+    assert!(prompt.starts_with("--- system\nYou write for Bob, who is a person"));
+    let last = "[Write the next message of Bob, in the voice in which Bob has written so far. \
+        Write for nobody else.]\n";
+    assert!(prompt.ends_with(last), "{prompt}");
+    assert!(prompt.contains("Ada is a mathematician.\nShe knows Bob."));
+}
+
+#[test]
+fn what_the_human_asks_for_stands_at_the_end_as_it_was_written() {
+    let mut context = for_bob(solo());
+    context.instruction = Some("Say no to {{char}}.".into());
+
+    let prompt = written(&context);
+
+    assert!(
+        prompt.ends_with("\n[Bob asks for this: Say no to {{char}}.]\n"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn a_character_is_asked_for_nothing_of_a_human() {
+    let mut context = solo();
+    context.instruction = Some("Say no.".into());
+
+    assert!(!written(&context).contains("asks for this"));
+    assert!(!labels(&context).contains(&"Impersonation".to_owned()));
+}
+
+#[test]
+fn the_character_of_a_humans_prompt_is_the_one_who_spoke_last() {
+    let mut context = for_bob(group());
+    context.history.last_mut().expect("a line").author = MembershipId(3);
+
+    assert!(written(&context).contains("Cid builds engines."));
+
+    context.history.clear();
+    assert!(written(&context).contains("Ada is a mathematician."));
+}
+
+#[test]
+fn the_instructions_of_a_card_are_for_its_character_alone() {
+    let mut context = for_bob(group());
+    context.history.last_mut().expect("a line").author = MembershipId(3);
+
+    let prompt = written(&context);
+
+    assert!(!prompt.contains("Speak in short sentences."));
+    assert!(!prompt.contains("Stay "));
+    assert!(!prompt.contains("[Write the next reply"));
+}
+
+#[test]
+fn a_human_is_written_for_where_no_character_sits() {
+    let mut context = for_bob(solo());
+    context.cast.truncate(1);
+
+    assert!(written(&context).contains("You write for Bob"));
+}

@@ -1,0 +1,338 @@
+//! Candidates for what a person might say: written for that person alone, and stored nowhere.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::realtime::stage::Stage;
+use crate::realtime::stage::code;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// Ann and Bob with Ada, where nobody works: no candidate waits for a worker.
+struct Room {
+    stage: Stage,
+    upstream: Upstream,
+}
+
+impl Room {
+    async fn open(backend: Backend) -> Room {
+        Room::open_with(backend, &[]).await
+    }
+
+    async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Room {
+        let upstream = Upstream::start().await;
+        let base_url = upstream.base_url();
+        let model = [
+            ("TROUPE_LLM_BASE_URL", base_url.as_str()),
+            ("TROUPE_LLM_MODEL", "scripted"),
+            ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
+        ];
+        let stage = Stage::open_on(backend, &[&model, env].concat(), |_| {}).await;
+        let ada = stage.ann.create_character("Ada", None).await;
+        stage.ann.seat(&json!({"id": stage.space}), &ada).await;
+        Room { stage, upstream }
+    }
+
+    fn path(&self) -> String {
+        let id = self.stage.conversation;
+        format!("/api/conversations/{id}/copilot_candidates")
+    }
+
+    /// Bob asks; answers the id of the generation.
+    async fn bob_asks(&self, wish: Value) -> Value {
+        let mut wish = wish;
+        wish["membership_id"] = json!(self.stage.bobs_seat);
+        let answer = expect(202, self.stage.bob.post(&self.path(), wish).await);
+        answer["generation_id"].clone()
+    }
+
+    async fn refusal(&self, who: &Person, wish: Value) -> (u16, String) {
+        let (status, answer) = who.post(&self.path(), wish).await;
+        (status, code(&answer).to_owned())
+    }
+
+    async fn facts(&self) -> Facts {
+        Facts::open(&self.stage.house.database).await
+    }
+
+    async fn tokens_used(&self) -> i64 {
+        let id = self.stage.space;
+        let used = format!("SELECT CAST(tokens_used AS TEXT) FROM spaces WHERE id = {id}");
+        self.facts().await.number(&used).await
+    }
+
+    async fn is_over(&self) {
+        let candidates = &self.stage.house.app.engine.context().candidates;
+        wait::until("nothing is written", async || {
+            (candidates.count() == 0).then_some(())
+        })
+        .await;
+    }
+
+    async fn close(self) {
+        self.stage.close().await;
+    }
+}
+
+/// Bob's socket, without any subscription.
+async fn ear_of(person: &Person) -> Ear {
+    let ear = Ear::open(person).await;
+    // The answer tells that the socket listens.
+    assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
+    ear
+}
+
+/// Everything that was told of a generation, in the order of the candidates.
+async fn all_of(ear: &Ear, generation: &Value, count: i64) -> Vec<Value> {
+    let mut told = Vec::new();
+    for index in 0..count {
+        let is_it = |it: &Value| it["generation_id"] == *generation && it["index"] == index;
+        told.push(ear.wait_for("a candidate", is_it).await);
+    }
+    told
+}
+
+fn is_candidate(it: &Value) -> bool {
+    let told = it["type"].as_str().unwrap_or_default();
+    told.starts_with("copilot_candidate")
+}
+
+on_both! {
+    async fn candidates_reach_all_sockets_of_the_person_and_no_others(backend) {
+        let room = Room::open(backend).await;
+        let (first, second) = (ear_of(&room.stage.bob).await, room.stage.bobs_ear().await);
+        let anns = Ear::on(&room.stage.ann, room.stage.conversation.0).await;
+
+        let generation = room.bob_asks(json!({"count": 2})).await;
+
+        for ear in [&first, &second] {
+            for (index, told) in (0..).zip(all_of(ear, &generation, 2).await) {
+                let expected = json!({
+                    "type": "copilot_candidate", "generation_id": generation,
+                    "membership_id": room.stage.bobs_seat, "index": index, "text": "Hello.",
+                });
+                assert_eq!(told, expected);
+            }
+        }
+        anns.call(json!({"op": "ping"})).await;
+        assert!(!anns.log().iter().any(is_candidate));
+        room.close().await;
+    }
+
+    async fn candidates_store_nothing_and_leave_the_schedule_alone(backend) {
+        let room = Room::open(backend).await;
+        room.stage.says(&room.stage.ann, "Hello, Bob.").await; // queued: nobody works here
+        let ear = room.stage.bobs_ear().await;
+        let is_stored = |it: &String| !it.starts_with("spaces") && !it.starts_with("sessions");
+        let before = room.facts().await.everything().await;
+
+        let generation = room.bob_asks(json!({"count": 4})).await;
+        all_of(&ear, &generation, 4).await;
+        room.is_over().await;
+
+        let after = room.facts().await.everything().await;
+        let stored = |all: &[String]| all.iter().filter(|it| is_stored(it)).cloned().collect::<Vec<_>>();
+        assert_eq!(stored(&before), stored(&after));
+        room.close().await;
+    }
+
+    async fn candidates_are_written_as_the_person_and_as_they_ask(backend) {
+        let room = Room::open(backend).await;
+        let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
+        expect(200, room.stage.bob.patch(&seat, json!({"persona": "A shy baker."})).await);
+        room.stage.says(&room.stage.ann, "Who wants tea?").await;
+        room.upstream.say("bob: With pleasure.\nAda: I do.");
+        let ear = ear_of(&room.stage.bob).await;
+
+        let generation = room.bob_asks(json!({"count": 1, "instruction": " Say yes. "})).await;
+
+        assert_eq!(all_of(&ear, &generation, 1).await[0]["text"], "With pleasure.");
+        let body = room.upstream.body(0);
+        let messages = body["messages"].as_array().expect("a prompt").clone();
+        let text = |it: &Value| it["content"].as_str().unwrap_or_default().to_owned();
+        let (first, last) = (text(&messages[0]), text(messages.last().expect("some")));
+        assert!(first.contains("You write for bob"), "{first}");
+        assert!(first.contains("About bob: A shy baker."), "{first}");
+        assert!(last.ends_with("[bob asks for this: Say yes.]"), "{last}");
+        assert!(messages.iter().any(|it| text(it).contains("Who wants tea?")), "{messages:?}");
+        assert_eq!(body["max_tokens"], 200);
+        room.close().await;
+    }
+
+    async fn a_newer_wish_takes_the_place_of_the_older_one(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.next(Script::hang_before_first_chunk());
+        let older = room.bob_asks(json!({"count": 1})).await;
+        room.upstream.requested(1).await;
+
+        let newer = room.bob_asks(json!({"count": 1})).await;
+
+        room.upstream.hung_up(0).await;
+        let dropped = &all_of(&ear, &older, 1).await[0];
+        assert_eq!((dropped["type"].as_str(), code(dropped)), (Some("copilot_candidate_error"), "canceled"));
+        assert_eq!(all_of(&ear, &newer, 1).await[0]["text"], "Hello.");
+        room.is_over().await;
+        room.close().await;
+    }
+
+    async fn nothing_is_written_on_when_the_last_socket_of_the_person_has_gone(backend) {
+        let room = Room::open(backend).await;
+        let (first, second) = (ear_of(&room.stage.bob).await, ear_of(&room.stage.bob).await);
+        room.upstream.always(Script::hang_before_first_chunk());
+        room.bob_asks(json!({"count": 1})).await;
+        room.upstream.requested(1).await;
+
+        drop(first);
+        assert_eq!(second.call(json!({"op": "ping"})).await["ok"], true);
+        assert_eq!(room.stage.house.app.engine.context().candidates.count(), 1);
+        drop(second);
+
+        room.upstream.hung_up(0).await;
+        room.is_over().await;
+        room.close().await;
+    }
+
+    async fn nothing_is_written_on_for_who_has_lost_their_seat(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.always(Script::hang_before_first_chunk());
+        let generation = room.bob_asks(json!({"count": 1})).await;
+        room.upstream.requested(1).await;
+
+        let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
+        expect(204, room.stage.ann.delete(&seat).await);
+
+        room.upstream.hung_up(0).await;
+        assert_eq!(code(&all_of(&ear, &generation, 1).await[0]), "canceled");
+        room.close().await;
+    }
+
+    async fn a_text_for_a_seat_that_was_lost_at_another_node_is_told_to_nobody(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        let gate = room.upstream.gate();
+        let generation = room.bob_asks(json!({"count": 1})).await;
+        room.upstream.requested(1).await;
+
+        let lost = format!(
+            "UPDATE space_memberships SET status = 'removed' WHERE id = {}",
+            room.stage.bobs_seat
+        );
+        room.facts().await.execute(&lost).await;
+        gate.open();
+
+        assert_eq!(code(&all_of(&ear, &generation, 1).await[0]), "canceled");
+        room.close().await;
+    }
+
+    async fn nothing_is_written_on_in_a_space_that_is_archived(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.always(Script::hang_before_first_chunk());
+        let generation = room.bob_asks(json!({"count": 1})).await;
+        room.upstream.requested(1).await;
+
+        let space = format!("/api/spaces/{}", room.stage.space);
+        expect(200, room.stage.ann.patch(&space, json!({"status": "archived"})).await);
+
+        assert_eq!(code(&all_of(&ear, &generation, 1).await[0]), "canceled");
+        room.close().await;
+    }
+
+    async fn what_candidates_cost_counts_and_the_limit_of_the_space_holds(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.say("One two three.");
+        let generation = room.bob_asks(json!({"count": 3})).await;
+        all_of(&ear, &generation, 3).await;
+        assert_eq!(room.tokens_used().await, 30);
+
+        let space = format!("/api/spaces/{}", room.stage.space);
+        expect(200, room.stage.ann.patch(&space, json!({"token_limit": 30})).await);
+        let generation = room.bob_asks(json!({"count": 2})).await;
+
+        for told in all_of(&ear, &generation, 2).await {
+            assert_eq!(code(&told), "token_limit_exceeded");
+        }
+        assert_eq!(room.upstream.n_requests(), 3);
+        room.close().await;
+    }
+
+    async fn each_candidate_fails_alone_and_says_why(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.next(Script::status(400));
+
+        let generation = room.bob_asks(json!({"count": 2})).await;
+
+        let told = all_of(&ear, &generation, 2).await;
+        let failed: Vec<_> = told.iter().filter(|it| !it["error"].is_null()).collect();
+        assert_eq!((failed.len(), code(failed[0])), (1, "upstream_error"));
+        assert!(failed[0]["error"]["message"].as_str().is_some_and(|it| it.contains("Scripted 400")));
+        room.close().await;
+    }
+
+    async fn without_a_model_every_candidate_says_so(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.facts().await.execute("UPDATE llm_providers SET disabled = TRUE").await;
+
+        let generation = room.bob_asks(json!({"count": 2})).await;
+
+        for told in all_of(&ear, &generation, 2).await {
+            assert_eq!(code(&told), "no_provider");
+        }
+        room.close().await;
+    }
+
+    async fn one_asks_for_oneself_alone_and_with_a_voice(backend) {
+        let room = Room::open(backend).await;
+        let (ann, bob) = (&room.stage.ann, &room.stage.bob);
+        let seats = expect(200, ann.get(&format!("/api/spaces/{}/memberships", room.stage.space)).await);
+        let ada = id(&seats["data"][2]);
+
+        for another in [room.stage.bobs_seat, ada, 999] {
+            let wish = json!({"membership_id": another, "count": 1});
+            assert_eq!(room.refusal(ann, wish).await, (403, "forbidden".to_owned()), "{another}");
+        }
+        let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
+        expect(200, ann.patch(&seat, json!({"participation": "observer"})).await);
+        let wish = json!({"membership_id": room.stage.bobs_seat, "count": 1});
+        assert_eq!(room.refusal(bob, wish).await, (403, "forbidden".to_owned()));
+        assert_eq!(room.upstream.n_requests(), 0);
+        room.close().await;
+    }
+
+    async fn a_wish_is_for_one_to_four_texts_and_an_instruction_of_some_length(backend) {
+        let room = Room::open(backend).await;
+        let ann = &room.stage.ann;
+        let invalid = (422, "invalid_value".to_owned());
+        for count in [0, 5, -1] {
+            let wish = json!({"membership_id": room.stage.anns_seat, "count": count});
+            assert_eq!(room.refusal(ann, wish).await, invalid, "{count}");
+        }
+        let wish = json!({"membership_id": room.stage.anns_seat, "count": 1, "instruction": "x".repeat(2_001)});
+        assert_eq!(room.refusal(ann, wish).await, invalid);
+        room.close().await;
+    }
+
+    async fn wishes_count_as_posts(backend) {
+        let room = Room::open_with(backend, &[("LIMIT_POSTS_PER_MINUTE", "2")]).await;
+        room.stage.says(&room.stage.bob, "Hello.").await;
+        room.bob_asks(json!({"count": 1})).await;
+
+        let wish = json!({"membership_id": room.stage.bobs_seat, "count": 1});
+
+        assert_eq!(room.refusal(&room.stage.bob, wish).await, (429, "rate_limited".to_owned()));
+        room.close().await;
+    }
+}
