@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
     ) -> run::Model {
         queue::blank(
             self.fresh.run,
-            self.s.conversation.id,
+            (self.s.space.id, self.s.conversation.id),
             speaker,
             kind,
             reason,

@@ -121,7 +121,8 @@ pub async fn load(
     }
 }
 
-async fn load_locked(
+/// The same for a conversation that this transaction has locked.
+pub(super) async fn load_locked(
     tx: &impl ConnectionTrait,
     conversation: conversation::Model,
     command: &Command,

@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod debounce;
+pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
 pub mod order_of_events;

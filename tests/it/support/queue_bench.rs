@@ -49,7 +49,8 @@ impl Bench {
     pub fn blank_in(&self, conversation: ConversationId) -> run::Model {
         let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
         let now = self.now();
-        queue::blank(RunId::new(), conversation, self.speaker, kind, reason, now)
+        let place = (self.room.space, conversation);
+        queue::blank(RunId::new(), place, self.speaker, kind, reason, now)
     }
 
     pub fn blank(&self) -> run::Model {
