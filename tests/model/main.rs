@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
 //! | `Stop`, `StopKeeping`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
-//! | `Look`, `Claim` | `queue::next_due`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
+//! | `Look`, `Claim`, `ClaimUnheard` | `due::soonest`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
 //! | `Commit`, `CommitUnheard`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
 //! | `HandBack`, `HandBackUnheard` | `endings::handed_back`, `queue::hand_back` |
 //! | `FallSilent`, `Beat` | time without, and with, `lease::beat` and `queue::beat` |
@@ -116,7 +116,7 @@ fn three_nodes_keep_every_law() {
 #[test]
 fn commits_whose_answer_is_lost_keep_every_law() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unheard = 2;
+    model.trouble.unheard = 1;
     model.trouble.failures = 1;
     model.trouble.stops = 0;
     model.trouble.sleeps = 0;
@@ -156,6 +156,13 @@ fn a_cutoff_read_before_the_claim_is_caught() {
 #[test]
 fn a_claim_by_the_id_alone_is_caught() {
     is_caught(Flaw::ClaimById, laws::ENDS_ONCE, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn a_heartbeat_for_whatever_names_the_node_is_caught() {
+    let mut model = one_speaker(Policy::Queue);
+    model.trouble.unheard = 1;
+    is_caught(Flaw::BeatByName, laws::NEVER_WEDGES, model);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub enum Flaw {
     CutoffFirst,
     /// The dispatcher looks whether a run is queued, then takes it by its id.
     ClaimById,
+    /// A heartbeat renews whatever the rows say is the node's, though it may not know of it.
+    BeatByName,
     /// The reaper queues the very row again.
     NaiveRequeue,
     /// The reaper fails what it has seen, whatever has become of it.
@@ -52,7 +54,7 @@ pub struct Trouble {
     pub resumes: u8,
     /// Failures of a model.
     pub failures: u8,
-    /// Commits whose answer is lost, so that they are tried again.
+    /// Transactions whose answer is lost: an end is tried again, a claim is not known of.
     pub unheard: u8,
 }
 
@@ -85,6 +87,7 @@ pub enum Step {
     Resume,
     Look(usize),
     Claim(usize),
+    ClaimUnheard(usize),
     Check(usize, Held),
     Commit(usize, Held),
     CommitUnheard(usize, Held),
@@ -177,6 +180,12 @@ impl Schedule {
                 nodes[n].seen = Some((queued, rows.tail()));
             }
             Step::Claim(n) => self.claim(rows, &mut nodes[n]),
+            Step::ClaimUnheard(n) => {
+                self.claim(rows, &mut nodes[n]);
+                // It is not there before: a node claims where nothing runs.
+                nodes[n].held.retain(|it| !rows.is_held(it.run, it.lease));
+                left.unheard -= 1;
+            }
             Step::Check(n, held) => match rows.is_held(held.run, held.lease) {
                 true => nodes[n].set_stage(held, Stage::Checked),
                 false => nodes[n].release(held),
@@ -241,6 +250,9 @@ impl Schedule {
             return rows.pass_over(run, &self.room());
         }
         let lease = rows.claim(run, cutoff);
+        if self.flaw == Flaw::BeatByName {
+            node.named = Some((run, lease));
+        }
         let stage = Stage::Speaking;
         node.held.push(Held { run, lease, stage });
         node.held.sort();
