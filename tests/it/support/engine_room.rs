@@ -323,6 +323,12 @@ impl EngineRoom {
         self.close_deaf().await;
     }
 
+    /// Stops the node where a test has broken the laws itself.
+    pub async fn close_broken(self) {
+        self.stop(&self.engine).await;
+        self.db.close().await;
+    }
+
     /// The same where other nodes had a say, whom the ear did not hear.
     pub async fn close_deaf(self) {
         let mut facts = self.facts().await;
