@@ -16,9 +16,11 @@
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
+pub mod auto_mode;
 pub mod beginnings;
 pub mod bell;
 pub mod candidates;
+pub mod choosing;
 pub mod command;
 pub mod context;
 pub mod control;
@@ -28,6 +30,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod followup;
 pub mod lease;
 pub mod ledger;
 pub mod live;

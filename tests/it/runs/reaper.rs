@@ -179,6 +179,7 @@ impl EngineRoom {
             id: RoundId::new(),
             conversation_id: self.conversation,
             status: round::Status::Active,
+            kind: round::Kind::UserTurn,
             state: round::State::Generating,
             cursor: 0,
             trigger_message_id: None,
