@@ -205,8 +205,9 @@ pub async fn delete(
         return Err(has_children());
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
-    if !conversation::delete(&app.db, id).await? {
-        return Err(has_children());
+    let copilots = conversation::delete(&app.db, id).await?;
+    for seat in copilots.ok_or_else(has_children)? {
+        memberships::announce_copilot(&app, &seat);
     }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));

@@ -113,24 +113,12 @@ impl Wanted {
 impl Wanted {
     /// Refuses what nothing would act on: a setting that changes nothing is worse than none.
     fn is_there(&self) -> ApiResult<()> {
-        let missing = [
-            (
-                self.replies_per_turn == Some(space::RepliesPerTurn::Activated),
-                "replies_per_turn",
-                "Waking several speakers at once",
-            ),
-            (
-                self.card_handling_mode
-                    .is_some_and(|it| it != space::CardHandlingMode::Swap),
-                "card_handling_mode",
-                "Joining the cards of several characters",
-            ),
-            (
-                self.auto_mode_enabled == Some(true),
-                "auto_mode_enabled",
-                "Auto mode",
-            ),
-        ];
+        let missing = [(
+            self.card_handling_mode
+                .is_some_and(|it| it != space::CardHandlingMode::Swap),
+            "card_handling_mode",
+            "Joining the cards of several characters",
+        )];
         match missing.iter().find(|(is_asked, _, _)| *is_asked) {
             Some((_, param, what)) => Err(ApiError::not_available(param, what)),
             None => Ok(()),

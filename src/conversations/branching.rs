@@ -46,6 +46,7 @@ pub async fn branch(
         rev: FIRST_REV,
         last_seq: fork.seq,
         created_at: now,
+        auto_mode_turns: 0,
         archived_at: None,
         ..parent.clone() // settings and variables go along
     }

@@ -6,6 +6,7 @@ use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::spaces::membership;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::PaginatorTrait;
@@ -30,6 +31,8 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -115,16 +118,19 @@ pub async fn n_children(db: &impl ConnectionTrait, id: ConversationId) -> Result
     children.count(db).await
 }
 
-/// Deletes a conversation with everything on it. `false`: another one hangs on it by now.
-pub async fn delete(db: &Db, id: ConversationId) -> Result<bool, DbErr> {
+/// Deletes a conversation with everything on it; answers the seats whose copilot played there.
+/// `None`: another one hangs on it by now.
+pub async fn delete(db: &Db, id: ConversationId) -> Result<Option<Vec<membership::Model>>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             // Whoever makes a branch or a thread waits for the lock, and finds nothing to hang it on.
             lock(tx, id).await?;
             if n_children(tx, id).await? > 0 {
-                return Ok(false);
+                return Ok(None);
             }
-            Entity::delete_by_id(id).exec(tx).await.map(|_| true)
+            Entity::delete_by_id(id).exec(tx).await?;
+            let copilots = membership::turn_copilots_off_in(tx, id).await?;
+            Ok(Some(copilots))
         })
     })
     .await

@@ -4,9 +4,11 @@
 //! is now, who stopped typing; who begins to type comes last.
 
 use crate::conversations::message;
+use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
 use crate::realtime::topic::Topic;
+use crate::runs::auto_mode;
 use crate::runs::context::Context;
 use crate::runs::events::Activity;
 use crate::runs::events::MessageEvent;
@@ -23,6 +25,8 @@ use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Written;
+use crate::spaces::events;
+use crate::spaces::membership;
 
 /// Announces what was written; `s` is the conversation as it is now.
 pub fn announce(context: &Context, s: &Situation, written: Written) {
@@ -40,6 +44,9 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for told in &written.messages {
         it.message(told);
+    }
+    for seat in &written.seats {
+        it.seat(seat);
     }
     for (run, rev) in &written.ended {
         it.ended(run, *rev);
@@ -66,10 +73,15 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for run in &written.asked {
         context.leases.end(run.id, Why::KeepPartial);
+        context.hub.bus().say(Signal::KeepPartial {
+            run: run.id.0,
+            lease: run.lease,
+        });
     }
     // A place is free, or something waits in it.
     if !written.ended.is_empty() || s.queued.is_some() {
         context.bell.ring();
+        context.hub.bus().say(Signal::Bell);
     }
 }
 
@@ -81,7 +93,8 @@ struct Announcer<'a> {
 
 impl Announcer<'_> {
     fn silence(&self, run: &run::Model) {
-        self.context.live.close(run.conversation_id, run.id);
+        let live = &self.context.live;
+        live.close(run.conversation_id, run.id, run.lease);
         if run.status != run::Status::Succeeded {
             self.context.leases.end(run.id, Why::Lost);
         }
@@ -117,6 +130,14 @@ impl Announcer<'_> {
             };
             let topic = Topic::Space(self.s.space.id);
             self.context.hub.publish(Envelope::plain(topic, &activity));
+        }
+    }
+
+    fn seat(&self, seat: &membership::Model) {
+        let hub = &self.context.hub;
+        hub.publish(events::membership_updated(seat));
+        if let Some(told) = events::copilot_updated(seat) {
+            hub.publish(told);
         }
     }
 
@@ -162,6 +183,7 @@ impl Announcer<'_> {
             round: self.s.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&self.s.queued),
             running_run: run::Model::view_of(&self.s.running),
+            auto_mode_turns_left: auto_mode::turns_left(&self.s.conversation, &self.s.space),
         };
         self.durable(&event, rev);
     }
@@ -173,7 +195,6 @@ impl Announcer<'_> {
         self.context
             .leases
             .hold(run, &self.context.shutdown.letting_go);
-        self.context.live.open(run.conversation_id, run.id, speaker);
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,
@@ -181,6 +202,7 @@ impl Announcer<'_> {
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
         };
+        self.context.live.open(&event, run.lease);
         self.stream(&event, run, Mark::Start);
     }
 
@@ -203,9 +225,12 @@ impl Announcer<'_> {
     }
 
     fn stream(&self, event: &impl crate::realtime::event::Event, run: &run::Model, mark: Mark) {
-        self.context
-            .hub
-            .publish(Envelope::stream(self.topic, event, run.id.0, mark));
+        self.context.hub.publish(Envelope::stream(
+            self.topic,
+            event,
+            (run.id.0, run.lease),
+            mark,
+        ));
     }
 }
 

@@ -4,6 +4,7 @@ use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::runs::run;
 
@@ -53,6 +54,12 @@ pub enum Command {
         speaker: Option<MembershipId>,
         by: String,
     },
+    /// What is pending of a round is put together anew. `by` is shown as the reason.
+    EditQueue {
+        round: RoundId,
+        slots: Vec<MembershipId>,
+        by: String,
+    },
     /// A message is shown again, dimmed, or deleted for everyone.
     VisibilityChanged {
         message: MessageId,
@@ -80,6 +87,10 @@ pub enum Command {
     MemberChanged {
         seat: MembershipId,
     },
+    /// A human has turned their copilot on.
+    CopilotStarted {
+        seat: MembershipId,
+    },
     /// Who may speak by the space's rules changed.
     SettingsChanged,
     /// The space is archived, or about to be deleted.
@@ -94,9 +105,11 @@ impl Command {
             self,
             Self::Posted(_)
                 | Self::ForceTalk { .. }
+                | Self::CopilotStarted { .. }
                 | Self::Resume
                 | Self::Skip
                 | Self::Retry
+                | Self::EditQueue { .. }
                 | Self::VisibilityChanged { .. }
                 | Self::Edited { .. }
                 | Self::SwipeSelected { .. }
@@ -183,6 +196,10 @@ pub enum Refusal {
     BranchFirst(MessageId),
     #[error("there is no round")]
     NoRound,
+    #[error("another round is active, or none")]
+    StaleRound,
+    #[error("a member cannot be scheduled")]
+    NotSchedulable,
     #[error("nothing is paused")]
     NothingPaused,
     #[error("nothing can be tried again")]

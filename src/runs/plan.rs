@@ -41,7 +41,8 @@ pub enum Change {
     ShowSwipe(swipe::Model),
     NewRound {
         id: RoundId,
-        trigger: Option<Reference>,
+        kind: round::Kind,
+        trigger: Reference,
         seed: i64,
         slots: Vec<Choice>,
     },
@@ -54,6 +55,12 @@ pub enum Change {
         id: RoundId,
         state: round::State,
         cursor: i64,
+    },
+    /// The slots from a position on give way to these.
+    ReplaceSlots {
+        round: RoundId,
+        from: i64,
+        slots: Vec<Choice>,
     },
     MarkSlot {
         round: RoundId,
@@ -80,6 +87,10 @@ pub enum Change {
         silent_for_ms: i64,
     },
     HandBack(run::Model),
+    /// How often auto mode has spoken since a person did.
+    AutoModeTurns(i64),
+    /// The copilot of this seat has said something.
+    CopilotStep(MembershipId),
     /// Tokens that the space has used.
     Spend(i64),
 }
@@ -114,4 +125,12 @@ pub enum Reference {
     Appended,
     /// One that is there.
     Message(MessageId),
+}
+
+/// Slots for these speakers, from a position on.
+pub fn slots(round: RoundId, from: i64, speakers: Vec<Choice>) -> Vec<slot::Model> {
+    let slots = (from..).zip(speakers);
+    slots
+        .map(|(position, it)| slot::blank(round, position, it.id, it.because))
+        .collect()
 }

@@ -17,6 +17,7 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::spaces::membership;
 use crate::spaces::space::InputPolicy;
+use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
 
 /// Somebody has this message written anew, or the tail.
@@ -101,7 +102,7 @@ fn it_ends_the_round_and_drops_what_is_being_written() {
     assert_eq!(plan, expected);
 
     let mut paused = answered();
-    paused.wakes_all = true;
+    paused.s.space.replies_per_turn = RepliesPerTurn::Activated;
     paused.eve_says("And?").unwrap();
     paused.due();
     paused.ends(success("Well."));

@@ -6,6 +6,7 @@ use crate::ids::MessageId;
 use crate::ids::SwipeId;
 use crate::runs::planner::stage::Stage;
 use crate::runs::run;
+use crate::spaces::space::GroupRegenerateMode;
 
 impl Stage {
     /// What the situation knows of the message a command is about.
@@ -28,6 +29,15 @@ impl Stage {
         let shown = self.messages.iter();
         let shown = shown.filter(|it| it.visibility != message::Visibility::Hidden);
         self.s.turn = shown.filter(|it| it.seq > said).cloned().collect();
+        if self.s.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
+            // Who answers again is chosen as if nobody had.
+            let is_speech = |it: &&message::Model| {
+                let is_shown = it.visibility != message::Visibility::Hidden;
+                is_shown && it.role == message::Role::Assistant && it.seq < said
+            };
+            let newest = self.messages.iter().rev().find(is_speech);
+            self.s.last_speaker = newest.map(|it| it.space_membership_id);
+        }
         let mut turn = self.s.turn.iter();
         self.s.turn_has_fork_point = turn.any(|it| self.fork_point == Some(it.id));
     }

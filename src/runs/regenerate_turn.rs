@@ -3,13 +3,13 @@
 use crate::conversations::message;
 use crate::ids::MessageId;
 use crate::rounds::round;
-use crate::runs::command::Post;
+use crate::runs::choosing;
+use crate::runs::choosing::Said;
 use crate::runs::command::Refusal;
 use crate::runs::draft::Draft;
+use crate::runs::draft::Turn;
 use crate::runs::plan::Change;
-use crate::runs::plan::Enqueue;
 use crate::runs::plan::Reference;
-use crate::runs::planner;
 use crate::runs::run;
 use crate::spaces::space::GroupRegenerateMode;
 use crate::spaces::space::ReplyOrder;
@@ -30,7 +30,7 @@ pub fn is_about<'a>(d: &Draft<'a>) -> Option<&'a message::Model> {
 /// # Errors
 /// [`Refusal::BranchFirst`] when other people's words or a branch were built on what would go.
 pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
-    let choice = who_answers(d, said)?;
+    let choices = who_answers(d, said)?;
     let by_human = |it: &message::Model| it.role == message::Role::User;
     if d.s.turn_has_fork_point || d.s.turn.iter().any(by_human) {
         return Err(Refusal::BranchFirst(said.id));
@@ -38,7 +38,7 @@ pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
     d.end_round(round::Status::Canceled, "regenerate");
     d.cancel_running();
     d.push(Change::HideTurn(d.s.turn.clone()));
-    begin(d, said.id, choice);
+    begin(d, said.id, choices);
     Ok(())
 }
 
@@ -50,35 +50,28 @@ pub fn answer_again(d: &mut Draft) -> Result<(), Refusal> {
     let tail = d.s.tail.as_ref();
     let said = tail.filter(|it| it.role == message::Role::User);
     let said = said.ok_or(Refusal::NothingToRegenerate)?;
-    let choice = who_answers(d, said)?;
+    let choices = who_answers(d, said)?;
     d.end_round(round::Status::Canceled, "regenerate");
     d.cancel_running();
-    begin(d, said.id, choice);
+    begin(d, said.id, choices);
     Ok(())
 }
 
 /// Who would answer the message if it were said now.
-fn who_answers(d: &Draft, said: &message::Model) -> Result<Choice, Refusal> {
-    let post = Post {
+fn who_answers(d: &Draft, said: &message::Model) -> Result<Vec<Choice>, Refusal> {
+    let said = Said {
         author: said.space_membership_id,
-        content: said.content.clone(),
-        client_id: None,
-        mentions: Vec::new(),
-        token_count: said.token_count,
+        text: &said.content,
+        mentions: &[],
     };
-    planner::speaker_after_post(d, &post).ok_or(Refusal::NoSpeaker)
+    let choices = choosing::after_human(d, &said);
+    match choices.is_empty() {
+        true => Err(Refusal::NoSpeaker),
+        false => Ok(choices),
+    }
 }
 
-fn begin(d: &mut Draft, said: MessageId, choice: Choice) {
-    let trigger = Some(Reference::Message(said));
-    d.new_round(vec![choice.clone()], trigger);
-    let mut run = d.blank_run(choice.id, run::Kind::UserTurn, run::Reason::LastTurn);
-    run.round_id = Some(d.fresh.round);
-    run.slot_position = Some(0);
-    run.debug.chosen_because = Some(choice.because);
-    d.enqueue(Enqueue {
-        run,
-        trigger,
-        expected_tail: None,
-    });
+fn begin(d: &mut Draft, said: MessageId, choices: Vec<Choice>) {
+    d.new_round(round::Kind::UserTurn, choices, Reference::Message(said));
+    d.queue_current_slot(Turn::new(run::Kind::UserTurn, run::Reason::LastTurn));
 }

@@ -8,8 +8,10 @@ use crate::conversations::timeline::Page;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
 use crate::runs::engine::Engine;
 use crate::runs::live::LiveText;
 use crate::runs::run;
@@ -29,10 +31,13 @@ use sea_orm::QueryFilter;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How many messages a client starts with.
 const NEWEST: u64 = 50;
+/// How long a snapshot waits for a text that another node writes.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// More changes than this are a new start.
 const MOST_CHANGES: u64 = 500;
 
@@ -48,6 +53,8 @@ pub struct Snapshot {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// Null while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
 }
 
 /// A message of a snapshot, or that it is gone.
@@ -83,6 +90,7 @@ impl Engine {
             _ => None,
         };
         let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
+        let space = space::Entity::find_by_id(row.space_id).one(db).await?;
         let reset = after_rev.is_some() && changed.is_none();
         let messages = match changed {
             Some(changed) => changed,
@@ -96,12 +104,19 @@ impl Engine {
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
             running_run: run::Model::view_of(&runtime.running),
+            auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
         }))
     }
 
     /// The text so far of what this node is writing in a conversation.
     pub fn live_text(&self, id: ConversationId) -> Option<LiveText> {
         self.context.live.text(id)
+    }
+
+    /// Has the text so far of a run of another node sent here, unless this node knows it. Without
+    /// it a listener begins with none, and sees it as soon as it comes.
+    pub async fn fetch_text(&self, id: ConversationId, run: RunId) {
+        drop(self.context.live.wait_for_text(id, run, PATIENCE).await);
     }
 
     /// What a conversation is doing.

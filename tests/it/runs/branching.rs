@@ -288,8 +288,8 @@ on_both! {
         );
 
         match (made, deleted.unwrap()) {
-            (Ok(made), false) => assert_eq!(messages_of(&room, made.id).await.len(), 4),
-            (Err(error), true) => assert_eq!(refused::<()>(Err(error)), Refusal::NotFound),
+            (Ok(made), None) => assert_eq!(messages_of(&room, made.id).await.len(), 4),
+            (Err(error), Some(_)) => assert_eq!(refused::<()>(Err(error)), Refusal::NotFound),
             other => panic!("both or neither: {other:?}"),
         }
         room.close().await;

@@ -1,8 +1,10 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod auto_mode;
 pub mod branching;
 pub mod branching_cost;
 pub mod cancel;
+pub mod copilot;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;
@@ -13,6 +15,7 @@ pub mod policies;
 pub mod races;
 pub mod reaper;
 pub mod regenerate;
+pub mod rounds;
 pub mod shutdown;
 pub mod speakers;
 pub mod start;

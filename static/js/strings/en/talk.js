@@ -95,6 +95,7 @@ export default {
   "queue.round": "This round",
   "because.forced": "asked to by {name}",
   "because.regenerated": "asked for another version by {name}",
+  "because.put": "put in the queue by {name}",
   "because.mentioned": "“{name}” was mentioned",
   "because.next": "next in the order of the cast",
   "because.rotation": "next in turn",
