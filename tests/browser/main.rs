@@ -6,6 +6,7 @@
 mod account;
 mod actions;
 mod admin;
+mod auto_mode;
 mod cast;
 mod company;
 mod content;
@@ -20,6 +21,8 @@ mod people;
 mod picture;
 mod presence;
 mod reference;
+mod round_edit;
+mod rounds;
 mod runs;
 mod scheduling;
 mod sending;

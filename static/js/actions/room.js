@@ -91,6 +91,12 @@ export default class RoomActions {
     }
   }
 
+  // How many turns auto mode has left comes with the queue; that it was switched on does not.
+  async readQueue() {
+    const { room } = this.#store
+    this.#takeQueue(room, await this.#api.conversation(room.conversationId))
+  }
+
   // Reading
 
   async olderPage(conversationId, beforeSeq) {
