@@ -124,7 +124,6 @@ async fn c41_what_the_host_sets_is_seen_by_the_others_and_changed_by_who_may() {
     let company = Company::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
 
-    ann.click(".stage__head [data-id=panel]").await;
     ann.click("#panel-tab-settings").await;
     ann.click_text(".check", "among themselves").await;
     choose(&ann, "Who answers", "list").await;

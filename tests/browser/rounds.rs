@@ -124,6 +124,7 @@ async fn c46_each_place_says_why_it_was_chosen() {
     page.click(".queue [aria-label='Let Rook speak']").await;
     have_spoken(&page, &["Rook", "Mina", "Rook"]).await;
     page.click_text("[role=tab]", "Prompt").await;
+    page.click_text(".run__summary", "Rook").await;
     page.see_text("#panel", "asked to by ann").await;
 }
 
