@@ -31,6 +31,8 @@ pub struct Config {
     pub open_registration: bool,
     pub workers: usize,
     pub max_running_runs: usize,
+    /// Of them at one provider: one that hangs leaves places to the others.
+    pub max_running_per_provider: usize,
     pub run_heartbeat: Duration,
     pub run_stale_after: Duration,
     pub reaper_interval: Duration,
@@ -132,6 +134,12 @@ impl Config {
             open_registration: it.flag("TROUPE_OPEN_REGISTRATION", false)?,
             workers: it.number("TROUPE_WORKERS", 1, 0, 1)?,
             max_running_runs: it.number("TROUPE_MAX_RUNNING_RUNS", 64, 1, 10_000)?,
+            max_running_per_provider: it.number(
+                "TROUPE_MAX_RUNNING_PER_PROVIDER",
+                48,
+                1,
+                10_000,
+            )?,
             run_heartbeat,
             run_stale_after: it.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
             reaper_interval: it.ms("REAPER_INTERVAL_MS", 5_000, 50)?,

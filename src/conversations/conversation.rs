@@ -8,8 +8,10 @@ use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
+use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::LockBehavior;
 use sea_orm::sea_query::LockType;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -27,6 +29,8 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -66,6 +70,19 @@ words! {
 /// On SQLite the transaction itself is the lock, and the words `FOR UPDATE` are left out.
 pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
+}
+
+/// Locks those of them that nobody else has, for this transaction; the others are left out.
+pub async fn lock_free(
+    tx: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = ConversationId>,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::Id.is_in(ids))
+        .order_by_asc(Column::Id)
+        .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
+        .all(tx)
+        .await
 }
 
 /// Changes title or settings. `None`: it is gone.

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::conversations::markdown::Markdown;
 use crate::db::connect::Db;
 use crate::generation::watches::Watches;
+use crate::ids::ConversationId;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
@@ -45,6 +46,8 @@ pub struct Settings {
     /// 0: this node only serves.
     pub workers: usize,
     pub max_running: usize,
+    /// Of them at one provider.
+    pub max_per_provider: usize,
     pub heartbeat: Duration,
     pub stale_after: Duration,
     pub reaper_interval: Duration,
@@ -58,6 +61,7 @@ impl Settings {
         Self {
             workers: config.workers,
             max_running: config.max_running_runs,
+            max_per_provider: config.max_running_per_provider,
             heartbeat: config.run_heartbeat,
             stale_after: config.run_stale_after,
             reaper_interval: config.reaper_interval,
@@ -101,5 +105,10 @@ impl Context {
             settings,
             steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),
         }
+    }
+
+    /// Where in [`Context::steps`] a conversation has its lock.
+    pub(super) fn step_place(&self, conversation: ConversationId) -> usize {
+        usize::try_from(conversation.0).unwrap_or_default() % self.steps.len()
     }
 }

@@ -16,18 +16,23 @@
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
+pub mod auto_mode;
 pub mod beginnings;
 pub mod bell;
 pub mod candidates;
+pub mod choosing;
 pub mod command;
 pub mod context;
 pub mod control;
 pub mod draft;
+pub mod due;
 pub mod endings;
 pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod fairness;
+pub mod followup;
 pub mod lease;
 pub mod ledger;
 pub mod live;
@@ -36,6 +41,7 @@ pub mod plan;
 pub mod planner;
 pub mod preparation;
 pub mod queue;
+pub mod queue_edit;
 pub mod reaper;
 pub mod run;
 pub mod scheduler;

@@ -9,6 +9,7 @@ use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::runs::run;
 use crate::runs::run::Column;
 use crate::runs::run::Status;
@@ -308,38 +309,10 @@ pub async fn expired(
         .await
 }
 
-/// A queued run as the dispatcher sees it.
-#[derive(Clone, Debug, sea_orm::FromQueryResult)]
-pub struct Due {
-    pub id: RunId,
-    pub conversation_id: ConversationId,
-    pub run_after: Option<Timestamp>,
-}
-
-/// Queued runs whose conversation is free, the soonest first, also those that are not due yet: the
-/// first of them tells how long there is to sleep.
-pub async fn next_due(db: &impl ConnectionTrait, limit: u64) -> Result<Vec<Due>, DbErr> {
-    let busy = Query::select()
-        .column(Column::ConversationId)
-        .from(run::Entity)
-        .and_where(Expr::cust("status = 'running'"))
-        .to_owned();
-    run::Entity::find()
-        .select_only()
-        .columns([Column::Id, Column::ConversationId, Column::RunAfter])
-        .filter(Expr::cust("status = 'queued'"))
-        .filter(Column::ConversationId.not_in_subquery(busy))
-        .order_by_asc(Column::RunAfter)
-        .limit(limit)
-        .into_model::<Due>()
-        .all(db)
-        .await
-}
-
 /// A new row for [`enqueue`], due at once, with nothing that only a claim or an end can know.
 pub fn blank(
     id: RunId,
-    conversation: ConversationId,
+    (space, conversation): (SpaceId, ConversationId),
     speaker: MembershipId,
     kind: run::Kind,
     reason: run::Reason,
@@ -348,6 +321,7 @@ pub fn blank(
     run::Model {
         id,
         conversation_id: conversation,
+        space_id: space,
         round_id: None,
         slot_position: None,
         kind,

@@ -8,6 +8,7 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use sea_orm::FromJsonQueryResult;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
@@ -22,6 +23,8 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: RunId,
     pub conversation_id: ConversationId,
+    /// Its conversation's; for giving each space its turn.
+    pub space_id: SpaceId,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
     pub kind: Kind,

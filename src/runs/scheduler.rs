@@ -1,12 +1,16 @@
-//! The gate: whatever happens to a conversation's schedule goes through [`step`].
+//! The gate: whatever happens to a conversation's schedule goes through [`step`], or through
+//! [`claim`], which takes many steps of one kind at once.
 //!
 //! Lock the conversation, load the situation, decide, write, commit, announce.
 //!
 //! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP
 //! or Redis call happens in between; nothing is announced before the commit.
 
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::timeline;
+use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
@@ -16,14 +20,21 @@ use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::context::Context;
 use crate::runs::draft::Fresh;
+use crate::runs::due::Due;
 use crate::runs::error::EngineError;
+use crate::runs::fairness::Held;
 use crate::runs::planner;
+use crate::runs::run;
 use crate::runs::situation;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
 use crate::runs::writer::Written;
+use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 /// What a step did.
 #[derive(Debug)]
@@ -33,7 +44,7 @@ pub struct Done {
     /// The message that was appended or changed, or that was there already.
     pub message: Option<message::Model>,
     /// The run that was claimed.
-    pub claimed: Option<crate::runs::run::Model>,
+    pub claimed: Option<run::Model>,
     /// The command had been carried out before; nothing was done now.
     pub repeated: bool,
 }
@@ -51,8 +62,7 @@ pub async fn step(
 ) -> Result<Done, EngineError> {
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
-        let place = usize::try_from(conversation.0).unwrap_or_default() % own.steps.len();
-        let _in_order = own.steps[place].lock().await;
+        let _in_order = own.steps[own.step_place(conversation)].lock().await;
         let (done, written) = decide_and_write(&own, conversation, command).await?;
         crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
@@ -62,19 +72,124 @@ pub async fn step(
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
 }
 
+/// What a look at many due runs came to.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// The runs that are ours now, each with the place it holds.
+    pub runs: Vec<(Held, run::Model)>,
+    /// How many of them were decided: claimed, passed over, or found to be gone.
+    pub n_decided: usize,
+    /// A step of this node has the conversation; another node's is waited for by nobody.
+    pub busy_here: Option<ConversationId>,
+}
+
+/// Decides many due runs at once, in one transaction: a step each, as [`step`] with
+/// [`Command::Due`] would take it. A conversation that somebody else has is left to them. Where one
+/// spoils the transaction, each is decided by itself.
+///
+/// # Errors
+/// When the task ended half-way; every other failure is logged, and the runs stay queued.
+pub async fn claim(context: &Context, due: Vec<Due>) -> Result<Claims, DbErr> {
+    let own = context.clone();
+    let task = context
+        .shutdown
+        .spawn(async move { claim_here(&own, due).await });
+    task.await
+        .map_err(|_| DbErr::Custom("the claim's task ended".to_owned()))
+}
+
+async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
+    let mut claims = Claims::default();
+    let mut in_order = BTreeMap::new();
+    let mut ready = Vec::new();
+    for it in due {
+        let place = context.step_place(it.conversation_id);
+        if let Entry::Vacant(free) = in_order.entry(place) {
+            // Never waited for: who waits with locks in hand makes others wait.
+            let Ok(lock) = context.steps[place].try_lock() else {
+                claims.busy_here = Some(it.conversation_id);
+                continue;
+            };
+            free.insert(lock);
+        }
+        ready.push(it);
+    }
+    match decide_all(context, &ready).await {
+        Ok(all) => {
+            crate::fail_point!("step.after_commit");
+            claims.n_decided = all.len();
+            for (done, written) in all {
+                claims.take(&ready, done.claimed.as_ref());
+                announce::announce(context, &done.situation, written);
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, runs = ready.len(), "due runs could not be claimed together, each is tried by itself: {error}");
+            drop(in_order);
+            let each = ready.iter().map(|it| step_when_due(context, it));
+            for done in join_all(each).await {
+                claims.n_decided += 1;
+                claims.take(&ready, done.and_then(|it| it.claimed).as_ref());
+            }
+        }
+    }
+    claims
+}
+
+impl Claims {
+    fn take(&mut self, due: &[Due], claimed: Option<&run::Model>) {
+        let Some(run) = claimed else {
+            return;
+        };
+        let due = due.iter().find(|it| it.id == run.id);
+        self.runs.extend(due.map(|it| (Held::by(it), run.clone())));
+    }
+}
+
+async fn step_when_due(context: &Context, due: &Due) -> Option<Done> {
+    match step(context, due.conversation_id, Command::Due { run: due.id }).await {
+        Ok(done) => Some(done),
+        Err(EngineError::Lost | EngineError::Refused(_)) => None, // somebody else was faster
+        Err(EngineError::Database(error)) => {
+            tracing::warn!(run.id = %due.id, %error, "run {} could not be claimed: {error}", due.id);
+            None
+        }
+    }
+}
+
+async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written)>, EngineError> {
+    let hand = Hand::of(context);
+    let runs: BTreeMap<ConversationId, RunId> =
+        due.iter().map(|it| (it.conversation_id, it.id)).collect();
+    context
+        .db
+        .write(move |tx| {
+            Box::pin(async move {
+                let mut all = Vec::new();
+                for row in conversation::lock_free(tx, runs.keys().copied()).await? {
+                    let command = Command::Due { run: runs[&row.id] };
+                    if let Some(situation) = situation::load_locked(tx, row, &command).await? {
+                        all.push(hand.decide(tx, situation, &command).await?);
+                    }
+                }
+                Ok(all)
+            })
+        })
+        .await
+}
+
+/// Returns when no step of this node has the conversation.
+pub async fn until_free(context: &Context, conversation: ConversationId) {
+    let place = context.step_place(conversation);
+    drop(context.steps[place].lock().await);
+}
+
 async fn decide_and_write(
     context: &Context,
     conversation: ConversationId,
     command: Command,
 ) -> Result<(Done, Written), EngineError> {
-    let now = context.clock.now();
-    let node = context.node.clone();
-    let dialect = context.db.dialect();
-    let fresh = Fresh {
-        seed: rand::random(),
-        round: RoundId::new(),
-        run: RunId::new(),
-    };
+    let hand = Hand::of(context);
     context
         .db
         .write(move |tx| {
@@ -82,33 +197,65 @@ async fn decide_and_write(
                 let situation = situation::load(tx, conversation, &command)
                     .await?
                     .ok_or(Refusal::NotFound)?;
-                if let Some(first) = repeated(tx, conversation, &command).await? {
-                    let done = Done {
-                        situation,
-                        message: Some(first),
-                        claimed: None,
-                        repeated: true,
-                    };
-                    return Ok((done, Written::default()));
-                }
-                let plan = planner::plan(&situation, &command, fresh, now)?;
-                let writer = Writer {
-                    tx,
-                    now,
-                    node: &node,
-                    dialect,
-                };
-                let (situation, written) = writer.write(situation, plan).await?;
-                let done = Done {
-                    situation,
-                    message: written.messages.last().map(|it| it.row.clone()),
-                    claimed: written.claimed.clone(),
-                    repeated: false,
-                };
-                Ok((done, written))
+                hand.decide(tx, situation, &command).await
             })
         })
         .await
+}
+
+/// Who decides, and when.
+struct Hand {
+    now: Timestamp,
+    node: Arc<str>,
+    dialect: Dialect,
+}
+
+impl Hand {
+    fn of(context: &Context) -> Self {
+        Self {
+            now: context.clock.now(),
+            node: context.node.clone(),
+            dialect: context.db.dialect(),
+        }
+    }
+
+    /// Decides and writes; the conversation is locked.
+    async fn decide(
+        &self,
+        tx: &DatabaseTransaction,
+        situation: Situation,
+        command: &Command,
+    ) -> Result<(Done, Written), EngineError> {
+        if let Some(first) = repeated(tx, situation.conversation.id, command).await? {
+            let done = Done {
+                situation,
+                message: Some(first),
+                claimed: None,
+                repeated: true,
+            };
+            return Ok((done, Written::default()));
+        }
+        let fresh = Fresh {
+            seed: rand::random(),
+            round: RoundId::new(),
+            run: RunId::new(),
+        };
+        let plan = planner::plan(&situation, command, fresh, self.now)?;
+        let writer = Writer {
+            tx,
+            now: self.now,
+            node: &self.node,
+            dialect: self.dialect,
+        };
+        let (situation, written) = writer.write(situation, plan).await?;
+        let done = Done {
+            situation,
+            message: written.messages.last().map(|it| it.row.clone()),
+            claimed: written.claimed.clone(),
+            repeated: false,
+        };
+        Ok((done, written))
+    }
 }
 
 /// The first message of a post whose `client_id` came before: the answer to this one too, which

@@ -20,8 +20,10 @@ use std::io::Write;
 /// What keeps the server from starting, or made it fail.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
     let app = App::build(config, Clock::System).await?;
+    let node = app.engine.context().node.clone();
     let listening = serve::listen(app).await?;
-    tracing::info!("listening on http://{}", listening.address);
+    // Runs carry the name of the node that holds them: this line tells whose it is.
+    tracing::info!(node.id = %node, "listening on http://{}", listening.address);
     listening.until(serve::asked_to_end()).await
 }
 

@@ -81,6 +81,7 @@ fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
         ("TROUPE_OPEN_REGISTRATION", "maybe"),
         ("TROUPE_WORKERS", "-1"),
         ("TROUPE_MAX_RUNNING_RUNS", "0"),
+        ("TROUPE_MAX_RUNNING_PER_PROVIDER", "0"),
         ("RUN_STALE_AFTER_MS", "100"),
         ("SQLITE_SYNCHRONOUS", "sometimes"),
         ("LIMIT_LOGIN_FAILURES", "ten"),

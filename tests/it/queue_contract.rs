@@ -10,6 +10,7 @@ use troupe::db::connect::Dialect;
 use troupe::db::dialect;
 use troupe::ids::MessageId;
 use troupe::rounds::round;
+use troupe::runs::due;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
@@ -338,10 +339,10 @@ on_both! {
             bench.insert(run).await;
         }
 
-        let due = queue::next_due(bench.db(), 32).await.unwrap();
-        let first = queue::next_due(bench.db(), 1).await.unwrap();
+        let all = due::soonest(bench.db(), &[], 32).await.unwrap();
+        let first = due::soonest(bench.db(), &[], 1).await.unwrap();
 
-        let ids: Vec<_> = due.iter().map(|it| it.id).collect();
+        let ids: Vec<_> = all.iter().map(|it| it.id).collect();
         assert_eq!(ids, [sooner.id, later.id]);
         assert_eq!(first[0].id, sooner.id);
         assert_eq!(first[0].run_after, sooner.run_after);

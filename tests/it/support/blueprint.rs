@@ -56,6 +56,7 @@ fn settings() -> Settings {
     Settings {
         workers: 1,
         max_running: 64,
+        max_per_provider: 64,
         heartbeat: NEVER,
         stale_after: Duration::from_secs(30),
         reaper_interval: NEVER,

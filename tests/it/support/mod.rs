@@ -6,6 +6,7 @@ pub mod backends;
 pub mod blueprint;
 pub mod cast;
 pub mod contract;
+pub mod crowd;
 pub mod decoy;
 pub mod ear;
 pub mod eavesdropper;

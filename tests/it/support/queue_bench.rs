@@ -49,7 +49,8 @@ impl Bench {
     pub fn blank_in(&self, conversation: ConversationId) -> run::Model {
         let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
         let now = self.now();
-        queue::blank(RunId::new(), conversation, self.speaker, kind, reason, now)
+        let place = (self.room.space, conversation);
+        queue::blank(RunId::new(), place, self.speaker, kind, reason, now)
     }
 
     pub fn blank(&self) -> run::Model {
@@ -92,6 +93,7 @@ impl Bench {
             id: RoundId::new(),
             conversation_id: self.room.conversation,
             status: round::Status::Finished,
+            kind: round::Kind::UserTurn,
             state: round::State::Generating,
             cursor: 0,
             trigger_message_id: None,

@@ -1,0 +1,195 @@
+//! The outcome of one check.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use crate::record::Evidence;
+use crate::record::Move;
+
+/// How often a rule was looked at, and where it was broken.
+#[derive(Debug, Default)]
+pub struct Check {
+    /// As on the page of invariants.
+    pub id: &'static str,
+    pub rule: &'static str,
+    /// How many things could have broken it.
+    pub n: usize,
+    pub broken: Vec<String>,
+}
+
+impl Check {
+    /// Nothing looked at yet.
+    pub fn of(id: &'static str, rule: &'static str) -> Check {
+        Check {
+            id,
+            rule,
+            ..Check::default()
+        }
+    }
+
+    /// One more thing was looked at.
+    pub fn look(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        self.n += 1;
+        if !holds {
+            self.broken.push(otherwise());
+        }
+    }
+}
+
+/// A claim with the cutoff that its transaction wrote.
+pub struct Claim<'a> {
+    pub step: &'a Move,
+    /// -1: none was written.
+    pub cutoff: i64,
+}
+
+/// Every time somebody took a run.
+pub fn claims(evidence: &Evidence) -> Vec<Claim<'_>> {
+    let mut cutoffs: HashMap<(i64, &str), i64> = HashMap::new();
+    for step in evidence.moves.iter().filter(|it| it.became == "running") {
+        cutoffs.insert((step.tx, &step.run), step.cutoff);
+    }
+    let is_claim = |it: &&Move| it.was == "queued" && it.became == "running";
+    let claims = evidence.moves.iter().filter(is_claim);
+    claims
+        .map(|step| Claim {
+            step,
+            cutoff: cutoffs[&(step.tx, step.run.as_str())],
+        })
+        .collect()
+}
+
+/// The moves of each run, in order.
+pub fn by_run(evidence: &Evidence) -> BTreeMap<&str, Vec<&Move>> {
+    let mut runs: BTreeMap<&str, Vec<&Move>> = BTreeMap::new();
+    for step in &evidence.moves {
+        runs.entry(&step.run).or_default().push(step);
+    }
+    runs
+}
+
+/// Whether nothing follows a state.
+pub fn is_final(state: &str) -> bool {
+    ["succeeded", "failed", "canceled", "skipped"].contains(&state)
+}
+
+#[cfg(test)]
+pub mod example {
+    //! A small good log, for tests to break.
+
+    use crate::record::Evidence;
+    use crate::record::Fault;
+    use crate::record::Move;
+    use crate::record::Post;
+    use crate::record::Rules;
+    use crate::record::Try;
+    use crate::record::Writing;
+
+    /// A step of the run `r1` of conversation 1.
+    pub fn step(n: i64, tx: i64, was: &str, became: &str) -> Move {
+        let claimed = ["running", "succeeded", "failed", "canceled"].contains(&became);
+        Move {
+            n,
+            at: n * 1_000_000,
+            tx,
+            conversation: 1,
+            run: "r1".to_owned(),
+            was: was.to_owned(),
+            became: became.to_owned(),
+            lease_was: i64::from(was == "running"),
+            lease: i64::from(claimed),
+            node: if claimed { "node-a" } else { "" }.to_owned(),
+            kind: "user_turn".to_owned(),
+            reason: "user_message".to_owned(),
+            round: "round1".to_owned(),
+            slot: 0,
+            cutoff: -1,
+            run_after: 2_100,
+            ..Move::default()
+        }
+    }
+
+    /// A message in conversation 1.
+    pub fn writing(n: i64, tx: i64, seq: i64, role: &str, content: &str) -> Writing {
+        Writing {
+            n,
+            at: n * 1_000_000,
+            tx,
+            conversation: 1,
+            message: 10 + seq,
+            seq,
+            rev: seq * 3 - 2,
+            is_new: true,
+            role: role.to_owned(),
+            content: content.to_owned(),
+            created: n * 1_000,
+            ..Writing::default()
+        }
+    }
+
+    /// Somebody posts, a run is planned, claimed, and answers.
+    pub fn good() -> Evidence {
+        let mut said = writing(2, 1, 1, "user", "c0-1 hello");
+        said.key = "c0-1".to_owned();
+        let mut answer = writing(6, 3, 2, "assistant", "reply1 yes");
+        answer.run = "r1".to_owned();
+        let mut seen = step(5, 2, "running", "running");
+        seen.cutoff = 1;
+        let mut end = step(7, 3, "running", "succeeded");
+        end.cutoff = 1;
+        let rules = Rules {
+            debounce_ms: 100,
+            max_auto: 2,
+        };
+        Evidence {
+            moves: vec![
+                step(3, 1, "", "queued"),
+                step(4, 2, "queued", "running"),
+                seen,
+                end,
+            ],
+            writings: vec![said, answer],
+            posts: vec![Post {
+                conversation: 1,
+                key: "c0-1".to_owned(),
+                content: "c0-1 hello".to_owned(),
+                asks: true,
+                tries: vec![Try {
+                    status: 201,
+                    message: 11,
+                    seq: 1,
+                    ..Try::default()
+                }],
+                ..Post::default()
+            }],
+            said: vec!["reply1 yes".to_owned()],
+            rules: [(1, rules)].into(),
+            heads: [(1, (4, 2))].into(),
+            timelines: [(
+                1,
+                vec![
+                    (1, "user".to_owned(), "c0-1 hello".to_owned()),
+                    (2, "assistant".to_owned(), "reply1 yes".to_owned()),
+                ],
+            )]
+            .into(),
+            n_calls: 1,
+            stale_ms: 1_500,
+            heartbeat_ms: 250,
+            run_timeout_ms: 8_000,
+            ..Evidence::default()
+        }
+    }
+
+    /// A fault of node-a, from one second to another.
+    pub fn fault(kind: &str, from: i64, to: i64) -> Fault {
+        Fault {
+            kind: kind.to_owned(),
+            node: Some(0),
+            worker: "node-a".to_owned(),
+            at: from * 1_000_000,
+            until: to * 1_000_000,
+            healed: true,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What must hold, each a pure function over what was written down, with a test that sees it fail.
+
+pub mod check;
+pub mod promises;
+pub mod runs;
+pub mod streams;
+pub mod texts;
+pub mod timelines;

@@ -1,0 +1,356 @@
+//! S1 to S7, S12 and S13: how runs moved.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::checks::check::Check;
+use crate::checks::check::by_run;
+use crate::checks::check::claims;
+use crate::checks::check::is_final;
+use crate::faults::STARVED;
+use crate::record::Evidence;
+use crate::record::Fault;
+use crate::record::Move;
+use crate::record::Writing;
+
+pub fn s1_one_runs(evidence: &Evidence) -> Check {
+    let check = Check::of(
+        "S1",
+        "at most one run of a conversation runs at any instant",
+    );
+    one_at_a_time(evidence, "running", check)
+}
+
+pub fn s2_one_is_queued(evidence: &Evidence) -> Check {
+    let check = Check::of(
+        "S2",
+        "at most one run of a conversation is queued at any instant",
+    );
+    one_at_a_time(evidence, "queued", check)
+}
+
+fn one_at_a_time(evidence: &Evidence, state: &str, mut check: Check) -> Check {
+    let mut there: BTreeMap<i64, BTreeSet<&str>> = BTreeMap::new();
+    for step in &evidence.moves {
+        let runs = there.entry(step.conversation).or_default();
+        if step.was == state && step.became != state {
+            runs.remove(step.run.as_str());
+        }
+        if step.became == state && step.was != state {
+            runs.insert(&step.run);
+            check.look(runs.len() == 1, || {
+                format!(
+                    "{runs:?} are {state} in conversation {} at step {}",
+                    step.conversation, step.n
+                )
+            });
+        }
+    }
+    check
+}
+
+pub fn s3_only_legal_moves(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S3", "a run takes only legal steps, and none from an end");
+    for step in &evidence.moves {
+        let legal = match (step.was.as_str(), step.became.as_str()) {
+            ("", next) => next == "queued",
+            ("queued", next) => next != "succeeded",
+            ("running", next) => next != "skipped",
+            _ => false,
+        };
+        check.look(legal, || told(step));
+    }
+    check
+}
+
+pub fn s4_every_run_ends(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S4", "every run comes to one end, in time");
+    let usual = evidence.run_timeout_ms + 2 * evidence.stale_ms + 20_000;
+    for (run, steps) in by_run(evidence) {
+        let last = steps[steps.len() - 1];
+        let claimed = steps
+            .iter()
+            .rfind(|it| it.was == "queued" && it.became == "running");
+        let took = claimed.map_or(0, |it| (last.at - it.at) / 1_000);
+        let faults = evidence.faults.iter().map(|it| (it.until - it.at) / 1_000);
+        let longest = usual + faults.filter(|_| took > usual).sum::<i64>();
+        check.look(is_final(&last.became) && took <= longest, || {
+            format!(
+                "run {run} is {} after {took} ms: {}",
+                last.became,
+                told(last)
+            )
+        });
+    }
+    check
+}
+
+pub fn s5_a_claim_raises_the_lease(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "S5",
+        "each claim raises the lease by one, and nothing else does",
+    );
+    for step in &evidence.moves {
+        let raised = step.was == "queued" && step.became == "running";
+        let wanted = step.lease_was + i64::from(raised);
+        check.look(step.lease == wanted, || told(step));
+    }
+    check
+}
+
+pub fn s6_the_fence_holds(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S6", "a text is stored by the very step that ends its run");
+    let ends: HashSet<(i64, &str)> = evidence
+        .moves
+        .iter()
+        .filter(|it| it.was == "running" && ["succeeded", "canceled"].contains(&it.became.as_str()))
+        .map(|it| (it.tx, it.run.as_str()))
+        .collect();
+    for text in evidence
+        .writings
+        .iter()
+        .filter(|it| it.is_new && !it.run.is_empty())
+    {
+        check.look(ends.contains(&(text.tx, text.run.as_str())), || {
+            format!(
+                "message {} of run {} was stored apart from its end",
+                text.message, text.run
+            )
+        });
+    }
+    check
+}
+
+pub fn s7_debounce(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "S7",
+        "no run begins before it is due, and one waits for the end of a burst",
+    );
+    for claim in claims(evidence) {
+        let (at, due) = (claim.step.at / 1_000, claim.step.run_after);
+        check.look(at >= due, || {
+            format!("claimed at {at}, due at {due}: {}", told(claim.step))
+        });
+    }
+    let mut posts: HashMap<i64, &Writing> = HashMap::new();
+    for post in evidence
+        .writings
+        .iter()
+        .filter(|it| it.is_new && it.role == "user")
+    {
+        posts.insert(post.tx, post);
+    }
+    let planned = |it: &&Move| it.became == "queued" && it.reason == "user_message";
+    for step in evidence.moves.iter().filter(planned) {
+        let (Some(post), Some(rules)) =
+            (posts.get(&step.tx), evidence.rules.get(&step.conversation))
+        else {
+            continue;
+        };
+        let waits = step.run_after >= post.created + rules.debounce_ms;
+        let bound = step.burst + (10 * rules.debounce_ms).max(10_000);
+        let bounded = step.burst > 0 && step.run_after >= bound;
+        check.look(waits || bounded, || {
+            format!(
+                "message {} of {} is answered from {}: {}",
+                post.message,
+                post.created,
+                step.run_after,
+                told(step)
+            )
+        });
+    }
+    check
+}
+
+pub fn s12_no_false_reaps(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S12", "no living node is taken for dead");
+    let reaped = |it: &&Move| it.was == "running" && it.error == "stale_running_run";
+    for step in evidence.moves.iter().filter(reaped) {
+        let excused = evidence
+            .faults
+            .iter()
+            .any(|it| excuses(it, step, evidence.stale_ms));
+        check.look(excused && step.silence >= evidence.stale_ms, || {
+            format!(
+                "reaped after {} ms of silence: {}",
+                step.silence,
+                told(step)
+            )
+        });
+    }
+    check
+}
+
+/// Whether a fault is reason enough for a run's heartbeat to have stopped.
+fn excuses(fault: &Fault, step: &Move, stale_ms: i64) -> bool {
+    let since = step.at - step.silence.max(stale_ms) * 1_000 - 1_000_000;
+    let overlaps = fault.at <= step.at && fault.until >= since;
+    let is_ground = fault.kind.starts_with("database") || fault.kind == STARVED;
+    if fault.node.is_none() {
+        let is_long = (fault.until - fault.at) / 1_000 > stale_ms / 3;
+        return overlaps && is_ground && is_long;
+    }
+    let is_its_own = fault.worker == step.node && fault.at <= step.at;
+    match fault.kind.as_str() {
+        "stop, short" => false,
+        "kill -9" | "sent away" | "kill while it drains" => is_its_own,
+        kind if kind.starts_with("kill at") => is_its_own,
+        _ => is_its_own && overlaps,
+    }
+}
+
+pub fn s13_running_is_owned(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S13", "a running run has an owner, a lease and a cutoff");
+    for claim in claims(evidence) {
+        let step = claim.step;
+        let owned = !step.node.is_empty() && step.lease >= 1 && claim.cutoff >= 0;
+        check.look(owned, || told(step));
+    }
+    check
+}
+
+fn told(step: &Move) -> String {
+    format!(
+        "step {}: run {} of conversation {} ({}, {}): {:?} -> {:?}, lease {} -> {}, node {}",
+        step.n,
+        step.run,
+        step.conversation,
+        step.kind,
+        step.reason,
+        step.was,
+        step.became,
+        step.lease_was,
+        step.lease,
+        step.node
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::fault;
+    use crate::checks::check::example::good;
+    use crate::checks::check::example::step;
+
+    const ALL: &[fn(&Evidence) -> Check] = &[
+        s1_one_runs,
+        s2_one_is_queued,
+        s3_only_legal_moves,
+        s4_every_run_ends,
+        s5_a_claim_raises_the_lease,
+        s6_the_fence_holds,
+        s7_debounce,
+        s13_running_is_owned,
+    ];
+
+    fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
+        let mut evidence = good();
+        spoil(&mut evidence);
+        check(&evidence).broken.len()
+    }
+
+    #[test]
+    fn a_good_log_is_good() {
+        for check in ALL {
+            let check = check(&good());
+            assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn two_at_a_time_are_seen() {
+        let second = |was: &str, became: &str, n| {
+            let mut step = step(n, 9, was, became);
+            step.run = "r2".to_owned();
+            step
+        };
+        let two_run = |it: &mut Evidence| it.moves.insert(3, second("queued", "running", 6));
+        let two_wait = |it: &mut Evidence| it.moves.insert(1, second("", "queued", 3));
+
+        assert_eq!(broken(s1_one_runs, two_run), 1);
+        assert_eq!(broken(s2_one_is_queued, two_wait), 1);
+    }
+
+    #[test]
+    fn a_step_from_an_end_and_a_jump_are_seen() {
+        let revives = |it: &mut Evidence| it.moves.push(step(8, 4, "succeeded", "running"));
+        let jumps = |it: &mut Evidence| it.moves.push(step(8, 4, "queued", "succeeded"));
+
+        assert_eq!(broken(s3_only_legal_moves, revives), 1);
+        assert_eq!(broken(s3_only_legal_moves, jumps), 1);
+    }
+
+    #[test]
+    fn a_run_without_an_end_and_one_that_takes_for_ever_are_seen() {
+        let stuck = |it: &mut Evidence| it.moves.truncate(3);
+        let late = |it: &mut Evidence| it.moves[3].at += 100_000_000;
+
+        assert_eq!(broken(s4_every_run_ends, stuck), 1);
+        assert_eq!(broken(s4_every_run_ends, late), 1);
+    }
+
+    #[test]
+    fn a_lease_that_stays_or_jumps_is_seen() {
+        assert_eq!(
+            broken(s5_a_claim_raises_the_lease, |it| it.moves[1].lease = 0),
+            1
+        );
+        assert_eq!(
+            broken(s5_a_claim_raises_the_lease, |it| it.moves[3].lease = 2),
+            1
+        );
+        assert_eq!(
+            broken(s13_running_is_owned, |it| it.moves[1].node.clear()),
+            1
+        );
+        assert_eq!(
+            broken(s13_running_is_owned, |it| it.moves[2].cutoff = -1),
+            1
+        );
+    }
+
+    #[test]
+    fn a_zombie_that_writes_is_seen() {
+        assert_eq!(broken(s6_the_fence_holds, |it| it.writings[1].tx = 77), 1);
+        assert_eq!(
+            broken(s6_the_fence_holds, |it| it.moves[3].became =
+                "failed".to_owned()),
+            1
+        );
+    }
+
+    #[test]
+    fn a_run_that_begins_too_soon_is_seen() {
+        assert_eq!(broken(s7_debounce, |it| it.moves[1].run_after = 90_000), 1);
+        assert_eq!(broken(s7_debounce, |it| it.moves[0].run_after = 2_050), 1);
+        let burst =
+            |it: &mut Evidence| (it.moves[0].run_after, it.moves[0].burst) = (12_000, 2_000);
+        assert_eq!(broken(s7_debounce, burst), 0);
+    }
+
+    #[test]
+    fn a_reaped_run_needs_a_fault_that_explains_it() {
+        let reaped = |faults: Vec<Fault>| {
+            let mut evidence = good();
+            evidence.moves[3].became = "failed".to_owned();
+            evidence.moves[3].error = "stale_running_run".to_owned();
+            evidence.moves[3].silence = 1_600;
+            evidence.faults = faults;
+            s12_no_false_reaps(&evidence).broken.len()
+        };
+        let of_another = Fault {
+            worker: "node-b".to_owned(),
+            ..fault("kill -9", 5, 6)
+        };
+
+        assert_eq!(reaped(vec![fault("kill -9", 1, 2)]), 0);
+        assert_eq!(reaped(vec![fault("stop, long", 5, 7)]), 0);
+        assert_eq!(reaped(vec![fault("stop, long", 1, 2)]), 1);
+        assert_eq!(reaped(vec![fault("stop, short", 5, 7)]), 1);
+        assert_eq!(reaped(vec![of_another]), 1);
+        assert_eq!(reaped(vec![]), 1);
+    }
+}

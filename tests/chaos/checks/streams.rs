@@ -1,0 +1,343 @@
+//! D1 to D5: the text of a run while it is written.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::checks::check::Check;
+use crate::checks::check::by_run;
+use crate::record::Ear;
+use crate::record::Evidence;
+use crate::record::Heard;
+use crate::record::Us;
+
+pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
+    let mut check = Check::of("D1", "the deltas of a run, in order, are its text");
+    let new = evidence
+        .writings
+        .iter()
+        .filter(|it| it.is_new && it.content.starts_with("reply"));
+    let texts: HashMap<&str, &str> = new
+        .map(|it| (it.run.as_str(), it.content.as_str()))
+        .collect();
+    for ear in &evidence.ears {
+        let mut held: Option<(&str, String)> = None;
+        for note in &ear.notes {
+            match &note.heard {
+                Heard::Connected(_) => held = None,
+                // No text: another node has it, or it is whole and about to be stored.
+                Heard::Snapshot { stream, .. } => {
+                    let known = stream.as_ref().filter(|(_, text)| !text.is_empty());
+                    held = known.map(|(run, text)| (run.as_str(), text.clone()));
+                }
+                Heard::TypingStart(run) => held = Some((run, String::new())),
+                Heard::Reset(run, text) => held = Some((run, text.clone())),
+                Heard::Chunk { run, offset, delta } => {
+                    if *offset == 0 {
+                        held = Some((run, String::new()));
+                    }
+                    // A delta that does not fit has the tab ask for the whole text.
+                    held = held.filter(|(held, text)| {
+                        held == run && text.encode_utf16().count() == *offset
+                    });
+                    if let Some((_, text)) = &mut held {
+                        text.push_str(delta);
+                    }
+                }
+                Heard::Durable {
+                    ends: Some(run), ..
+                } => {
+                    let Some((_, text)) = held.take_if(|(held, _)| held == run) else {
+                        continue;
+                    };
+                    let Some(stored) = texts.get(run.as_str()) else {
+                        continue;
+                    };
+                    check.look(text.trim() == *stored, || {
+                        format!(
+                            "tab {} heard {text:?} of run {run}, stored is {stored:?}",
+                            ear.client
+                        )
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    check
+}
+
+pub fn d2_nothing_of_the_dead(evidence: &Evidence) -> Check {
+    let mut check = Check::of("D2", "after its end nothing of a run's text is told");
+    for ear in &evidence.ears {
+        let mut over: HashSet<&str> = HashSet::new();
+        for note in &ear.notes {
+            match &note.heard {
+                Heard::Connected(_) => over.clear(),
+                Heard::TypingStart(run) => {
+                    over.remove(run.as_str());
+                }
+                Heard::Complete(run) => {
+                    over.insert(run);
+                }
+                Heard::Chunk { run, .. } => {
+                    check.look(!over.contains(run.as_str()), || {
+                        format!("tab {} heard more of run {run} after its end", ear.client)
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    check
+}
+
+pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
+    let mut check = Check::of("D3", "who began to type stops typing, once");
+    for ear in &evidence.ears {
+        let (mut types, mut stopped): (Option<&str>, Option<&str>) = (None, None);
+        for note in &ear.notes {
+            match &note.heard {
+                // What a new connection and a snapshot say is true: whoever typed may have stopped.
+                Heard::Connected(_) | Heard::Snapshot { .. } | Heard::Resync => {
+                    (types, stopped) = (None, None)
+                }
+                Heard::TypingStart(run) => {
+                    check.look(types.is_none(), || {
+                        format!(
+                            "tab {}: run {run} begins to type while {types:?} does",
+                            ear.client
+                        )
+                    });
+                    (types, stopped) = (Some(run.as_str()), None);
+                }
+                Heard::TypingStop(run) => {
+                    check.look(stopped != Some(run.as_str()), || {
+                        format!("tab {}: run {run} stopped typing twice", ear.client)
+                    });
+                    types.take_if(|it| it == run);
+                    stopped = Some(run.as_str());
+                }
+                _ => {}
+            }
+        }
+        check.look(types.is_none(), || {
+            format!(
+                "tab {}: run {types:?} types for ever in conversation {}",
+                ear.client, ear.conversation
+            )
+        });
+    }
+    check
+}
+
+/// How long what is on its way may take.
+const ON_ITS_WAY: Us = 1_000_000;
+
+pub fn d4_a_canceled_run_is_silent(evidence: &Evidence) -> Check {
+    let mut check = Check::of("D4", "a second after a run was canceled nobody hears of it");
+    let mut canceled: HashMap<&str, Us> = HashMap::new();
+    for step in evidence.moves.iter().filter(|it| it.became == "canceled") {
+        canceled.insert(&step.run, step.at);
+    }
+    for ear in &evidence.ears {
+        let mut node = None;
+        for note in &ear.notes {
+            match &note.heard {
+                Heard::Connected(to) => node = Some(*to),
+                Heard::Chunk { run, .. } => {
+                    let Some(at) = canceled.get(run.as_str()) else {
+                        continue;
+                    };
+                    let fits = note.at <= at + ON_ITS_WAY || was_held(evidence, node, *at, note.at);
+                    check.look(fits, || {
+                        format!(
+                            "tab {} heard of run {run} {} us after its cancel",
+                            ear.client,
+                            note.at - at
+                        )
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    check
+}
+
+/// Whether a node, or all of them, stood still in between: then what was on its way came late.
+fn was_held(evidence: &Evidence, node: Option<usize>, from: Us, to: Us) -> bool {
+    let mut faults = evidence.faults.iter();
+    faults.any(|it| (it.node.is_none() || it.node == node) && it.at <= to && it.until >= from)
+}
+
+/// Twenty slices of 50 ms a second, and some air.
+const MOST_A_SECOND: usize = 25;
+
+pub fn d5_deltas_are_gathered(evidence: &Evidence) -> Check {
+    let mut check = Check::of("D5", "a run tells at most 25 pieces a second");
+    let runs = by_run(evidence);
+    let seconds = |run: &str| {
+        let steps = runs.get(run)?;
+        let began = steps.iter().find(|it| it.became == "running")?;
+        let ended = steps.last()?;
+        usize::try_from((ended.at - began.at) / 1_000_000 + 1).ok()
+    };
+    for ear in &evidence.ears {
+        for (run, n) in pieces(ear) {
+            let Some(seconds) = seconds(run) else {
+                continue;
+            };
+            check.look(n <= MOST_A_SECOND * seconds, || {
+                format!(
+                    "tab {} heard {n} pieces of run {run} in {seconds} s",
+                    ear.client
+                )
+            });
+        }
+    }
+    check
+}
+
+fn pieces(ear: &Ear) -> HashMap<&str, usize> {
+    let mut pieces = HashMap::new();
+    for note in &ear.notes {
+        if let Heard::Chunk { run, .. } = &note.heard {
+            *pieces.entry(run.as_str()).or_default() += 1;
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::fault;
+    use crate::checks::check::example::good;
+    use crate::record::Note;
+
+    const RUN: &str = "r1";
+
+    fn chunk(offset: usize, delta: &str) -> Heard {
+        Heard::Chunk {
+            run: RUN.to_owned(),
+            offset,
+            delta: delta.to_owned(),
+        }
+    }
+
+    fn end() -> Heard {
+        Heard::Durable {
+            rev: 4,
+            kind: "message_created".to_owned(),
+            digest: 1,
+            ends: Some(RUN.to_owned()),
+        }
+    }
+
+    /// The good log with what one tab heard, each thing at second 6.
+    fn with(heard: Vec<Heard>) -> Evidence {
+        let mut evidence = good();
+        let note = |heard| Note {
+            at: 6_000_000,
+            heard,
+        };
+        evidence.ears = vec![Ear {
+            conversation: 1,
+            notes: heard.into_iter().map(note).collect(),
+            ..Ear::default()
+        }];
+        evidence
+    }
+
+    fn whole() -> Vec<Heard> {
+        let run = || RUN.to_owned();
+        vec![
+            Heard::Connected(0),
+            Heard::TypingStart(run()),
+            chunk(0, "reply1 "),
+            chunk(7, "yes"),
+            end(),
+            Heard::Complete(run()),
+            Heard::TypingStop(run()),
+        ]
+    }
+
+    #[test]
+    fn a_good_log_is_good() {
+        let all: [fn(&Evidence) -> Check; 4] = [
+            d1_deltas_are_the_text,
+            d2_nothing_of_the_dead,
+            d3_typing_ends_once,
+            d5_deltas_are_gathered,
+        ];
+        for check in all {
+            let check = check(&with(whole()));
+            assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_differs_is_seen_and_a_mended_hole_is_none() {
+        let mut other = whole();
+        other[3] = chunk(7, "no");
+        let mut hole = whole();
+        hole.remove(2);
+        let short = vec![whole().remove(1), whole().remove(2), end()];
+
+        assert_eq!(d1_deltas_are_the_text(&with(other)).broken.len(), 1);
+        assert_eq!(d1_deltas_are_the_text(&with(short)).broken.len(), 1);
+        assert_eq!(d1_deltas_are_the_text(&with(hole)).n, 0);
+    }
+
+    #[test]
+    fn more_after_the_end_is_seen() {
+        let mut late = whole();
+        late.push(chunk(10, "!"));
+
+        assert_eq!(d2_nothing_of_the_dead(&with(late)).broken.len(), 1);
+    }
+
+    #[test]
+    fn typing_without_an_end_and_with_two_is_seen() {
+        let mut open = whole();
+        open.pop();
+        let mut twice = whole();
+        twice.push(whole().remove(6));
+
+        assert_eq!(d3_typing_ends_once(&with(open)).broken.len(), 1);
+        assert_eq!(d3_typing_ends_once(&with(twice)).broken.len(), 1);
+    }
+
+    #[test]
+    fn a_canceled_run_that_goes_on_is_seen() {
+        let canceled = |at| {
+            let mut evidence = with(whole());
+            evidence.moves[3].became = "canceled".to_owned();
+            evidence.moves[3].at = at;
+            evidence
+        };
+        let mut held = canceled(4_000_000);
+        held.faults.push(fault("stop, long", 4, 6));
+
+        assert_eq!(
+            d4_a_canceled_run_is_silent(&canceled(4_000_000))
+                .broken
+                .len(),
+            2
+        );
+        assert_eq!(
+            d4_a_canceled_run_is_silent(&canceled(5_500_000))
+                .broken
+                .len(),
+            0
+        );
+        assert_eq!(d4_a_canceled_run_is_silent(&held).broken.len(), 0);
+    }
+
+    #[test]
+    fn a_flood_of_pieces_is_seen() {
+        let flood = (0..200).map(|n| chunk(n, "x")).collect();
+
+        assert_eq!(d5_deltas_are_gathered(&with(flood)).broken.len(), 1);
+    }
+}

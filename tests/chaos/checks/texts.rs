@@ -1,0 +1,218 @@
+//! C1 to C8: what was stored, by whom, and how often.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::checks::check::Check;
+use crate::checks::check::by_run;
+use crate::checks::check::claims;
+use crate::record::Evidence;
+use crate::record::Writing;
+
+fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
+    evidence.writings.iter().filter(|it| it.is_new)
+}
+
+pub fn c1_one_text_a_run(evidence: &Evidence) -> Check {
+    let mut check = Check::of("C1", "a run gives at most one message");
+    let mut texts: HashMap<&str, usize> = HashMap::new();
+    for text in new(evidence).filter(|it| !it.run.is_empty()) {
+        let n = texts.entry(&text.run).or_default();
+        *n += 1;
+        check.look(*n == 1, || {
+            format!("message {} is text {n} of run {}", text.message, text.run)
+        });
+    }
+    check
+}
+
+pub fn c2_success_is_a_text(evidence: &Evidence) -> Check {
+    let mut check = Check::of("C2", "a run has a message if, and only if, it succeeded");
+    let texts: HashSet<&str> = new(evidence).map(|it| it.run.as_str()).collect();
+    for (run, steps) in by_run(evidence) {
+        let end = &steps[steps.len() - 1].became;
+        check.look(texts.contains(run) == (end == "succeeded"), || {
+            format!(
+                "run {run} is {end}, with a message: {}",
+                texts.contains(run)
+            )
+        });
+    }
+    check
+}
+
+pub fn c4_nothing_is_lost(evidence: &Evidence) -> Check {
+    let mut check = Check::of("C4", "what was acknowledged is stored as it was said");
+    let stored: HashMap<i64, &Writing> = new(evidence).map(|it| (it.message, it)).collect();
+    for post in &evidence.posts {
+        let Some(ack) = post.acknowledged() else {
+            continue;
+        };
+        let row = stored.get(&ack.message);
+        let same = row.is_some_and(|it| {
+            (it.conversation, it.seq) == (post.conversation, ack.seq)
+                && it.content == post.content
+                && it.key == post.key
+        });
+        check.look(same, || format!("{post:?}\nis stored as {row:?}"));
+    }
+    check
+}
+
+pub fn c5_no_phantoms(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "C5",
+        "what is stored was said, and a refusal stores nothing",
+    );
+    let said: HashMap<&str, _> = evidence
+        .posts
+        .iter()
+        .map(|it| (it.key.as_str(), it))
+        .collect();
+    for row in new(evidence).filter(|it| it.role == "user") {
+        let post = said.get(row.key.as_str());
+        let fits =
+            post.is_some_and(|it| it.content == row.content && it.conversation == row.conversation);
+        check.look(fits, || format!("nobody said {row:?}"));
+        check.look(!post.is_some_and(|it| it.refused()), || {
+            format!("refused, but stored: {row:?}\n{post:?}")
+        });
+    }
+    check
+}
+
+pub fn c6_once(evidence: &Evidence) -> Check {
+    let mut check = Check::of("C6", "a message that is sent again is one message");
+    let mut rows: HashMap<&str, usize> = HashMap::new();
+    for row in new(evidence).filter(|it| !it.key.is_empty()) {
+        *rows.entry(&row.key).or_default() += 1;
+    }
+    for post in &evidence.posts {
+        let n = rows.get(post.key.as_str()).copied().unwrap_or(0);
+        let acks = post
+            .tries
+            .iter()
+            .filter(|it| (200..300).contains(&it.status));
+        let ids: HashSet<(i64, i64)> = acks.map(|it| (it.message, it.seq)).collect();
+        check.look(n <= 1 && ids.len() <= 1, || {
+            format!("stored {n} times, as {ids:?}: {post:?}")
+        });
+    }
+    check
+}
+
+/// The tries that one claim has; see `generation/`.
+const MOST_CALLS: usize = 3;
+
+pub fn c7_calls_are_bounded(evidence: &Evidence) -> Check {
+    let mut check = Check::of("C7", "a claim calls its model three times at most");
+    let n_claims = claims(evidence).len();
+    check.n = n_claims;
+    if evidence.n_calls > MOST_CALLS * n_claims {
+        let told = format!("{} calls for {n_claims} claims", evidence.n_calls);
+        check.broken.push(told);
+    }
+    check
+}
+
+pub fn c8_replies_are_said_once(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "C8",
+        "a reply is stored once, also when the answer to a commit was lost",
+    );
+    let said: HashSet<&str> = evidence.said.iter().map(String::as_str).collect();
+    let mut stored: HashSet<&str> = HashSet::new();
+    let is_reply = |it: &&Writing| it.role == "assistant" && it.content.starts_with("reply");
+    for row in new(evidence).filter(is_reply) {
+        let is_first = stored.insert(&row.content);
+        check.look(is_first, || format!("stored twice: {row:?}"));
+        check.look(said.contains(row.content.as_str()), || {
+            format!("the model never said {row:?}")
+        });
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::good;
+    use crate::checks::check::example::writing;
+
+    const ALL: &[fn(&Evidence) -> Check] = &[
+        c1_one_text_a_run,
+        c2_success_is_a_text,
+        c4_nothing_is_lost,
+        c5_no_phantoms,
+        c6_once,
+        c7_calls_are_bounded,
+        c8_replies_are_said_once,
+    ];
+
+    fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
+        let mut evidence = good();
+        spoil(&mut evidence);
+        check(&evidence).broken.len()
+    }
+
+    #[test]
+    fn a_good_log_is_good() {
+        for check in ALL {
+            let check = check(&good());
+            assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_text_and_a_missing_one_are_seen() {
+        let twice = |it: &mut Evidence| it.writings.push(it.writings[1].clone());
+
+        assert_eq!(broken(c1_one_text_a_run, twice), 1);
+        assert_eq!(
+            broken(c2_success_is_a_text, |it| it.writings.truncate(1)),
+            1
+        );
+        assert_eq!(
+            broken(c2_success_is_a_text, |it| it.moves[3].became =
+                "failed".to_owned()),
+            1
+        );
+        assert_eq!(broken(c8_replies_are_said_once, twice), 1);
+        assert_eq!(broken(c8_replies_are_said_once, |it| it.said.clear()), 1);
+    }
+
+    #[test]
+    fn a_lost_message_and_a_changed_one_are_seen() {
+        assert_eq!(broken(c4_nothing_is_lost, |it| it.writings.clear()), 1);
+        assert_eq!(broken(c4_nothing_is_lost, |it| it.writings[0].seq = 2), 1);
+        assert_eq!(
+            broken(c4_nothing_is_lost, |it| it.writings[0].content.clear()),
+            1
+        );
+    }
+
+    #[test]
+    fn a_phantom_and_a_stored_refusal_are_seen() {
+        let phantom = |it: &mut Evidence| it.writings.push(writing(8, 8, 3, "user", "boo"));
+        let refusal = |it: &mut Evidence| it.posts[0].tries[0].status = 423;
+        let unclear = |it: &mut Evidence| it.posts[0].tries[0].status = 0;
+
+        assert_eq!(broken(c5_no_phantoms, phantom), 1);
+        assert_eq!(broken(c5_no_phantoms, refusal), 1);
+        assert_eq!(broken(c5_no_phantoms, unclear), 0);
+    }
+
+    #[test]
+    fn a_doubled_message_is_seen() {
+        let twice = |it: &mut Evidence| it.writings.push(it.writings[0].clone());
+        let other_id = |it: &mut Evidence| {
+            let mut again = it.posts[0].tries[0].clone();
+            again.message = 99;
+            it.posts[0].tries.push(again);
+        };
+
+        assert_eq!(broken(c6_once, twice), 1);
+        assert_eq!(broken(c6_once, other_id), 1);
+        assert_eq!(broken(c7_calls_are_bounded, |it| it.n_calls = 4), 1);
+    }
+}

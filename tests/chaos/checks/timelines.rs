@@ -1,0 +1,289 @@
+//! T1 to T6: the numbers of a timeline, and what readers and tabs saw of it.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::checks::check::Check;
+use crate::record::Evidence;
+use crate::record::Heard;
+use crate::record::Writing;
+
+pub fn t1_numbers_without_gaps(evidence: &Evidence) -> Check {
+    let mut check = Check::of("T1", "seq is 1, 2, 3 … in the order of commits");
+    let mut last: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in evidence.writings.iter().filter(|it| it.is_new) {
+        let last = last.entry(row.conversation).or_default();
+        check.look(row.seq == *last + 1, || {
+            format!("{} after {last}: {row:?}", row.seq)
+        });
+        *last = row.seq;
+    }
+    for (conversation, (_, last_seq)) in &evidence.heads {
+        let n = last.get(conversation).copied().unwrap_or(0);
+        check.look(*last_seq == n, || {
+            format!("conversation {conversation} says {last_seq} and has {n} messages")
+        });
+    }
+    check
+}
+
+pub fn t2_no_late_arrivals(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T2",
+        "who sees a message sees all before it, at every instant",
+    );
+    for (n, look) in evidence.looks.iter().enumerate() {
+        for (conversation, count, greatest) in &look.counts {
+            check.look(count == greatest, || {
+                format!(
+                    "look {n}: conversation {conversation} has {count} messages up to {greatest}"
+                )
+            });
+        }
+    }
+    check
+}
+
+pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
+    let mut check = Check::of("T3", "in the end every tab shows what is stored");
+    let nothing = Vec::new();
+    for ear in &evidence.ears {
+        let stored = evidence
+            .timelines
+            .get(&ear.conversation)
+            .unwrap_or(&nothing);
+        let place = ear
+            .lines
+            .iter()
+            .zip(stored)
+            .position(|(shown, stored)| shown != stored);
+        let place = place.unwrap_or(ear.lines.len().min(stored.len()));
+        check.look(ear.lines == *stored, || {
+            format!(
+                "tab {} shows {} of {} lines of conversation {}, and at {place} {:?} for {:?}",
+                ear.client,
+                ear.lines.len(),
+                stored.len(),
+                ear.conversation,
+                ear.lines.get(place),
+                stored.get(place)
+            )
+        });
+        check.look(ear.complaints.is_empty(), || ear.complaints.join("\n"));
+    }
+    check
+}
+
+pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T4",
+        "who comes back is told all that changed, or to begin anew",
+    );
+    let mut written: HashMap<i64, Vec<&Writing>> = HashMap::new();
+    for row in &evidence.writings {
+        written.entry(row.conversation).or_default().push(row);
+    }
+    for ear in &evidence.ears {
+        for note in &ear.notes {
+            let Heard::Snapshot {
+                after: Some(after),
+                rev,
+                reset: false,
+                messages,
+                ..
+            } = &note.heard
+            else {
+                continue;
+            };
+            let told: HashSet<i64> = messages.iter().map(|(id, _)| *id).collect();
+            let changed = written.get(&ear.conversation).into_iter().flatten();
+            let mut missing = changed
+                .filter(|it| *after < it.rev && it.rev <= *rev && !told.contains(&it.message));
+            let missing = missing.next();
+            check.look(missing.is_none(), || {
+                format!(
+                    "tab {} came back with {after}, was brought to {rev} and not told {missing:?}",
+                    ear.client
+                )
+            });
+        }
+    }
+    check
+}
+
+pub fn t5_a_rev_is_one_event(evidence: &Evidence) -> Check {
+    let mut check = Check::of("T5", "a rev is one event, whoever hears it how often");
+    let mut known: HashMap<(i64, i64), (&str, u64)> = HashMap::new();
+    for ear in &evidence.ears {
+        for note in &ear.notes {
+            let Heard::Durable {
+                rev, kind, digest, ..
+            } = &note.heard
+            else {
+                continue;
+            };
+            let this = (kind.as_str(), *digest);
+            let first = *known.entry((ear.conversation, *rev)).or_insert(this);
+            check.look(first == this, || {
+                format!(
+                    "rev {rev} of conversation {} is {first:?} and {this:?}",
+                    ear.conversation
+                )
+            });
+        }
+    }
+    for ((conversation, rev), _) in known {
+        let newest = evidence.heads.get(&conversation).map_or(0, |it| it.0);
+        check.look(rev <= newest, || {
+            format!(
+                "rev {rev} of conversation {conversation} was told and never committed: {newest}"
+            )
+        });
+    }
+    check
+}
+
+pub fn t6_everybody_reads_what_was_written(evidence: &Evidence) -> Check {
+    let mut check = Check::of("T6", "what was acknowledged is read through any node");
+    for read in &evidence.read_backs {
+        check.look(read.found, || format!("{read:?}"));
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::good;
+    use crate::record::Ear;
+    use crate::record::Look;
+    use crate::record::Note;
+    use crate::record::ReadBack;
+
+    /// The good log, heard by two tabs.
+    fn heard() -> Evidence {
+        let mut evidence = good();
+        let snapshot = Heard::Snapshot {
+            after: Some(0),
+            rev: 4,
+            reset: false,
+            messages: vec![(11, 1), (12, 4)],
+            stream: None,
+        };
+        let durable = Heard::Durable {
+            rev: 1,
+            kind: "message_created".to_owned(),
+            digest: 7,
+            ends: None,
+        };
+        let note = |heard| Note { at: 0, heard };
+        let ear = |client| Ear {
+            client,
+            conversation: 1,
+            notes: vec![note(durable.clone()), note(snapshot.clone())],
+            lines: evidence.timelines[&1].clone(),
+            complaints: Vec::new(),
+        };
+        evidence.ears = vec![ear(0), ear(1)];
+        evidence.looks = vec![Look {
+            counts: vec![(1, 2, 2)],
+        }];
+        evidence.read_backs = vec![ReadBack {
+            found: true,
+            ..ReadBack::default()
+        }];
+        evidence
+    }
+
+    fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
+        let mut evidence = heard();
+        spoil(&mut evidence);
+        check(&evidence).broken.len()
+    }
+
+    #[test]
+    fn a_good_log_is_good() {
+        let all: [fn(&Evidence) -> Check; 6] = [
+            t1_numbers_without_gaps,
+            t2_no_late_arrivals,
+            t3_tabs_show_what_is_stored,
+            t4_resuming_is_honest,
+            t5_a_rev_is_one_event,
+            t6_everybody_reads_what_was_written,
+        ];
+        for check in all {
+            let check = check(&heard());
+            assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_a_double_and_a_wrong_head_are_seen() {
+        assert_eq!(
+            broken(t1_numbers_without_gaps, |it| it.writings[1].seq = 3),
+            2
+        );
+        assert_eq!(
+            broken(t1_numbers_without_gaps, |it| it.writings[1].seq = 1),
+            2
+        );
+        assert_eq!(
+            broken(t1_numbers_without_gaps, |it| it.heads =
+                [(1, (4, 3))].into()),
+            1
+        );
+        assert_eq!(
+            broken(t2_no_late_arrivals, |it| it.looks[0].counts[0].1 = 1),
+            1
+        );
+    }
+
+    #[test]
+    fn a_tab_that_shows_something_else_is_seen() {
+        assert_eq!(
+            broken(t3_tabs_show_what_is_stored, |it| it.ears[1]
+                .lines
+                .truncate(1)),
+            1
+        );
+        assert_eq!(
+            broken(t3_tabs_show_what_is_stored, |it| it.ears[0].lines[0]
+                .2
+                .clear()),
+            1
+        );
+        assert_eq!(
+            broken(t3_tabs_show_what_is_stored, |it| it.ears[0]
+                .complaints
+                .push("no".to_owned())),
+            1
+        );
+    }
+
+    #[test]
+    fn a_silent_hole_and_two_stories_are_seen() {
+        let hole = |it: &mut Evidence| {
+            if let Heard::Snapshot { messages, .. } = &mut it.ears[0].notes[1].heard {
+                messages.pop();
+            }
+        };
+        let other = |it: &mut Evidence| {
+            if let Heard::Durable { digest, .. } = &mut it.ears[1].notes[0].heard {
+                *digest = 8;
+            }
+        };
+
+        assert_eq!(broken(t4_resuming_is_honest, hole), 1);
+        assert_eq!(broken(t5_a_rev_is_one_event, other), 1);
+        assert_eq!(
+            broken(t5_a_rev_is_one_event, |it| it.heads = [(1, (0, 2))].into()),
+            1
+        );
+        assert_eq!(
+            broken(t6_everybody_reads_what_was_written, |it| it.read_backs[0]
+                .found = false),
+            1
+        );
+    }
+}

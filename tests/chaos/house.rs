@@ -1,0 +1,140 @@
+//! The rooms in which it all happens: spaces of every kind of rules, and who sits in them.
+
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::record::Rules;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::person::token_of;
+
+/// Beside the one in which everybody sits.
+const N_SPACES: usize = 15;
+/// In how many of them each person sits.
+const N_SEATS: usize = 3;
+
+/// A conversation, as its people know it.
+#[derive(Clone, Debug)]
+pub struct Room {
+    pub conversation: i64,
+    /// A message asks for an answer.
+    pub asks: bool,
+}
+
+/// One of the people.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    pub index: usize,
+    pub cookie: String,
+    pub rooms: Vec<Room>,
+}
+
+/// What was furnished.
+pub struct House {
+    pub guests: Vec<Guest>,
+    pub rules: BTreeMap<i64, Rules>,
+}
+
+/// Furnishes everything at the door of one node that is in peace.
+pub async fn furnish(base: &str, n_guests: usize, seed: u64) -> House {
+    let owner = Person::set_up(base, "ann").await;
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let mut cast = Vec::new();
+    for name in ["Ada", "Bob", "Cleo"] {
+        cast.push(owner.create_character(name, None).await);
+    }
+    let mut rules = BTreeMap::new();
+    let mut doors = Vec::new();
+    for n in 0..=N_SPACES {
+        let space = space(&owner, n).await;
+        for character in &cast {
+            owner.seat(&space, character).await;
+        }
+        let invite = owner.invite(id(&space), json!({"role": "member"})).await;
+        let room = Room {
+            conversation: root_of(&space),
+            asks: space["reply_order"] != "manual",
+        };
+        rules.insert(room.conversation, rules_of(&space));
+        doors.push((token_of(&invite).to_owned(), room));
+    }
+    let mut guests = Vec::new();
+    for index in 0..n_guests {
+        let mut chosen: Vec<usize> = (1..=N_SPACES).collect();
+        while chosen.len() > N_SEATS {
+            chosen.swap_remove(dice.random_range(0..chosen.len()));
+        }
+        // Some of them meet in the first one, the hot one.
+        if index % 3 == 0 {
+            chosen.push(0);
+        }
+        guests.push(guest(base, index, &doors, &chosen).await);
+    }
+    House { guests, rules }
+}
+
+async fn guest(base: &str, index: usize, doors: &[(String, Room)], chosen: &[usize]) -> Guest {
+    let person = Person::register(base, &name(index)).await;
+    for at in chosen {
+        let (status, answer) = person.join(&doors[*at].0).await;
+        assert!(status < 300, "{answer}");
+    }
+    Guest {
+        index,
+        cookie: person.cookie().to_owned(),
+        rooms: chosen.iter().map(|at| doors[*at].1.clone()).collect(),
+    }
+}
+
+/// Names that nobody takes for one another.
+fn name(index: usize) -> String {
+    let parts = ["Ba", "Ce", "Di", "Fo", "Gu", "Ka", "Le", "Mi", "No", "Pu"];
+    let (first, second) = (parts[index / 10 % 10], parts[index % 10]);
+    format!(
+        "{first}{}{}",
+        second.to_lowercase(),
+        "x".repeat(index / 100)
+    )
+}
+
+/// The n-th space: every policy meets every order, and some let several speak.
+async fn space(owner: &Person, n: usize) -> Value {
+    let policies = ["queue", "restart", "reject"];
+    let orders = ["natural", "list", "pooled", "natural", "manual"];
+    let debounces = [0, 150, 400];
+    let mut body = json!({
+        "name": format!("Room {n}"),
+        "during_generation_user_input_policy": policies[n % 3],
+        "reply_order": orders[n % 5],
+        "user_turn_debounce_ms": debounces[n / 3 % 3],
+    });
+    let plain = body.clone();
+    if n % 4 == 2 {
+        body["replies_per_turn"] = json!("activated");
+    }
+    if n % 4 == 3 && body["reply_order"] != "manual" {
+        body["auto_mode_enabled"] = json!(true);
+        body["auto_mode_max_turns"] = json!(4);
+        body["auto_mode_delay_ms"] = json!(300);
+    }
+    let answer = owner.post("/api/spaces", body).await;
+    if answer.0 == 501 {
+        return expect(201, owner.post("/api/spaces", plain).await);
+    }
+    expect(201, answer)
+}
+
+fn rules_of(space: &Value) -> Rules {
+    let number = |name: &str| space[name].as_i64().unwrap_or_default();
+    Rules {
+        debounce_ms: number("user_turn_debounce_ms"),
+        max_auto: number("auto_mode_max_turns"),
+    }
+}

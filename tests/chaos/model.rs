@@ -1,0 +1,147 @@
+//! A model provider that is often as bad as any on record: the scripted upstream with every kind of
+//! misbehaviour that a server of chat completions can show.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde_json::json;
+
+use crate::support::upstream::fault;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::script::text_event;
+use crate::support::upstream::server::Upstream;
+
+/// So many of a hundred answers are spoilt.
+const SPOILT: u32 = 20;
+
+/// The provider, and what it said whole.
+pub struct Model {
+    pub upstream: Upstream,
+    said: Arc<Mutex<Said>>,
+}
+
+#[derive(Default)]
+struct Said {
+    texts: Vec<String>,
+    n_faults: usize,
+}
+
+impl Model {
+    /// Listens, and answers by dice.
+    pub async fn start(seed: u64) -> Model {
+        let upstream = Upstream::start().await;
+        let said = Arc::<Mutex<Said>>::default();
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let mut n = 0;
+        let note = Arc::clone(&said);
+        upstream.answer_with(move |_| {
+            n += 1;
+            if dice.random_range(0..100) < SPOILT {
+                note.lock().n_faults += 1;
+                return spoilt(&mut dice, n);
+            }
+            let text = reply(&mut dice, n);
+            note.lock().texts.push(text.clone());
+            slowly(&mut dice, &text)
+        });
+        Model { upstream, said }
+    }
+
+    /// Every text that it was willing to say whole.
+    pub fn said(&self) -> Vec<String> {
+        self.said.lock().texts.clone()
+    }
+
+    /// How many answers were spoilt.
+    pub fn n_faults(&self) -> usize {
+        self.said.lock().n_faults
+    }
+}
+
+/// Never the same text twice.
+fn reply(dice: &mut ChaCha8Rng, n: usize) -> String {
+    let words = [
+        "the", "stage", "is", "dark", "and", "a", "lamp", "burns", "🎭", "low",
+    ];
+    let n_words = dice.random_range(4..16);
+    let words = (0..n_words).map(|_| words[dice.random_range(0..words.len())]);
+    format!("reply{n} {}", words.collect::<Vec<_>>().join(" "))
+}
+
+/// Word by word, at a pace of its own.
+fn slowly(dice: &mut ChaCha8Rng, text: &str) -> Script {
+    let pace = Duration::from_millis(dice.random_range(0..70));
+    let begun = Script::stream().role();
+    let words = text.split_inclusive(' ');
+    let spoken = words.fold(begun, |script, word| script.text(word).pause(pace));
+    spoken.finish("stop").usage(7, 9).done()
+}
+
+/// One of the rows U1 to U35; half of them are drawn from the common list of the tests.
+fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> Script {
+    let text = format!("odd{n} and not to be trusted");
+    let begun = Script::stream().role();
+    let whole = |script: Script| script.finish("stop").usage(7, 9).done();
+    match dice.random_range(0..36) {
+        0 => Script::status(401),
+        1 => Script::status(404),
+        2 => Script::status(302).header("Location", "http://169.254.169.254/latest/meta-data"),
+        3 => begun.forever(text_event(""), Duration::from_millis(100)),
+        4 => whole(
+            Script::stream()
+                .event(&json!({"choices": []}))
+                .role()
+                .words(&text),
+        ),
+        5 => whole(bytewise(begun, &text)),
+        6 => odd_frames(&text),
+        7 => whole(begun.words(&text))
+            .done()
+            .raw(text_event("after the end")),
+        8 => begun.words(&text).finish("length").done(),
+        9 => begun.words(&text).finish("content_filter").done(),
+        10 => begun.words(&text).finish("tool_calls").done(),
+        11 => begun.raw(vec![b'x'; 2 * 1024 * 1024]),
+        12 => Script::stream().forever("d", Duration::from_millis(900)),
+        13 => Script::stream()
+            .header("Content-Encoding", "gzip")
+            .raw([0x1f, 0x8b, 8, 0]),
+        14 => begun
+            .event(&json!({"choices": [{"delta": {"content": null}}]}))
+            .words(&text),
+        15 => begun.event(&json!({"choices": [{"delta": {"content": [1, {"a": []}]}}]})),
+        16 => begun.event(&json!({"choices": 7})).words(&text),
+        17 => whole(begun.words(&format!("{text} \u{0}\u{202e}\u{1b}[31m"))),
+        18 => whole(begun.words("Bob: data: [DONE] <script>alert(1)</script>")),
+        19 => Script::stream()
+            .header("X-Big", &"a".repeat(100_000))
+            .role()
+            .words(&text),
+        20 => whole(Script::json(200, &json!({"choices": []}))),
+        21 => whole(begun.comment().empty().words(&text)),
+        _ => fault::draw(dice),
+    }
+}
+
+/// The text in events that are split at every byte.
+fn bytewise(script: Script, text: &str) -> Script {
+    let events: Vec<u8> = text.split_inclusive(' ').flat_map(text_event).collect();
+    events
+        .into_iter()
+        .fold(script, |script, byte| script.raw([byte]))
+}
+
+/// Without a blank, with CRLF, a mark at the beginning, and a name of the event.
+fn odd_frames(text: &str) -> Script {
+    let chunk =
+        json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    Script::stream()
+        .raw("\u{feff}")
+        .raw(format!("event: message\r\ndata:{chunk}\r\n\r\n"))
+        .raw(format!("id: 7\r\ndata:{end}\r\n\r\ndata:[DONE]\r\n\r\n"))
+}

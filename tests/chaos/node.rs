@@ -1,0 +1,251 @@
+//! One server of the chaos run: killed, stopped, started again, always on the same port.
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::Client;
+use tempfile::TempDir;
+use tokio::time::Instant;
+use tokio::time::sleep;
+use tokio::time::timeout;
+
+use crate::support::person::http_client;
+
+/// A start that takes longer is none.
+const START: Duration = Duration::from_secs(30);
+
+/// One server. Dropping it kills it.
+pub struct Node {
+    pub index: usize,
+    pub url: String,
+    folder: TempDir,
+    env: Vec<(String, String)>,
+    http: Client,
+    process: Mutex<Option<Child>>,
+    heard: Arc<Mutex<Said>>,
+}
+
+/// What it said, as far as it matters.
+#[derive(Default)]
+struct Said {
+    worker: String,
+    lines: Vec<String>,
+    panics: Vec<String>,
+}
+
+impl Node {
+    /// One that is not started yet.
+    pub fn new(index: usize, mut env: Vec<(String, String)>) -> Node {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let bind = format!("127.0.0.1:{}", free_port());
+        env.push(("TROUPE_BIND".to_owned(), bind.clone()));
+        let data = folder.path().join("data").display().to_string();
+        env.push(("TROUPE_DATA_DIR".to_owned(), data));
+        Node {
+            index,
+            url: format!("http://{bind}"),
+            folder,
+            env,
+            http: http_client(),
+            process: Mutex::default(),
+            heard: Arc::default(),
+        }
+    }
+
+    /// Starts it, again and again while what it stands on is away; says whether it is ready at last.
+    pub async fn start(&self) -> bool {
+        let end = Instant::now() + START;
+        while Instant::now() < end {
+            if self.is_gone() {
+                self.spawn();
+            }
+            if self.is_ready().await {
+                return true;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
+    /// Whether it answers that it is ready.
+    pub async fn is_ready(&self) -> bool {
+        let asked = self.http.get(format!("{}/readyz", self.url)).send();
+        let answer = timeout(Duration::from_secs(1), asked).await;
+        answer.is_ok_and(|it| it.is_ok_and(|it| it.status() == 200))
+    }
+
+    fn spawn(&self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+        command.env_clear().current_dir(self.folder.path());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary can be started");
+        follow(&self.heard, child.stdout.take());
+        follow(&self.heard, child.stderr.take());
+        *self.process.lock() = Some(child);
+    }
+
+    /// Under which name it holds its runs.
+    pub fn worker(&self) -> String {
+        self.heard.lock().worker.clone()
+    }
+
+    /// `kill -9`.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.process.lock().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Whether no process is there any more.
+    pub fn is_gone(&self) -> bool {
+        let mut process = self.process.lock();
+        let ended = process
+            .as_mut()
+            .is_none_or(|it| it.try_wait().is_ok_and(|it| it.is_some()));
+        if ended {
+            *process = None;
+        }
+        ended
+    }
+
+    /// Whether the system has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        let Some(pid) = self.pid() else { return false };
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|it| it.trim_start().starts_with('T'))
+    }
+
+    /// STOP, CONT, TERM.
+    pub fn signal(&self, name: &str) {
+        if let Some(pid) = self.pid() {
+            let mut kill = Command::new("kill");
+            let _ = kill.args([format!("-{name}"), pid.to_string()]).status();
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.process.lock().as_ref().map(Child::id)
+    }
+
+    /// Has it do something at one of its fail points.
+    pub fn arm(&self, place: &str, deed: &str) {
+        let mut process = self.process.lock();
+        let door = process.as_mut().and_then(|it| it.stdin.as_mut());
+        if let Some(door) = door {
+            // A process that died meanwhile needs no orders.
+            let _ = writeln!(door, "{place}={deed}");
+        }
+    }
+
+    /// Where the code panicked without being told to.
+    pub fn panics(&self) -> Vec<String> {
+        self.heard.lock().panics.clone()
+    }
+
+    /// Its last words.
+    pub fn tail(&self, n: usize) -> String {
+        let said = self.heard.lock();
+        said.lines[said.lines.len().saturating_sub(n)..].join("\n")
+    }
+
+    /// Keeps all it said.
+    pub fn write_log(&self, folder: &std::path::Path) {
+        let file = folder.join(format!("node-{}.log", self.index));
+        let _ = fs::write(file, self.heard.lock().lines.join("\n"));
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn follow(said: &Arc<Mutex<Said>>, stream: Option<impl Read + Send + 'static>) {
+    let (said, stream) = (Arc::clone(said), stream.expect("its output is ours"));
+    thread::spawn(move || {
+        let mut panicked = false;
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let mut said = said.lock();
+            if let Some(worker) = worker_in(&line) {
+                said.worker = worker;
+            }
+            // A panic says where in one line and why in the next.
+            if panicked && !line.contains("failpoint") {
+                let place = said.lines.last().cloned().unwrap_or_default();
+                said.panics.push(format!("{place} {line}"));
+            }
+            panicked = line.contains("panicked at") && !line.contains("fail-0.5");
+            said.lines.push(line);
+        }
+    });
+}
+
+/// The name of the node in the line that tells where it listens.
+fn worker_in(line: &str) -> Option<String> {
+    let line: String = without_colors(line);
+    line.find("listening on http://")?;
+    let from = line.find("node-")?;
+    let name = line[from..].chars();
+    Some(
+        name.take_while(|it| it.is_ascii_alphanumeric() || *it == '-')
+            .collect(),
+    )
+}
+
+fn without_colors(line: &str) -> String {
+    let mut plain = String::new();
+    let mut signs = line.chars();
+    while let Some(sign) = signs.next() {
+        if sign == '\u{1b}' {
+            signs.by_ref().find(|it| *it == 'm');
+        } else {
+            plain.push(sign);
+        }
+    }
+    plain
+}
+
+/// A free port below the ephemeral range: nothing takes it between a kill and the restart.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = (std::process::id() % 500) as u16 * 8;
+    loop {
+        let port = 30_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 2_700;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worker_in;
+
+    #[test]
+    fn a_node_tells_its_name_where_it_listens() {
+        let line =
+            "INFO troupe: listening on http://127.0.0.1:1 \u{1b}[3mnode.id\u{1b}[0m=\"node-01a1b\"";
+
+        assert_eq!(worker_in(line), Some("node-01a1b".to_owned()));
+        assert_eq!(worker_in("WARN run was abandoned by node-01a1b"), None);
+    }
+}

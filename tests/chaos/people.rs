@@ -1,0 +1,188 @@
+//! People who speak, press buttons, and try again when nobody answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use reqwest::Client;
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio::time::sleep;
+use tokio::time::timeout;
+
+use crate::house::Guest;
+use crate::house::Room;
+use crate::record::Post;
+use crate::record::ReadBack;
+use crate::record::Stop;
+use crate::record::Try;
+use crate::record::now;
+
+/// Who hears nothing for so long asks another node.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Who got no answer for so long gives up; their message may or may not be there.
+const RESIGNS: Duration = Duration::from_secs(45);
+
+/// What they all did.
+#[derive(Default)]
+pub struct Deeds {
+    pub posts: Vec<Post>,
+    pub read_backs: Vec<ReadBack>,
+    pub stops: Vec<Stop>,
+}
+
+/// One of them.
+pub struct Visitor {
+    pub guest: Guest,
+    pub nodes: Vec<String>,
+    pub http: Client,
+    pub dice: ChaCha8Rng,
+    /// The node it speaks to.
+    pub at: usize,
+    pub think: Duration,
+    pub deeds: Arc<Mutex<Deeds>>,
+}
+
+impl Visitor {
+    /// Speaks until the end.
+    pub async fn live(mut self, end: Instant) {
+        let mut n = 0;
+        while Instant::now() < end {
+            let longest = self.think.as_millis() as u64 * 2;
+            sleep(Duration::from_millis(self.dice.random_range(0..=longest))).await;
+            let room = self.dice.random_range(0..self.guest.rooms.len());
+            let room = self.guest.rooms[room].clone();
+            match self.dice.random_range(0..100) {
+                0..90 => {
+                    n += 1;
+                    self.speak(&room, n).await;
+                }
+                90..93 => self.stop(&room).await,
+                93..95 => self.press(&room, "retry").await,
+                95..96 => self.press(&room, "skip").await,
+                96..97 => self.press(&room, "resume").await,
+                _ => self.press(&room, "generate").await,
+            }
+        }
+    }
+
+    async fn speak(&mut self, room: &Room, n: usize) {
+        let key = format!("c{}-{n}", self.guest.index);
+        let mut post = Post {
+            client: self.guest.index,
+            conversation: room.conversation,
+            content: format!("{key} says something of its own"),
+            key,
+            asks: room.asks,
+            tries: Vec::new(),
+        };
+        let path = format!("/api/conversations/{}/messages", room.conversation);
+        let body = json!({"content": post.content, "client_id": post.key});
+        let resigns = Instant::now() + RESIGNS;
+        while Instant::now() < resigns {
+            let at = now();
+            let node = self.at;
+            let (status, answer) = self.ask(Method::POST, &path, Some(&body)).await;
+            post.tries.push(Try {
+                node,
+                at,
+                answered_at: now(),
+                status,
+                code: answer["error"]["code"].as_str().unwrap_or("").to_owned(),
+                message: answer["message"]["id"].as_i64().unwrap_or(0),
+                seq: answer["message"]["seq"].as_i64().unwrap_or(0),
+            });
+            match status {
+                200..300 => {
+                    // Some say it twice: it counts once.
+                    if self.dice.random_range(0..20) > 0 || post.tries.len() > 1 {
+                        break;
+                    }
+                }
+                400..500 if status != 429 => break,
+                _ => self.move_on().await,
+            }
+        }
+        let stored = post.acknowledged().map(|it| it.message);
+        self.deeds.lock().posts.push(post);
+        if let Some(message) = stored.filter(|_| self.dice.random_range(0..5) == 0) {
+            self.read_back(room, message).await;
+        }
+    }
+
+    /// Looks through another node for what was acknowledged by this one.
+    async fn read_back(&mut self, room: &Room, message: i64) {
+        let here = self.at;
+        self.at = (here + 1) % self.nodes.len();
+        let path = format!(
+            "/api/conversations/{}/messages?limit=200",
+            room.conversation
+        );
+        let (status, answer) = self.ask(Method::GET, &path, None).await;
+        if status == 200 {
+            let data = answer["data"].as_array();
+            let found = data.is_some_and(|all| all.iter().any(|it| it["id"] == message));
+            self.deeds.lock().read_backs.push(ReadBack {
+                conversation: room.conversation,
+                message,
+                node: self.at,
+                found,
+            });
+        }
+        self.at = here;
+    }
+
+    async fn stop(&mut self, room: &Room) {
+        let asked_at = now();
+        let path = format!("/api/conversations/{}/stop", room.conversation);
+        let (status, _) = self.ask(Method::POST, &path, Some(&json!({}))).await;
+        if status == 202 {
+            self.deeds.lock().stops.push(Stop {
+                conversation: room.conversation,
+                asked_at,
+                at: now(),
+            });
+        }
+    }
+
+    async fn press(&mut self, room: &Room, button: &str) {
+        let path = format!("/api/conversations/{}/{button}", room.conversation);
+        self.ask(Method::POST, &path, Some(&json!({}))).await;
+    }
+
+    /// 0: no answer, or half of one.
+    async fn ask(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let url = format!("{}{path}", self.nodes[self.at]);
+        let mut request = self.http.request(method, url);
+        request = request.header("cookie", &self.guest.cookie);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let asked = async {
+            let answer = request.send().await.ok()?;
+            let status = answer.status().as_u16();
+            let text = answer.text().await.ok()?;
+            Some((status, serde_json::from_str(&text).ok()?))
+        };
+        match timeout(PATIENCE, asked).await {
+            Ok(Some(answer)) => answer,
+            _ => (0, Value::Null),
+        }
+    }
+
+    /// Another node may be better.
+    async fn move_on(&mut self) {
+        self.at = self.dice.random_range(0..self.nodes.len());
+        sleep(Duration::from_millis(self.dice.random_range(50..250))).await;
+    }
+}
+
+/// The dice of one of many, from the seed of all.
+pub fn dice_of(seed: u64, index: usize) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(index as u64))
+}

@@ -1,0 +1,144 @@
+//! A PostgreSQL of the chaos run's own: it is stopped, killed and cut while the nodes use it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use crate::node::free_port;
+
+/// See the module. Dropping it stops the server and removes its data.
+pub struct Postgres {
+    bin: PathBuf,
+    folder: TempDir,
+    port: u16,
+}
+
+impl Postgres {
+    /// Makes and starts one.
+    pub fn start() -> Postgres {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let server = Postgres {
+            bin: find(),
+            folder,
+            port: free_port(),
+        };
+        server.prepare();
+        server.control("start");
+        server
+    }
+
+    /// What `DATABASE_URL` takes.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// `-m immediate`: no checkpoint, no goodbye; it recovers at its start.
+    pub fn restart_immediately(&self) {
+        self.control("restart");
+    }
+
+    /// Stops the clock of all its processes, or lets it go on.
+    pub fn signal(&self, name: &str) {
+        let main = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let Some(main) = main.lines().next().filter(|it| !it.is_empty()) else {
+            return;
+        };
+        // The children are no group of their own: ask the system who they are.
+        let children = Command::new("pgrep").args(["-P", main]).output();
+        let children = children.map(|it| it.stdout).unwrap_or_default();
+        let children = String::from_utf8_lossy(&children).into_owned();
+        let pids = std::iter::once(main).chain(children.split_whitespace());
+        let _ = Command::new("kill")
+            .arg(format!("-{name}"))
+            .args(pids)
+            .stderr(Stdio::null())
+            .status();
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("db")
+    }
+
+    fn prepare(&self) {
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(self.folder.path(), open).expect("the folder is ours");
+        let data = self.data();
+        let mut initdb = as_postgres(&self.bin.join("initdb"));
+        initdb.arg("--pgdata").arg(&data).args([
+            "--username=postgres",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]);
+        let made = initdb.stdout(Stdio::null()).status();
+        assert!(made.expect("initdb is there").success(), "initdb fails");
+        // Commits reach the system, so that a killed server keeps them, but not the disk: no power
+        // is cut here.
+        let conf = format!(
+            "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\n\
+             max_connections = 200\nfsync = off\nfull_page_writes = off\n",
+            self.port,
+            data.display()
+        );
+        let file = data.join("postgresql.conf");
+        let all = fs::read_to_string(&file).expect("initdb wrote it") + &conf;
+        fs::write(&file, all).expect("the settings can be written");
+    }
+
+    fn control(&self, what: &str) {
+        let mut control = as_postgres(&self.bin.join("pg_ctl"));
+        control.arg("--pgdata").arg(self.data());
+        control.arg("--log").arg(self.folder.path().join("log"));
+        control.args(["--wait", "--silent", "--mode=immediate", what]);
+        let done = control.stdout(Stdio::null()).status();
+        let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        assert!(
+            done.expect("pg_ctl is there").success(),
+            "pg_ctl {what} fails: {}",
+            log()
+        );
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.signal("CONT");
+        let mut control = as_postgres(&self.bin.join("pg_ctl"));
+        control.arg("--pgdata").arg(self.data());
+        let _ = control
+            .args(["--silent", "--mode=immediate", "stop"])
+            .status();
+    }
+}
+
+/// PostgreSQL refuses to run as root, so root lends it to the account of the package.
+fn as_postgres(program: &Path) -> Command {
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0);
+    let mut command = Command::new(if is_root {
+        Path::new("runuser")
+    } else {
+        program
+    });
+    if is_root {
+        command.args(["-u", "postgres", "--"]).arg(program);
+    }
+    command.current_dir("/");
+    command
+}
+
+fn find() -> PathBuf {
+    let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let mut found: Vec<PathBuf> = installed
+        .filter_map(|it| Some(it.ok()?.path().join("bin")))
+        .filter(|it| it.join("initdb").exists())
+        .collect();
+    found.sort();
+    found.pop().expect("PostgreSQL is installed")
+}

@@ -1,0 +1,236 @@
+//! What is written down while everything breaks: by the database, by the clients, by the tormentor.
+//!
+//! Instants are microseconds after 1970; all processes run on one machine and share its clock.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// An instant.
+pub type Us = i64;
+
+/// Now.
+pub fn now() -> Us {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.expect("this is after 1970").as_micros() as Us
+}
+
+/// One change of a run, as a trigger saw it. `n` orders what happened in one conversation, since
+/// every change is made under its lock; what one transaction did shares `tx`.
+#[derive(Clone, Debug, Default)]
+pub struct Move {
+    pub n: i64,
+    pub at: Us,
+    pub tx: i64,
+    pub conversation: i64,
+    pub run: String,
+    /// Empty for a run that was made.
+    pub was: String,
+    pub became: String,
+    pub lease_was: i64,
+    pub lease: i64,
+    pub node: String,
+    pub kind: String,
+    pub reason: String,
+    /// Empty for none.
+    pub round: String,
+    pub slot: i64,
+    /// -1 for none.
+    pub cutoff: i64,
+    /// In milliseconds.
+    pub run_after: i64,
+    /// In milliseconds, 0 for none.
+    pub burst: i64,
+    /// Milliseconds from the last heartbeat to this change, when there was one.
+    pub silence: i64,
+    /// The code of the error, empty for none.
+    pub error: String,
+}
+
+/// One writing of a message, as a trigger saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Writing {
+    pub n: i64,
+    pub at: Us,
+    pub tx: i64,
+    pub conversation: i64,
+    pub message: i64,
+    pub seq: i64,
+    pub rev: i64,
+    pub is_new: bool,
+    pub role: String,
+    pub hidden: bool,
+    /// Empty for none.
+    pub run: String,
+    /// Empty for none.
+    pub key: String,
+    pub content: String,
+    /// In milliseconds.
+    pub created: i64,
+}
+
+/// One text that a client wanted to say, and what became of it.
+#[derive(Clone, Debug, Default)]
+pub struct Post {
+    pub client: usize,
+    pub conversation: i64,
+    pub key: String,
+    pub content: String,
+    /// Somebody has to answer it.
+    pub asks: bool,
+    pub tries: Vec<Try>,
+}
+
+/// One request.
+#[derive(Clone, Debug, Default)]
+pub struct Try {
+    pub node: usize,
+    pub at: Us,
+    pub answered_at: Us,
+    /// 0: no answer came.
+    pub status: u16,
+    /// The code of the error.
+    pub code: String,
+    pub message: i64,
+    pub seq: i64,
+}
+
+impl Post {
+    /// The first answer that promised that it is stored.
+    pub fn acknowledged(&self) -> Option<&Try> {
+        self.tries
+            .iter()
+            .find(|it| (200..300).contains(&it.status) && it.message != 0)
+    }
+
+    /// Every request was answered, each time with a refusal that stores nothing.
+    pub fn refused(&self) -> bool {
+        let is_refusal = |it: &Try| (400..500).contains(&it.status);
+        !self.tries.is_empty() && self.tries.iter().all(is_refusal)
+    }
+}
+
+/// A look for an acknowledged message through another node.
+#[derive(Clone, Debug, Default)]
+pub struct ReadBack {
+    pub conversation: i64,
+    pub message: i64,
+    pub node: usize,
+    pub found: bool,
+}
+
+/// A stop that was acknowledged.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    pub conversation: i64,
+    pub asked_at: Us,
+    pub at: Us,
+}
+
+/// What a tab heard about one conversation.
+#[derive(Clone, Debug)]
+pub struct Note {
+    pub at: Us,
+    pub heard: Heard,
+}
+
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// A new connection, to this node.
+    Connected(usize),
+    Snapshot {
+        after: Option<i64>,
+        rev: i64,
+        reset: bool,
+        /// Id and `rev` of each message in it.
+        messages: Vec<(i64, i64)>,
+        /// The run that is being written, and its text.
+        stream: Option<(String, String)>,
+    },
+    Durable {
+        rev: i64,
+        kind: String,
+        /// Of the whole frame.
+        digest: u64,
+        /// The run that this event ends, if it does.
+        ends: Option<String>,
+    },
+    TypingStart(String),
+    Chunk {
+        run: String,
+        offset: usize,
+        delta: String,
+    },
+    Reset(String, String),
+    Complete(String),
+    TypingStop(String),
+    Resync,
+}
+
+/// `(seq, role, content)`.
+pub type Line = (i64, String, String);
+
+/// All that one tab heard about one conversation, and what it shows in the end.
+#[derive(Clone, Debug, Default)]
+pub struct Ear {
+    pub client: usize,
+    pub conversation: i64,
+    pub notes: Vec<Note>,
+    pub lines: Vec<Line>,
+    pub complaints: Vec<String>,
+}
+
+/// A fault that was done, and whether the house stood again afterwards.
+#[derive(Clone, Debug, Default)]
+pub struct Fault {
+    pub kind: String,
+    /// Which node it hit; none: something that all of them stand on.
+    pub node: Option<usize>,
+    /// The name under which that node held its runs.
+    pub worker: String,
+    pub at: Us,
+    /// When whatever was hit went on, or was started again.
+    pub until: Us,
+    pub healed: bool,
+}
+
+/// All timelines at one instant: how many messages each has, and its greatest `seq`.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    pub counts: Vec<(i64, i64, i64)>,
+}
+
+/// The rules of one conversation.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub debounce_ms: i64,
+    pub max_auto: i64,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    pub moves: Vec<Move>,
+    pub writings: Vec<Writing>,
+    pub posts: Vec<Post>,
+    pub read_backs: Vec<ReadBack>,
+    pub stops: Vec<Stop>,
+    pub ears: Vec<Ear>,
+    pub faults: Vec<Fault>,
+    pub looks: Vec<Look>,
+    pub rules: BTreeMap<i64, Rules>,
+    /// What the database shows of each conversation in the end.
+    pub timelines: BTreeMap<i64, Vec<Line>>,
+    /// Each conversation's `rev` and `last_seq` in the end.
+    pub heads: BTreeMap<i64, (i64, i64)>,
+    /// Requests that reached the model.
+    pub n_calls: usize,
+    /// How many of them were answered badly.
+    pub n_spoilt: usize,
+    /// What the model said whole.
+    pub said: Vec<String>,
+    /// Places in the code that panicked without being told to.
+    pub panics: Vec<String>,
+    pub stale_ms: i64,
+    pub heartbeat_ms: i64,
+    pub run_timeout_ms: i64,
+}

@@ -1,0 +1,76 @@
+//! How long, how hard and with which dice: read from the environment.
+
+use std::env;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The settings of one run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long faults happen (`CHAOS_SECONDS`, 600).
+    pub lasts: Duration,
+    /// The same seed draws the same faults (`CHAOS_SEED`, random).
+    pub seed: u64,
+    /// How many people there are (`CHAOS_CLIENTS`, 50).
+    pub n_clients: usize,
+    /// How long each of them thinks between two messages, on average (`CHAOS_THINK_MS`, 1800).
+    pub think: Duration,
+    /// How long a node is left in peace between two faults, on average (`CHAOS_PEACE_MS`, 1500).
+    pub peace: Duration,
+}
+
+/// How many servers there are.
+pub const N_NODES: usize = 3;
+
+pub const HEARTBEAT: Duration = Duration::from_millis(250);
+pub const STALE_AFTER: Duration = Duration::from_millis(1_500);
+pub const REAPER_INTERVAL: Duration = Duration::from_millis(250);
+pub const FIRST_CHUNK: Duration = Duration::from_millis(1_500);
+pub const IDLE: Duration = Duration::from_millis(1_000);
+pub const RUN_TIMEOUT: Duration = Duration::from_millis(8_000);
+pub const GRACE: Duration = Duration::from_millis(400);
+
+impl Settings {
+    /// What the environment says.
+    pub fn read() -> Settings {
+        Settings {
+            lasts: Duration::from_secs(number("CHAOS_SECONDS", 600)),
+            seed: number("CHAOS_SEED", rand::random()),
+            n_clients: number("CHAOS_CLIENTS", 50),
+            think: Duration::from_millis(number("CHAOS_THINK_MS", 1_800)),
+            peace: Duration::from_millis(number("CHAOS_PEACE_MS", 1_500)),
+        }
+    }
+}
+
+fn number<T: FromStr>(name: &str, default: T) -> T {
+    let Ok(text) = env::var(name) else {
+        return default;
+    };
+    let parsed = text.parse().ok();
+    parsed.unwrap_or_else(|| panic!("{name} is {text:?}, but takes a number"))
+}
+
+/// What every node is told.
+pub fn of_a_node() -> Vec<(String, String)> {
+    let ms = |it: Duration| it.as_millis().to_string();
+    let all = [
+        ("RUN_HEARTBEAT_MS", ms(HEARTBEAT)),
+        ("RUN_STALE_AFTER_MS", ms(STALE_AFTER)),
+        ("REAPER_INTERVAL_MS", ms(REAPER_INTERVAL)),
+        ("LLM_FIRST_CHUNK_TIMEOUT_MS", ms(FIRST_CHUNK)),
+        ("LLM_IDLE_TIMEOUT_MS", ms(IDLE)),
+        ("RUN_TIMEOUT_MS", ms(RUN_TIMEOUT)),
+        ("SHUTDOWN_GRACE_MS", ms(GRACE)),
+        ("TROUPE_SECRET_KEY", "5e".repeat(32)),
+        ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true".to_owned()),
+        ("TROUPE_OPEN_REGISTRATION", "true".to_owned()),
+        ("LIMIT_POSTS_PER_MINUTE", "0".to_owned()),
+        ("LIMIT_LOGIN_FAILURES", "0".to_owned()),
+        ("LIMIT_REGISTRATIONS_PER_HOUR", "0".to_owned()),
+        ("LIMIT_SOCKETS_PER_USER", "0".to_owned()),
+        ("LIMIT_SOCKETS_PER_ADDRESS", "0".to_owned()),
+        ("RUST_LOG", "info,sqlx=warn,sea_orm=warn".to_owned()),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}

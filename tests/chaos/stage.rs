@@ -1,0 +1,221 @@
+//! One run from the first start to the last word: furnish, torment, heal, wait for rest, gather.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio::time::sleep;
+
+use crate::faults;
+use crate::faults::Done;
+use crate::faults::Ground;
+use crate::house;
+use crate::house::House;
+use crate::model::Model;
+use crate::node::Node;
+use crate::people::Deeds;
+use crate::people::Visitor;
+use crate::people::dice_of;
+use crate::postgres::Postgres;
+use crate::record::Evidence;
+use crate::record::Look;
+use crate::settings;
+use crate::settings::Settings;
+use crate::support::person::http_client;
+use crate::tabs::Tab;
+use crate::triggers;
+
+/// How long what is left may take once everything is healed.
+const RESTS: Duration = Duration::from_secs(90);
+/// How long tabs may take until they show what is stored.
+const CONVERGES: Duration = Duration::from_secs(10);
+
+/// Plays it; answers with everything that was written down.
+pub async fn play(settings: &Settings) -> Evidence {
+    let model = Model::start(settings.seed).await;
+    let ground = build(&model).await;
+    let house = open(settings, &ground).await;
+    let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
+    let tabs: Vec<Arc<Tab>> = house
+        .guests
+        .iter()
+        .map(|guest| {
+            let dice = dice_of(settings.seed, 1_000 + guest.index);
+            Tab::open(guest, urls.clone(), dice, ground.cut.subscribe())
+        })
+        .collect();
+
+    let (done, looks) = (Done::default(), Arc::<Mutex<Vec<Look>>>::default());
+    let watching = [
+        tokio::spawn(faults::watch_the_clock(Arc::clone(&done))),
+        tokio::spawn(look(ground.postgres.url(), Arc::clone(&looks))),
+    ];
+    let deeds = live(settings, &ground, &house, &urls, &done).await;
+    heal(&ground).await;
+    rest(&ground).await;
+    let mut evidence = Evidence::default();
+    triggers::read(&ground.postgres.url(), &mut evidence)
+        .await
+        .expect("the database answers again");
+    converge(&ground, &tabs, &evidence).await;
+    watching.iter().for_each(|it| it.abort());
+
+    let deeds = std::mem::take(&mut *deeds.lock());
+    evidence.posts = deeds.posts;
+    evidence.read_backs = deeds.read_backs;
+    evidence.stops = deeds.stops;
+    evidence.faults = done.lock().clone();
+    evidence.looks = std::mem::take(&mut *looks.lock());
+    evidence.rules = house.rules;
+    evidence.ears = tabs.iter().flat_map(|it| it.ears()).collect();
+    evidence.n_calls = model.upstream.n_requests();
+    evidence.n_spoilt = model.n_faults();
+    evidence.said = model.said();
+    evidence.panics = ground.nodes.iter().flat_map(|it| it.panics()).collect();
+    evidence.stale_ms = settings::STALE_AFTER.as_millis() as i64;
+    evidence.heartbeat_ms = settings::HEARTBEAT.as_millis() as i64;
+    evidence.run_timeout_ms = settings::RUN_TIMEOUT.as_millis() as i64;
+    keep_logs(&ground);
+    evidence
+}
+
+async fn build(model: &Model) -> Arc<Ground> {
+    let postgres = Postgres::start();
+    let mut env = settings::of_a_node();
+    let more = [
+        ("DATABASE_URL", postgres.url()),
+        ("TROUPE_LLM_BASE_URL", model.upstream.base_url()),
+        ("TROUPE_LLM_API_KEY", "sk-test".to_owned()),
+        ("TROUPE_LLM_MODEL", "scripted".to_owned()),
+    ];
+    env.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    let nodes = (0..settings::N_NODES).map(|n| Arc::new(Node::new(n, env.clone())));
+    Arc::new(Ground {
+        postgres,
+        nodes: nodes.collect(),
+        cut: watch::Sender::new(0),
+    })
+}
+
+async fn open(settings: &Settings, ground: &Ground) -> House {
+    for node in &ground.nodes {
+        assert!(node.start().await, "{}", node.tail(40));
+    }
+    triggers::record(&ground.postgres.url())
+        .await
+        .expect("the triggers can be made");
+    house::furnish(&ground.nodes[0].url, settings.n_clients, settings.seed).await
+}
+
+/// People and tormentors, until the time is over and everybody has the last answer.
+async fn live(
+    settings: &Settings,
+    ground: &Arc<Ground>,
+    house: &House,
+    urls: &[String],
+    done: &Done,
+) -> Arc<Mutex<Deeds>> {
+    let end = Instant::now() + settings.lasts;
+    let deeds = Arc::<Mutex<Deeds>>::default();
+    let mut all = JoinSet::new();
+    let http = http_client();
+    for guest in &house.guests {
+        let visitor = Visitor {
+            at: guest.index % urls.len(),
+            guest: guest.clone(),
+            nodes: urls.to_vec(),
+            http: http.clone(),
+            dice: dice_of(settings.seed, guest.index),
+            think: settings.think,
+            deeds: Arc::clone(&deeds),
+        };
+        all.spawn(visitor.live(end));
+    }
+    for node in &ground.nodes {
+        let dice = dice_of(settings.seed, 2_000 + node.index);
+        let (node, done) = (Arc::clone(node), Arc::clone(done));
+        all.spawn(faults::torment(node, dice, settings.peace, end, done));
+    }
+    let dice = dice_of(settings.seed, 3_000);
+    all.spawn(faults::quake(
+        Arc::clone(ground),
+        dice,
+        end,
+        Arc::clone(done),
+    ));
+    while let Some(ended) = all.join_next().await {
+        ended.expect("the harness itself does not break");
+    }
+    deeds
+}
+
+/// Everything goes on, every node stands.
+async fn heal(ground: &Ground) {
+    ground.postgres.signal("CONT");
+    faults::answers(&ground.postgres.url()).await;
+    for node in &ground.nodes {
+        node.signal("CONT");
+        assert!(node.start().await, "node {}\n{}", node.index, node.tail(40));
+    }
+}
+
+/// Waits until nobody has anything to do. What is stuck is told by the checks.
+async fn rest(ground: &Ground) {
+    let end = Instant::now() + RESTS;
+    while Instant::now() < end {
+        // Twice in a row: between two turns nothing is to be seen for a moment.
+        let mut n = 0;
+        for _ in 0..2 {
+            n += triggers::unfinished(&ground.postgres.url())
+                .await
+                .unwrap_or(1);
+            sleep(Duration::from_millis(300)).await;
+        }
+        if n == 0 {
+            return;
+        }
+    }
+    let stuck = triggers::stuck(&ground.postgres.url()).await;
+    eprintln!("stuck: {:#?}", stuck.unwrap_or_default());
+}
+
+/// Has every tab come back once more, and waits until each shows what is stored.
+async fn converge(ground: &Ground, tabs: &[Arc<Tab>], evidence: &Evidence) {
+    ground.cut.send_modify(|n| *n += 1);
+    let end = Instant::now() + CONVERGES;
+    let shows_all = |tab: &Arc<Tab>| {
+        let shown = tab.shown();
+        shown.iter().all(|(conversation, lines)| {
+            evidence.timelines.get(conversation).unwrap_or(&Vec::new()) == lines
+        })
+    };
+    while Instant::now() < end && !tabs.iter().all(shows_all) {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Looks at all timelines again and again, as a reader would.
+async fn look(url: String, looks: Arc<Mutex<Vec<Look>>>) {
+    loop {
+        if let Ok(mut db) = PgConnection::connect(&url).await {
+            while let Ok(look) = triggers::look(&mut db).await {
+                looks.lock().push(look);
+                sleep(Duration::from_millis(200)).await;
+            }
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// `CHAOS_LOGS` names a folder for what the nodes said.
+fn keep_logs(ground: &Ground) {
+    if let Ok(folder) = std::env::var("CHAOS_LOGS") {
+        let folder = std::path::PathBuf::from(folder);
+        ground.nodes.iter().for_each(|it| it.write_log(&folder));
+    }
+}

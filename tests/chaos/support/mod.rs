@@ -1,0 +1,14 @@
+//! What the chaos run shares with the other tests.
+
+#[path = "../../it/support/backends.rs"]
+pub mod backends;
+#[path = "../../it/support/facts.rs"]
+pub mod facts;
+#[path = "../../it/support/person.rs"]
+pub mod person;
+#[path = "../../it/support/timeline.rs"]
+pub mod timeline;
+#[path = "../../it/support/upstream/mod.rs"]
+pub mod upstream;
+#[path = "../../it/support/wait.rs"]
+pub mod wait;

@@ -1,0 +1,289 @@
+//! Tabs that listen over the socket: each folds what it hears, notices gaps, and comes back.
+
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use serde_json::Value;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio::time::timeout;
+use tokio_tungstenite::MaybeTlsStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+
+use crate::house::Guest;
+use crate::record::Ear;
+use crate::record::Heard;
+use crate::record::Note;
+use crate::record::now;
+use crate::support::timeline::Then;
+use crate::support::timeline::Timeline;
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// How long a node may take to let somebody in.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// One conversation in a tab.
+struct Room {
+    conversation: i64,
+    timeline: Timeline,
+    notes: Vec<Note>,
+    /// The id of the subscribe that is not answered yet, and with which `rev` it was asked.
+    asked: Option<(i64, Option<i64>)>,
+}
+
+/// What a frame asks of the tab.
+enum Answer {
+    Nothing,
+    Send(Value),
+    /// A node that refuses to tell is left.
+    Leave,
+}
+
+/// What a tab holds, for whoever looks at it from outside.
+pub struct Tab {
+    client: usize,
+    rooms: Mutex<Vec<Room>>,
+}
+
+impl Tab {
+    /// Opens one; `cut` breaks its connection each time it changes.
+    pub fn open(
+        guest: &Guest,
+        nodes: Vec<String>,
+        dice: ChaCha8Rng,
+        cut: watch::Receiver<u64>,
+    ) -> Arc<Tab> {
+        let room = |conversation| Room {
+            conversation,
+            timeline: Timeline::default(),
+            notes: Vec::new(),
+            asked: None,
+        };
+        let rooms = guest.rooms.iter().map(|it| room(it.conversation));
+        let tab = Arc::new(Tab {
+            client: guest.index,
+            rooms: Mutex::new(rooms.collect()),
+        });
+        let cookie = guest.cookie.clone();
+        tokio::spawn(live(Arc::clone(&tab), cookie, nodes, dice, cut));
+        tab
+    }
+
+    /// What it shows of each conversation.
+    pub fn shown(&self) -> Vec<(i64, Vec<crate::record::Line>)> {
+        let rooms = self.rooms.lock();
+        let shown = |it: &Room| (it.conversation, it.timeline.lines());
+        rooms.iter().map(shown).collect()
+    }
+
+    /// All that it heard.
+    pub fn ears(&self) -> Vec<Ear> {
+        let rooms = self.rooms.lock();
+        let ear = |it: &Room| Ear {
+            client: self.client,
+            conversation: it.conversation,
+            notes: it.notes.clone(),
+            lines: it.timeline.lines(),
+            complaints: it.timeline.complaints().to_vec(),
+        };
+        rooms.iter().map(ear).collect()
+    }
+
+    /// What to send when a connection is there.
+    fn greet(&self, node: usize, next_id: &mut i64) -> Vec<Value> {
+        let mut rooms = self.rooms.lock();
+        let greeting = |room: &mut Room| {
+            room.note(Heard::Connected(node));
+            room.subscribe(next_id)
+        };
+        rooms.iter_mut().map(greeting).collect()
+    }
+
+    /// Takes a frame; answers what to send.
+    fn take(&self, frame: &Value, next_id: &mut i64) -> Answer {
+        let mut rooms = self.rooms.lock();
+        let room = rooms.iter_mut().find(|room| match frame["re"].as_i64() {
+            Some(re) => room.asked.is_some_and(|(id, _)| id == re),
+            None => frame["conversation_id"] == room.conversation,
+        });
+        room.map_or(Answer::Nothing, |room| room.take(frame, next_id))
+    }
+}
+
+impl Room {
+    fn note(&mut self, heard: Heard) {
+        self.notes.push(Note { at: now(), heard });
+    }
+
+    fn subscribe(&mut self, next_id: &mut i64) -> Value {
+        *next_id += 1;
+        let after = self.timeline.rev();
+        self.asked = Some((*next_id, after));
+        let mut frame =
+            json!({"id": *next_id, "op": "subscribe", "conversation_id": self.conversation});
+        if let Some(rev) = after {
+            frame["after_rev"] = json!(rev);
+        }
+        frame
+    }
+
+    fn take(&mut self, frame: &Value, next_id: &mut i64) -> Answer {
+        if let Some((_, after)) = self.asked.take_if(|_| frame.get("re").is_some()) {
+            if frame["ok"] != true {
+                return Answer::Leave;
+            }
+            self.note(snapshot(frame, after));
+            self.timeline.take_snapshot(&light(frame));
+            return Answer::Nothing;
+        }
+        if let Some(heard) = heard(frame) {
+            self.note(heard);
+        }
+        let then = self.timeline.hear(&light(frame));
+        if then == Then::SubscribeAgain && self.asked.is_none() {
+            return Answer::Send(self.subscribe(next_id));
+        }
+        Answer::Nothing
+    }
+}
+
+async fn live(
+    tab: Arc<Tab>,
+    cookie: String,
+    nodes: Vec<String>,
+    mut dice: ChaCha8Rng,
+    mut cut: watch::Receiver<u64>,
+) {
+    let mut next_id = 0;
+    loop {
+        let node = dice.random_range(0..nodes.len());
+        if let Ok(Some(socket)) = timeout(PATIENCE, connect(&nodes[node], &cookie)).await {
+            let tired = Duration::from_secs(dice.random_range(5..60));
+            tokio::select! {
+                _ = listen(&tab, socket, node, &mut next_id) => {}
+                changed = cut.changed() => if changed.is_err() { return },
+                () = sleep(tired) => {}
+            }
+        }
+        sleep(Duration::from_millis(dice.random_range(20..200))).await;
+    }
+}
+
+async fn listen(tab: &Tab, mut socket: Socket, node: usize, next_id: &mut i64) -> Option<()> {
+    for frame in tab.greet(node, next_id) {
+        socket.send(Message::text(frame.to_string())).await.ok()?;
+    }
+    loop {
+        // A stopped node says nothing: who waits too long for its ping goes elsewhere.
+        let frame = timeout(Duration::from_secs(25), socket.next()).await;
+        let Message::Text(text) = frame.ok()??.ok()? else {
+            continue;
+        };
+        let frame: Value = serde_json::from_str(&text).expect("frames are JSON");
+        match tab.take(&frame, next_id) {
+            Answer::Nothing => {}
+            Answer::Send(frame) => socket.send(Message::text(frame.to_string())).await.ok()?,
+            Answer::Leave => return None,
+        }
+    }
+}
+
+async fn connect(base: &str, cookie: &str) -> Option<Socket> {
+    let address = format!("{}/ws", base.replacen("http", "ws", 1));
+    let mut request = address.into_client_request().ok()?;
+    let headers = request.headers_mut();
+    headers.insert("cookie", HeaderValue::from_str(cookie).ok()?);
+    headers.insert("origin", HeaderValue::from_str(base).ok()?);
+    Some(connect_async(request).await.ok()?.0)
+}
+
+/// Only what a timeline reads: the rest would fill the memory.
+fn light(frame: &Value) -> Value {
+    let mut frame = frame.clone();
+    strip(&mut frame["message"]);
+    for message in frame["snapshot"]["messages"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        strip(message);
+    }
+    frame
+}
+
+fn strip(message: &mut Value) {
+    if let Some(message) = message.as_object_mut() {
+        let read = ["id", "seq", "rev", "role", "content", "visibility"];
+        message.retain(|key, _| read.contains(&key.as_str()));
+    }
+}
+
+fn snapshot(frame: &Value, after: Option<i64>) -> Heard {
+    let it = &frame["snapshot"];
+    let number = |it: &Value| it.as_i64().unwrap_or(0);
+    let messages = it["messages"].as_array().into_iter().flatten();
+    let stream = &it["stream"];
+    Heard::Snapshot {
+        after,
+        rev: number(&frame["rev"]),
+        reset: it["reset"] == true,
+        messages: messages
+            .map(|it| (number(&it["id"]), number(&it["rev"])))
+            .collect(),
+        stream: stream
+            .is_object()
+            .then(|| (text(&stream["run_id"]), text(&stream["text"]))),
+    }
+}
+
+fn heard(frame: &Value) -> Option<Heard> {
+    let run = || text(&frame["run_id"]);
+    let kind = frame["type"].as_str()?;
+    if let Some(rev) = frame["rev"].as_i64() {
+        let ended = match kind {
+            "run_failed" | "run_canceled" | "run_skipped" => frame["run"]["id"].as_str(),
+            "message_created" => frame["message"]["conversation_run_id"].as_str(),
+            _ => None,
+        };
+        let mut hasher = DefaultHasher::new();
+        frame.to_string().hash(&mut hasher);
+        return Some(Heard::Durable {
+            rev,
+            kind: kind.to_owned(),
+            digest: hasher.finish(),
+            ends: ended.map(str::to_owned),
+        });
+    }
+    match kind {
+        "typing_start" => Some(Heard::TypingStart(run())),
+        "stream_chunk" => Some(Heard::Chunk {
+            run: run(),
+            offset: frame["offset"].as_u64().unwrap_or(0) as usize,
+            delta: text(&frame["delta"]),
+        }),
+        "stream_reset" => Some(Heard::Reset(run(), text(&frame["text"]))),
+        "stream_complete" => Some(Heard::Complete(run())),
+        "typing_stop" => Some(Heard::TypingStop(run())),
+        "resync" => Some(Heard::Resync),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or("").to_owned()
+}
