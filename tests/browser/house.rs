@@ -19,7 +19,7 @@ pub struct House {
     pub server: Server,
     /// The model, when the house has one of its own.
     pub upstream: Upstream,
-    _database: TestDatabase,
+    database: TestDatabase,
 }
 
 /// A room with its cast, and the one who opened it.
@@ -62,8 +62,13 @@ impl House {
         House {
             server,
             upstream,
-            _database: database,
+            database,
         }
+    }
+
+    /// One more server on the same database.
+    pub async fn another_node(&self, env: &[(&str, &str)]) -> Server {
+        Server::start(&self.database, env).await
     }
 
     /// A browser before the door.

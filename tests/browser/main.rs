@@ -16,6 +16,7 @@ mod evening;
 mod house;
 mod joining;
 mod language;
+mod nodes;
 mod page;
 mod people;
 mod picture;
