@@ -100,6 +100,26 @@ async fn c37_in_a_round_who_is_named_answers_before_who_only_feels_like_it() {
 }
 
 #[tokio::test]
+async fn c45_your_turn_is_a_cue_and_holds_nobody_back() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook"]).await;
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("Both of you").await;
+    places(&page, "speaking pending").await;
+    let during = page.texts(".queue").await;
+    page.see(&format!("{FIELD}:enabled")).await;
+    gate.open();
+    page.see_text(".queue", "Your turn.").await;
+
+    assert!(!during[0].contains("Your turn"), "{during:?}");
+    have_spoken(&page, &["Mina", "Rook"]).await;
+    let conversation = room.ann.conversation(room.conversation).await;
+    assert_eq!(conversation["round"], Value::Null, "people have no slots");
+}
+
+#[tokio::test]
 async fn c46_each_place_says_why_it_was_chosen() {
     let house = House::open().await;
     let room = house.room(whoever(), &["Mina", "Rook"]).await;
