@@ -180,6 +180,31 @@ async fn c40_a_message_during_a_round_goes_first_and_the_bar_says_who_lost_a_tur
 }
 
 #[tokio::test]
+async fn c40_a_message_that_is_refused_says_why_in_the_language_of_the_page() {
+    let house = House::open().await;
+    let mut rules = everybody();
+    rules["during_generation_user_input_policy"] = json!("reject");
+    let room = house.room(rules, &["Mina"]).await;
+    let language = room
+        .ann
+        .patch("/api/users/me", json!({"locale": "zh-CN"}))
+        .await;
+    expect(200, language);
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("First").await;
+    page.see_text(".queue__now", "Mina").await;
+    page.say("Second").await;
+    page.see_text(".message__foot--failed", "正在生成回应").await;
+    gate.open();
+    page.see_text(".queue", "轮到你了").await;
+    page.click_text(".message__foot--failed button", "重试").await;
+
+    have_spoken(&page, &["Mina", "Mina"]).await;
+}
+
+#[tokio::test]
 async fn c42_when_all_are_muted_nobody_is_due_and_one_is_chosen() {
     let house = House::open().await;
     let room = house.room(whoever(), &["Mina", "Rook"]).await;

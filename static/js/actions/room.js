@@ -137,10 +137,8 @@ export default class RoomActions {
       this.markRead(message.seq, room.conversationId).catch(() => {})
     } catch (error) {
       if (!outbox.has(clientId)) return
-      outbox.markFailed(
-        clientId,
-        error.isNetwork ? "network" : error.code === "unexpected" ? "unexpected" : error.message,
-      )
+      const { code, param, message, retryAfter } = error
+      outbox.markFailed(clientId, error.isNetwork ? "network" : { code, param, message, retryAfter })
       if (this.#store.room === room) this.#store.roomChanged("outbox")
     }
   }
