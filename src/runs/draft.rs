@@ -158,11 +158,13 @@ impl<'a> Draft<'a> {
         if turn.kind == run::Kind::AutoMode && !self.s.space.auto_mode_enabled {
             return self.end_round(round::Status::Finished, "auto_mode_off");
         }
-        let rest = round
+        let (state, cursor) = (round.row.state, round.row.cursor);
+        let rest: Vec<&slot::Model> = round
             .slots
             .iter()
-            .filter(|it| it.position > round.row.cursor);
-        for slot in rest {
+            .filter(|it| it.position > cursor)
+            .collect();
+        for slot in &rest {
             let member = self.member(slot.space_membership_id);
             if !member.is_some_and(membership::Model::can_be_scheduled) {
                 self.push(Change::MarkSlot {
@@ -174,6 +176,11 @@ impl<'a> Draft<'a> {
                 continue;
             }
             return self.move_cursor(slot.position, turn);
+        }
+        // Whoever was left out just now stands before the cursor, also of a round that is over.
+        if let Some(last) = rest.last() {
+            let cursor = last.position;
+            self.push(Change::MoveRound { id, state, cursor });
         }
         self.end_round(round::Status::Finished, "everybody_spoke");
     }

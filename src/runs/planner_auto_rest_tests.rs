@@ -2,7 +2,6 @@
 
 use crate::conversations::message::Visibility;
 use crate::rounds::round::State;
-use crate::runs::auto_mode;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::planner::auto_mode_tests::running;

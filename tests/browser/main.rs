@@ -10,6 +10,7 @@ mod auto_mode;
 mod cast;
 mod company;
 mod content;
+mod copilot;
 mod device;
 mod entry;
 mod evening;

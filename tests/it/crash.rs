@@ -108,7 +108,8 @@ on_both! {
         let mut facts = room.settle().await;
 
         assert_eq!(room.run_statuses().await, ["succeeded", "failed", "succeeded", "succeeded", "succeeded"]);
-        let turns = facts.number("SELECT CAST(auto_mode_turns AS TEXT) FROM conversations").await;
+        let turns = format!("SELECT CAST(auto_mode_turns AS TEXT) FROM conversations WHERE id = {}", room.conversation);
+        let turns = facts.number(&turns).await;
         assert_eq!(turns, 3);
         assert_eq!(room.person.conversation(room.conversation).await["auto_mode_turns_left"], 0);
     }

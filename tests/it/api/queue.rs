@@ -73,7 +73,7 @@ on_both! {
         assert_eq!(members(&after), [cid, ada, cid]);
         assert_eq!(after["round"]["id"], *round);
         let because: Vec<_> = after["round"]["slots"].as_array().unwrap().iter().map(|it| &it["chosen_because"]).collect();
-        assert_eq!(because, ["next by position", "next by position", "put in the queue by ann"]);
+        assert_eq!(because, ["next by position", "next by position", "put in the queue by admin"]);
         assert_eq!(after["queued_run"]["id"], before["queued_run"]["id"]);
         assert_eq!(after["queued_run"]["speaker_space_membership_id"], cid);
         assert_eq!(after, stage.document().await);
