@@ -29,6 +29,8 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,

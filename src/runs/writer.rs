@@ -128,6 +128,7 @@ impl Writer<'_> {
                 self.change_subject(s, written, change).await?;
             }
             Change::Spend(tokens) => self.spend(s, tokens).await?,
+            Change::AutoModeTurns(n) => s.conversation.auto_mode_turns = n,
             Change::AskCancel(run) => {
                 won(queue::request_cancel(self.tx, run.id, self.now).await?)?;
                 if let Some(running) = s.running.as_mut() {
@@ -140,6 +141,7 @@ impl Writer<'_> {
             Change::NewRound { .. }
             | Change::EndRound { .. }
             | Change::MoveRound { .. }
+            | Change::ReplaceSlots { .. }
             | Change::MarkSlot { .. } => {
                 self.change_round(s, change).await?;
                 return Ok(true);
@@ -329,6 +331,10 @@ impl Writer<'_> {
         conversation::Entity::update_many()
             .col_expr(conversation::Column::Rev, Expr::value(it.rev))
             .col_expr(conversation::Column::LastSeq, Expr::value(it.last_seq))
+            .col_expr(
+                conversation::Column::AutoModeTurns,
+                Expr::value(it.auto_mode_turns),
+            )
             .filter(conversation::Column::Id.eq(it.id))
             .exec(self.tx)
             .await?;

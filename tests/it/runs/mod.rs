@@ -1,5 +1,6 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod auto_mode;
 pub mod cancel;
 pub mod debounce;
 pub mod dispatch;
@@ -9,6 +10,7 @@ pub mod order_of_events;
 pub mod policies;
 pub mod races;
 pub mod reaper;
+pub mod rounds;
 pub mod shutdown;
 pub mod speakers;
 pub mod start;
