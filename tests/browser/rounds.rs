@@ -196,10 +196,12 @@ async fn c40_a_message_that_is_refused_says_why_in_the_language_of_the_page() {
     page.say("First").await;
     page.see_text(".queue__now", "Mina").await;
     page.say("Second").await;
-    page.see_text(".message__foot--failed", "正在生成回应").await;
+    page.see_text(".message__foot--failed", "正在生成回应")
+        .await;
     gate.open();
     page.see_text(".queue", "轮到你了").await;
-    page.click_text(".message__foot--failed button", "重试").await;
+    page.click_text(".message__foot--failed button", "重试")
+        .await;
 
     have_spoken(&page, &["Mina", "Mina"]).await;
 }
