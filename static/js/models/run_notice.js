@@ -13,7 +13,8 @@ export default class RunNotice {
 
   show({ type, run, error, tail }) {
     // Whose turn made no sense any more needs no word; who asked for another text waits for it.
-    if (type === "run_skipped" && run.kind !== "regenerate") return
+    const isWished = run.kind === "regenerate"
+    if ((type === "run_skipped" && !isWished) || wasOnlyPlanned(run, type.slice(4))) return
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 
@@ -21,6 +22,7 @@ export default class RunNotice {
   recall(runs, queue, tail) {
     const newest = [...runs].sort(byCreation).at(-1)
     if (!newest || !["failed", "canceled"].includes(newest.status)) return
+    if (wasOnlyPlanned(newest, newest.status)) return
     if (tail && Date.parse(tail.created_at) > Date.parse(newest.finished_at ?? newest.created_at)) return
     this.#run = { ...newest, tailSeq: tail?.seq ?? 0 }
     this.settle(queue, tail)
@@ -40,6 +42,11 @@ export default class RunNotice {
   clear() {
     this.#run = null
   }
+}
+
+// Held or stopped before it began: nobody saw a reply, so none was lost.
+function wasOnlyPlanned(run, status) {
+  return status === "canceled" && run.started_at === null
 }
 
 function byCreation(a, b) {
