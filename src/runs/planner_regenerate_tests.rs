@@ -109,7 +109,7 @@ fn it_ends_the_round_and_drops_what_is_being_written() {
     let plan = paused.does(&regenerate(None)).unwrap();
     let expected = [
         "round canceled: regenerate",
-        "queue Bob: regenerate, regenerate",
+        "queue Ada: regenerate, regenerate",
     ];
     assert_eq!(plan, expected);
 }
