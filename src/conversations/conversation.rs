@@ -2,6 +2,9 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
+use crate::db::doubt::Proof;
 use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
@@ -11,8 +14,11 @@ use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::LockBehavior;
 use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Query;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]
@@ -81,6 +87,36 @@ pub async fn lock_free(
         .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
         .all(tx)
         .await
+}
+
+/// Saves how far the numbers of its events and messages got. Gives what proves later that this
+/// was committed: the number of the transaction, and that the row got so far, since a server that
+/// crashed may give the number to another.
+pub async fn save_numbers(
+    tx: &impl ConnectionTrait,
+    row: &Model,
+    dialect: Dialect,
+) -> Result<Option<Proof>, DbErr> {
+    let is_it = Expr::col(Column::Id).eq(row.id);
+    let number = Query::returning().expr(dialect::transaction_number(dialect));
+    let update = Query::update()
+        .table(Entity)
+        .value(Column::Rev, row.rev)
+        .value(Column::LastSeq, row.last_seq)
+        .and_where(is_it.clone())
+        .returning(number)
+        .to_owned();
+    let Some(saved) = tx.query_one(&update).await? else {
+        return Ok(None);
+    };
+    let status = dialect::transaction_status(dialect, saved.try_get_by_index(0)?);
+    let proof = Query::select()
+        .expr(status)
+        .from(Entity)
+        .and_where(is_it)
+        .and_where(Expr::col(Column::Rev).gte(row.rev))
+        .to_owned();
+    Ok(Some(Proof(proof)))
 }
 
 /// Changes title or settings. `None`: it is gone.

@@ -28,7 +28,7 @@ pub fn due(d: &mut Draft, id: RunId) {
     let Some(run) = d.queued.clone().filter(|it| it.id == id) else {
         return;
     };
-    if d.running.is_some() || run.run_after.is_some_and(|at| at > d.now) {
+    if d.running.is_some() || !run::is_due(run.run_after, run.created_at, d.now) {
         return;
     }
     if d.s.space.status == space::Status::Archived {

@@ -11,6 +11,7 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
+use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
@@ -63,13 +64,32 @@ pub async fn step(
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
         let _in_order = own.steps[own.step_place(conversation)].lock().await;
-        let (done, written) = decide_and_write(&own, conversation, command).await?;
+        let (done, written) = decide_undisturbed(&own, conversation, command).await?;
         crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
         Ok(done)
     });
     task.await
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
+}
+
+/// How often a step is tried that the database undoes for others' sake.
+const TRIES: u32 = 3;
+
+async fn decide_undisturbed(
+    context: &Context,
+    conversation: ConversationId,
+    command: Command,
+) -> Result<(Done, Written), EngineError> {
+    for _ in 1..TRIES {
+        match decide_and_write(context, conversation, command.clone()).await {
+            Err(EngineError::Database(error)) if dialect::was_undone(&error) => {
+                tracing::warn!(%error, conversation.id = %conversation, "a step was undone by the database, it is tried again: {error}");
+            }
+            done => return done,
+        }
+    }
+    decide_and_write(context, conversation, command).await
 }
 
 /// What a look at many due runs came to.
@@ -163,18 +183,21 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
     context
         .db
-        .write(move |tx| {
-            Box::pin(async move {
-                let mut all = Vec::new();
-                for row in conversation::lock_free(tx, runs.keys().copied()).await? {
-                    let command = Command::Due { run: runs[&row.id] };
-                    if let Some(situation) = situation::load_locked(tx, row, &command).await? {
-                        all.push(hand.decide(tx, situation, &command).await?);
+        .write_proved(
+            move |tx| {
+                Box::pin(async move {
+                    let mut all = Vec::new();
+                    for row in conversation::lock_free(tx, runs.keys().copied()).await? {
+                        let command = Command::Due { run: runs[&row.id] };
+                        if let Some(situation) = situation::load_locked(tx, row, &command).await? {
+                            all.push(hand.decide(tx, situation, &command).await?);
+                        }
                     }
-                }
-                Ok(all)
-            })
-        })
+                    Ok(all)
+                })
+            },
+            |all: &Vec<(Done, Written)>| all.iter().find_map(|(_, it)| it.proof.clone()),
+        )
         .await
 }
 
@@ -192,14 +215,17 @@ async fn decide_and_write(
     let hand = Hand::of(context);
     context
         .db
-        .write(move |tx| {
-            Box::pin(async move {
-                let situation = situation::load(tx, conversation, &command)
-                    .await?
-                    .ok_or(Refusal::NotFound)?;
-                hand.decide(tx, situation, &command).await
-            })
-        })
+        .write_proved(
+            move |tx| {
+                Box::pin(async move {
+                    let situation = situation::load(tx, conversation, &command)
+                        .await?
+                        .ok_or(Refusal::NotFound)?;
+                    hand.decide(tx, situation, &command).await
+                })
+            },
+            |(_, written): &(Done, Written)| written.proof.clone(),
+        )
         .await
 }
 

@@ -9,6 +9,7 @@ use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
+use crate::db::doubt::Proof;
 use crate::ids::MessageId;
 use crate::runs::error::EngineError;
 use crate::runs::plan::Change;
@@ -53,6 +54,8 @@ pub struct Written {
     pub claimed: Option<run::Model>,
     /// Runs whose executor is to stop and commit what it has.
     pub asked: Vec<run::Model>,
+    /// That all of this is committed.
+    pub proof: Option<Proof>,
 }
 
 /// A message to tell of.
@@ -93,7 +96,8 @@ impl Writer<'_> {
             written.queue_rev = Some(next_rev(&mut s));
         }
         if before != (s.conversation.rev, s.conversation.last_seq) {
-            self.save_conversation(&s.conversation).await?;
+            written.proof =
+                conversation::save_numbers(self.tx, &s.conversation, self.dialect).await?;
         }
         Ok((s, written))
     }
@@ -322,16 +326,6 @@ impl Writer<'_> {
         let run = queue::enqueue(self.tx, run).await?;
         s.queued = Some(run.clone());
         written.queued = Some((run, next_rev(s)));
-        Ok(())
-    }
-
-    async fn save_conversation(&self, it: &conversation::Model) -> Result<(), DbErr> {
-        conversation::Entity::update_many()
-            .col_expr(conversation::Column::Rev, Expr::value(it.rev))
-            .col_expr(conversation::Column::LastSeq, Expr::value(it.last_seq))
-            .filter(conversation::Column::Id.eq(it.id))
-            .exec(self.tx)
-            .await?;
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod broken_database;
 pub mod cancel;
+pub mod clocks;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;
