@@ -23,13 +23,10 @@ use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::space;
 use sea_orm::ActiveModelTrait;
-use sea_orm::ColumnTrait;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::sea_query::Expr;
 
 /// The transaction, the hour, and who writes.
 pub struct Writer<'a> {
