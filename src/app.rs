@@ -14,6 +14,7 @@ use crate::llm::egress::Names;
 use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
+use crate::nodes;
 use crate::providers::meter::Meter;
 use crate::providers::models::Models;
 use crate::providers::seal::Sealer;
@@ -76,11 +77,7 @@ impl App {
         clock: Clock,
         names: Arc<dyn Names>,
     ) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            config.redis_url.is_none(),
-            "REDIS_URL is set, but running several nodes over Redis is not in this version yet: \
-             unset it to run one node"
-        );
+        nodes::check_settings(&config)?;
         let egress = Egress::new(names, config.allow_private_providers)?;
         check_environment(&config, &egress)?;
         let ours = own_database(&config)?;
@@ -98,7 +95,7 @@ impl App {
             sealer,
             meter: Meter::default(),
         };
-        let hub = Hub::new();
+        let hub = Hub::among(nodes::bus(&config));
         let shutdown = Shutdown::new();
         let engine = Engine::new(Context::new(
             db.clone(),
@@ -108,10 +105,13 @@ impl App {
             models.clone(),
             Settings::new(&config),
         ));
+        nodes::connect(&config, engine.context()).await?;
+        nodes::watch(engine.context());
         let limits = Arc::new(Limits::new(&config.limits, &clock));
         let started_at = clock.now();
         let metrics = Metrics::gather(started_at.0, |registry| {
             hub.meter().register(registry);
+            nodes::register(hub.bus(), registry);
             db.register(registry);
             models.meter.register(registry);
             engine.context().meter.register(registry);

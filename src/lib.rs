@@ -25,6 +25,7 @@ pub mod conversations;
 pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
+pub mod nodes;
 pub mod prompt;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;

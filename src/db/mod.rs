@@ -3,6 +3,7 @@
 pub mod connect;
 pub mod dialect;
 pub mod doubt;
+pub mod identity;
 pub mod lock;
 pub mod meter;
 pub mod migrate;

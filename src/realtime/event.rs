@@ -7,6 +7,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::realtime::topic::Topic;
 use bytestring::ByteString;
+use serde::Deserialize;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -32,6 +33,8 @@ pub enum Cargo {
     Stream {
         json: ByteString,
         run: Uuid,
+        /// The fencing number under which it is written: what comes under an older one is void.
+        lease: i64,
         mark: Mark,
     },
     /// A piece of the stream of `run`; pieces that wait may be merged.
@@ -43,7 +46,8 @@ pub enum Cargo {
 }
 
 /// What a frame means for a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// `typing_start`.
     Start,
@@ -62,6 +66,8 @@ pub struct Delta {
     pub json: ByteString,
     pub conversation: i64,
     pub run: Uuid,
+    /// As in [`Cargo::Stream`]; 0 where nobody looks any more.
+    pub lease: i64,
     /// UTF-16 units of the text before this piece.
     pub offset: usize,
     /// UTF-16 units of this piece.
@@ -70,7 +76,8 @@ pub struct Delta {
 }
 
 /// What a person's sockets must do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The seat in this space is lost, or may do less: look again at what is subscribed.
     RightsChanged(SpaceId),
@@ -95,13 +102,14 @@ impl Envelope {
         Self::frame(topic, event, Some(rev))
     }
 
-    /// A frame of a stream.
-    pub fn stream(topic: Topic, event: &impl Event, run: Uuid, mark: Mark) -> Self {
+    /// A frame of the stream of a run under its lease.
+    pub fn stream(topic: Topic, event: &impl Event, (run, lease): (Uuid, i64), mark: Mark) -> Self {
         Self {
             topic,
             cargo: Cargo::Stream {
                 json: encode(event),
                 run,
+                lease,
                 mark,
             },
         }
@@ -192,10 +200,16 @@ impl Delta {
             json: encode(&chunk),
             conversation: conversation.0,
             run,
+            lease: 0,
             offset,
             length: utf16_len(&text),
             text,
         }
+    }
+
+    /// The same piece, written under this lease.
+    pub fn under(self, lease: i64) -> Self {
+        Self { lease, ..self }
     }
 
     /// UTF-16 units of the run's text up to the end of this piece.

@@ -5,9 +5,15 @@
 //!
 //! **Invariant:** all listeners of a topic get its envelopes in one and the same order.
 //!
-//! With several nodes a bridge stands behind [`Hub::publish`]: it passes on what is published
-//! here, and publishes here what other nodes passed on. Listeners do not notice.
+//! With several nodes a [`Bus`] stands behind [`Hub::publish`]: it passes on what is published
+//! here, and [`Hub::publish_here`] takes in what other nodes passed on. Listeners do not notice.
 
+use crate::ids::ConversationId;
+use crate::ids::UserId;
+use crate::realtime::bus::handle::Bus;
+use crate::realtime::bus::packet::Parcel;
+use crate::realtime::channel::Channel;
+use crate::realtime::channel::Truth;
 use crate::realtime::event::Envelope;
 use crate::realtime::meter::Meter;
 use crate::realtime::outbox::Outbox;
@@ -16,39 +22,68 @@ use dashmap::DashMap;
 use dashmap::Entry;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// The loudspeaker of this node. Cloning gives another handle on the same one.
 #[derive(Clone, Default)]
 pub struct Hub {
-    /// A topic is here exactly as long as somebody listens to it.
-    channels: Arc<DashMap<Topic, Channel>>,
+    /// A topic is here exactly as long as somebody listens to it. The lock is what gives its
+    /// envelopes one order.
+    channels: Arc<DashMap<Topic, Mutex<Channel>>>,
     meter: Arc<Meter>,
+    bus: Bus,
+    waiting: Arc<Waiting>,
 }
 
-/// The listeners of one topic; the lock is what gives its envelopes one order.
-type Channel = Mutex<Vec<Arc<Outbox>>>;
+/// Topics in which something waits for what is missing before it.
+#[derive(Default)]
+struct Waiting {
+    topics: Mutex<Vec<Topic>>,
+    bell: Notify,
+}
 
 impl Hub {
-    /// A loudspeaker to which nobody listens.
+    /// A loudspeaker to which nobody listens, of a house of one node.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the envelope to everyone who listens to its topic now.
+    /// The same, with a way to other nodes.
+    pub fn among(bus: Bus) -> Self {
+        Self {
+            bus,
+            ..Self::default()
+        }
+    }
+
+    /// The way to other nodes.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// Gives the envelope to everyone who listens to its topic now, on any node.
     ///
     /// It was encoded when it was made; what a further listener costs is a pointer in a queue.
     pub fn publish(&self, envelope: Envelope) {
+        self.publish_here(envelope.clone());
+        self.bus.put(Parcel::Envelope(envelope));
+    }
+
+    /// Gives the envelope to everyone who listens to its topic on this node.
+    pub fn publish_here(&self, envelope: Envelope) {
         self.meter.published(&envelope.cargo);
-        let Some(channel) = self.channels.get(&envelope.topic) else {
+        let topic = envelope.topic;
+        let Some(channel) = self.channels.get(&topic) else {
             return;
         };
-        let envelope = Arc::new(envelope);
-        let mut n_dropped = 0;
-        for listener in channel.lock().iter() {
-            n_dropped += listener.push(&envelope);
+        let may_wait = self.bus.is_connected();
+        let given = channel.lock().give(Arc::new(envelope), may_wait);
+        if given.n_dropped > 0 {
+            self.meter.dropped.inc_by(given.n_dropped);
         }
-        if n_dropped > 0 {
-            self.meter.dropped.inc_by(n_dropped);
+        if given.is_parked {
+            self.waiting.topics.lock().push(topic);
+            self.waiting.bell.notify_one();
         }
     }
 
@@ -59,11 +94,7 @@ impl Hub {
 
     /// From now on `outbox` gets what is published to `topic`. Twice is the same as once.
     pub fn listen(&self, topic: Topic, outbox: &Arc<Outbox>) {
-        let channel = self.channels.entry(topic).or_default();
-        let mut listeners = channel.lock();
-        if !listeners.iter().any(|it| Arc::ptr_eq(it, outbox)) {
-            listeners.push(outbox.clone());
-        }
+        self.channels.entry(topic).or_default().lock().add(outbox);
     }
 
     /// From now on it does not. The topic goes when its last listener leaves.
@@ -71,21 +102,71 @@ impl Hub {
         let Entry::Occupied(channel) = self.channels.entry(topic) else {
             return;
         };
-        let nobody_left = {
-            let mut listeners = channel.get().lock();
-            if let Some(place) = listeners.iter().position(|it| Arc::ptr_eq(it, outbox)) {
-                listeners.swap_remove(place);
-            }
-            listeners.is_empty()
-        };
+        let nobody_left = channel.get().lock().remove(outbox);
         if nobody_left {
             channel.remove();
         }
     }
 
-    /// Whether anybody here listens to a topic.
+    /// A listener of a conversation began with a snapshot: see [`Channel::begun`].
+    pub fn begun(&self, conversation: ConversationId, rev: i64, running: Option<uuid::Uuid>) {
+        if let Some(channel) = self.channels.get(&Topic::Conversation(conversation)) {
+            channel.lock().begun(rev, running);
+        }
+    }
+
+    /// Makes whoever listens to a conversation begin again if they were given less than there is.
+    /// Returns whether they were.
+    pub fn hold_to(&self, truth: &Truth) -> bool {
+        let Some(channel) = self.channels.get(&Topic::Conversation(truth.conversation)) else {
+            return false;
+        };
+        let mut channel = channel.lock();
+        let is_behind = channel.is_behind(truth);
+        if is_behind {
+            channel.lose(truth.conversation);
+        }
+        is_behind
+    }
+
+    /// Whether anybody listens to this here.
     pub fn is_heard(&self, topic: Topic) -> bool {
         self.channels.contains_key(&topic)
+    }
+
+    /// The conversations to which somebody listens here.
+    pub fn conversations(&self) -> Vec<ConversationId> {
+        let topics = self.channels.iter().map(|it| *it.key());
+        let conversations = topics.filter_map(|it| match it {
+            Topic::Conversation(id) => Some(id),
+            _ => None,
+        });
+        conversations.collect()
+    }
+
+    /// The people with a socket here.
+    pub fn people(&self) -> Vec<UserId> {
+        let topics = self.channels.iter().map(|it| *it.key());
+        let people = topics.filter_map(|it| match it {
+            Topic::User(id) => Some(id),
+            _ => None,
+        });
+        people.collect()
+    }
+
+    /// Gives out what has waited for so long in vain, for as long as it is polled.
+    pub async fn keep_giving_up_after(&self, patience: std::time::Duration) {
+        loop {
+            self.waiting.bell.notified().await;
+            tokio::time::sleep(patience).await;
+            let topics = std::mem::take(&mut *self.waiting.topics.lock());
+            for topic in topics {
+                if let Some(channel) = self.channels.get(&topic) {
+                    let n_dropped = channel.lock().wait_no_longer();
+                    self.meter.dropped.inc_by(n_dropped);
+                }
+            }
+        }
     }
 
     /// How many topics have listeners.

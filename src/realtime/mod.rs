@@ -2,6 +2,8 @@
 //!
 //! The database is the truth; whoever missed an envelope can always ask again.
 
+pub mod bus;
+pub mod channel;
 pub mod event;
 pub mod hub;
 pub mod meter;

@@ -118,6 +118,22 @@ impl Outbox {
         self.state.lock().take_out()
     }
 
+    /// Something was lost before it came here: the reader must ask again for `conversation`.
+    pub fn lose(&self, conversation: ConversationId) {
+        self.change(|state| {
+            let topic = Topic::Conversation(conversation);
+            if !state.has_lost(topic) {
+                state.lost.push(Lost {
+                    conversation,
+                    told: false,
+                });
+            }
+            let is_void = |it: &Waiting| it.topic() == topic && it.can_be_asked_for();
+            state.queue.retain(|it| !is_void(it));
+            state.count();
+        });
+    }
+
     /// Drops what waits for `conversation`, and that it lost something: its subscription begins
     /// or ends here.
     pub fn forget(&self, conversation: ConversationId) {

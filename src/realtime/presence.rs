@@ -11,6 +11,7 @@ use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
 use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use utoipa::ToSchema;
 const GATHER: Duration = Duration::from_millis(250);
 
 /// Whether a member who is here looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresenceState)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -35,7 +36,7 @@ pub enum State {
 }
 
 /// A member who is here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Present {
     pub membership_id: MembershipId,
     pub state: State,

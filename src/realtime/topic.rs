@@ -3,9 +3,12 @@
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use serde::Deserialize;
+use serde::Serialize;
 
 /// A channel of the loudspeaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Topic {
     /// What happens on one timeline.
     Conversation(ConversationId),

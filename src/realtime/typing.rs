@@ -13,6 +13,7 @@ use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
 use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Event for HumanTyping {
 }
 
 /// Whose hands are on the keys: a seat, and the person who must not be told of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hands {
     pub conversation: ConversationId,
     pub membership: MembershipId,

@@ -4,6 +4,7 @@
 //! is now, who stopped typing; who begins to type comes last.
 
 use crate::conversations::message;
+use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
 use crate::realtime::topic::Topic;
@@ -66,10 +67,15 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for run in &written.asked {
         context.leases.end(run.id, Why::KeepPartial);
+        context.hub.bus().say(Signal::KeepPartial {
+            run: run.id.0,
+            lease: run.lease,
+        });
     }
     // A place is free, or something waits in it.
     if !written.ended.is_empty() || s.queued.is_some() {
         context.bell.ring();
+        context.hub.bus().say(Signal::Bell);
     }
 }
 
@@ -81,7 +87,8 @@ struct Announcer<'a> {
 
 impl Announcer<'_> {
     fn silence(&self, run: &run::Model) {
-        self.context.live.close(run.conversation_id, run.id);
+        let live = &self.context.live;
+        live.close(run.conversation_id, run.id, run.lease);
         if run.status != run::Status::Succeeded {
             self.context.leases.end(run.id, Why::Lost);
         }
@@ -173,7 +180,6 @@ impl Announcer<'_> {
         self.context
             .leases
             .hold(run, &self.context.shutdown.letting_go);
-        self.context.live.open(run.conversation_id, run.id, speaker);
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,
@@ -181,6 +187,7 @@ impl Announcer<'_> {
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
         };
+        self.context.live.open(&event, run.lease);
         self.stream(&event, run, Mark::Start);
     }
 
@@ -203,9 +210,12 @@ impl Announcer<'_> {
     }
 
     fn stream(&self, event: &impl crate::realtime::event::Event, run: &run::Model, mark: Mark) {
-        self.context
-            .hub
-            .publish(Envelope::stream(self.topic, event, run.id.0, mark));
+        self.context.hub.publish(Envelope::stream(
+            self.topic,
+            event,
+            (run.id.0, run.lease),
+            mark,
+        ));
     }
 }
 

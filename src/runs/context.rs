@@ -17,6 +17,7 @@ use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::sync::Notify;
 
 /// Cloning gives another handle on the same parts.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct Context {
     pub leases: Leases,
     pub candidates: Candidates,
     pub meter: Meter,
+    /// Rung when something that other nodes said was, or may have been, missed.
+    pub look_again: Arc<Notify>,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
     pub settings: Settings,
@@ -101,6 +104,7 @@ impl Context {
             leases: Leases::default(),
             candidates: Candidates::default(),
             meter: Meter::default(),
+            look_again: Arc::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),

@@ -42,7 +42,8 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
     commit(&context, &run, &lease, end).await;
     crate::fail_point!("exec.after_commit");
     // Where somebody else ended it, on another node or with its conversation, nobody closed this.
-    context.live.close(run.conversation_id, run.id);
+    let live = &context.live;
+    live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
     context.bell.ring(); // a place among the running ones is free
 }

@@ -117,6 +117,13 @@ impl Leases {
         }
     }
 
+    /// The same, if it is held under this lease or an older one: another node says so.
+    pub fn end_under(&self, run: RunId, number: i64, why: Why) {
+        if let Some(lease) = self.held.get(&run).filter(|it| it.number <= number) {
+            lease.end(why);
+        }
+    }
+
     /// How many runs this node executes.
     pub fn count(&self) -> usize {
         self.held.len()

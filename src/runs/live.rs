@@ -1,34 +1,67 @@
-//! The text so far of every run that is being written on this node.
+//! The text so far of every run that is being written, here or on another node.
 //!
 //! **Invariant:** a delta is published under the same lock that guards the text, so that whoever
 //! reads the text knows which deltas it holds; and once a stream is closed, nothing of it is
 //! published any more: after a cancel is acknowledged no reader sees another word.
+//!
+//! **Invariant:** what is heard of another node passes on without gaps. A piece that does not
+//! continue the text is held back, and whoever writes is asked for all of it. What comes under an
+//! older lease than the newest that is known is void.
 
 use crate::ids::ConversationId;
-use crate::ids::MembershipId;
 use crate::ids::RunId;
+use crate::realtime::bus::signal::Signal;
+use crate::realtime::bus::signal::SoFar;
 use crate::realtime::event;
 use crate::realtime::event::Cargo;
 use crate::realtime::event::Delta;
 use crate::realtime::event::Envelope;
+use crate::realtime::event::Mark;
+use crate::realtime::event::utf16_len;
 use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
-use crate::runs::events::StreamChunk;
+use crate::runs::events::StreamReset;
+use crate::runs::events::TypingStart;
+use bytestring::ByteString;
 use dashmap::DashMap;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
-/// The streams of this node. Cloning gives another handle on the same ones.
+/// Whoever writes is asked again for the same text after this.
+const ASK_AGAIN: Duration = Duration::from_millis(300);
+
+/// Below so many streams none is swept.
+const SWEEP_FROM: usize = 1024;
+
+/// A stream of which nothing was heard for so long is over, whatever was missed.
+const FORGOTTEN: Duration = Duration::from_secs(900);
+
+/// The streams that this node knows. Cloning gives another handle on the same ones.
 #[derive(Clone)]
 pub struct Live {
     hub: Hub,
-    /// One for each conversation in which a run of this node writes; it ends with the run.
+    /// The newest of each conversation. One that has ended is kept, without its text: what comes
+    /// late must not look like a beginning.
     streams: Arc<DashMap<ConversationId, Stream>>,
+    /// When whom was asked for a text.
+    asked: Arc<Mutex<HashMap<ConversationId, Instant>>>,
+    /// Rung when a text was told.
+    told: Arc<Notify>,
 }
 
 #[derive(Clone, Debug)]
 struct Stream {
     run: RunId,
-    membership: MembershipId,
+    lease: i64,
+    is_ours: bool,
+    has_ended: bool,
+    touched: Instant,
+    /// The frame `typing_start`, encoded.
+    start: String,
     text: String,
     /// UTF-16 units of `text`.
     length: usize,
@@ -38,8 +71,16 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub struct LiveText {
     pub run_id: RunId,
-    pub membership_id: MembershipId,
     pub text: String,
+}
+
+/// A mark of a stream as another node set it.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub conversation: ConversationId,
+    pub run: RunId,
+    pub lease: i64,
+    pub mark: Mark,
 }
 
 impl Live {
@@ -48,63 +89,274 @@ impl Live {
         Self {
             hub,
             streams: Arc::default(),
+            asked: Arc::default(),
+            told: Arc::default(),
         }
     }
 
-    /// A run begins, with an empty text.
-    pub fn open(&self, conversation: ConversationId, run: RunId, membership: MembershipId) {
+    /// A run of this node begins, with an empty text.
+    pub fn open(&self, start: &TypingStart, lease: i64) {
         let stream = Stream {
-            run,
-            membership,
+            run: start.run_id,
+            lease,
+            is_ours: true,
+            has_ended: false,
+            touched: Instant::now(),
+            start: event::encode(start).to_string(),
             text: String::new(),
             length: 0,
         };
-        self.streams.insert(conversation, stream);
+        self.put(start.conversation_id, stream);
     }
 
-    /// Adds to a run's text and tells everyone. `false`: the stream was closed, nobody is told.
+    /// Puts a stream in place of the last one of its conversation. The same run under an older
+    /// lease was handed over, and not everybody may have heard that yet.
+    fn put(&self, conversation: ConversationId, stream: Stream) {
+        self.sweep();
+        let before = self.streams.insert(conversation, stream.clone());
+        if before.is_some_and(|it| it.run == stream.run && !it.has_ended) {
+            self.reset(conversation, stream.run, stream.lease);
+        }
+    }
+
+    fn reset(&self, conversation_id: ConversationId, run_id: RunId, lease: i64) {
+        let event = StreamReset {
+            conversation_id,
+            run_id,
+        };
+        let topic = Topic::Conversation(conversation_id);
+        let mark = Envelope::stream(topic, &event, (run_id.0, lease), Mark::Reset);
+        self.hub.publish_here(mark);
+    }
+
+    /// Adds to the text of a run of this node and tells everyone. `false`: the stream was closed,
+    /// nobody is told.
     pub fn append(&self, conversation: ConversationId, run: RunId, delta: &str) -> bool {
         let Some(mut stream) = self.streams.get_mut(&conversation) else {
             return false;
         };
-        if stream.run != run {
+        if stream.run != run || stream.has_ended || !stream.is_ours {
             return false;
         }
-        let chunk = StreamChunk {
-            conversation_id: conversation,
-            run_id: run,
-            offset: stream.length,
-            delta,
-        };
-        let length = delta.encode_utf16().count();
-        self.hub.publish(Envelope {
-            topic: Topic::Conversation(conversation),
-            cargo: Cargo::Delta(Delta {
-                json: event::encode(&chunk),
-                conversation: conversation.0,
-                run: run.0,
-                offset: stream.length,
-                length,
-                text: delta.into(),
-            }),
-        });
-        stream.text.push_str(delta);
-        stream.length += length;
+        let delta = Delta::new(conversation, run.0, stream.length, delta).under(stream.lease);
+        stream.push(&delta);
+        self.hub.publish(Envelope::delta(delta));
         true
     }
 
-    /// The run writes no more.
-    pub fn close(&self, conversation: ConversationId, run: RunId) {
-        self.streams
-            .remove_if(&conversation, |_, stream| stream.run == run);
+    /// The run writes no more under this lease.
+    pub fn close(&self, conversation: ConversationId, run: RunId, lease: i64) {
+        if let Some(mut stream) = self.streams.get_mut(&conversation)
+            && stream.run == run
+            && stream.lease <= lease
+        {
+            stream.end();
+        }
     }
 
     /// The text so far.
     pub fn text(&self, conversation: ConversationId) -> Option<LiveText> {
-        self.streams.get(&conversation).map(|it| LiveText {
-            run_id: it.run,
-            membership_id: it.membership,
-            text: it.text.clone(),
+        let stream = self.streams.get(&conversation)?;
+        (!stream.has_ended).then(|| LiveText {
+            run_id: stream.run,
+            text: stream.text.clone(),
         })
+    }
+
+    /// A beginning, a reset or an end on another node.
+    pub fn hear_mark(&self, heard: &Heard, envelope: Envelope) {
+        let Heard {
+            conversation,
+            run,
+            lease,
+            mark,
+        } = *heard;
+        let known = self.streams.get_mut(&conversation);
+        let known = known.filter(|it| it.run == run);
+        if let Some(mut stream) = known {
+            if lease < stream.lease || (mark == Mark::Start && lease == stream.lease) {
+                return; // of a lease that is over, or told again
+            }
+            match mark {
+                Mark::Start => drop(stream),
+                Mark::Reset => {
+                    stream.rewrite(String::new());
+                    return self.hub.publish_here(envelope);
+                }
+                Mark::Complete | Mark::Stop => {
+                    stream.end();
+                    return self.hub.publish_here(envelope);
+                }
+            }
+        }
+        if let Cargo::Stream { json, .. } = &envelope.cargo {
+            let mut stream = Stream::elsewhere(run, lease, json);
+            match mark {
+                Mark::Start => self.put(conversation, stream),
+                Mark::Reset => {}
+                Mark::Complete | Mark::Stop => {
+                    stream.end();
+                    self.streams.entry(conversation).or_insert(stream);
+                }
+            }
+        }
+        self.hub.publish_here(envelope);
+    }
+
+    /// A piece of text from another node.
+    pub fn hear_piece(&self, delta: Delta) {
+        let conversation = ConversationId(delta.conversation);
+        if let Some(mut stream) = self.streams.get_mut(&conversation) {
+            let is_known = stream.run.0 == delta.run && delta.lease <= stream.lease;
+            let is_void = stream.has_ended || stream.is_ours || delta.lease < stream.lease;
+            if is_known && (is_void || delta.end() <= stream.length) {
+                return;
+            }
+            if is_known && delta.offset == stream.length {
+                stream.push(&delta);
+                return self.hub.publish_here(Envelope::delta(delta));
+            }
+        }
+        // Its beginning was missed, or something in between.
+        if self.hub.is_heard(Topic::Conversation(conversation)) {
+            self.ask(conversation);
+        }
+    }
+
+    /// Asks whoever writes for the text so far, unless that was done just now.
+    pub fn ask(&self, conversation: ConversationId) {
+        let now = Instant::now();
+        let mut asked = self.asked.lock();
+        asked.retain(|_, at| now.duration_since(*at) < ASK_AGAIN);
+        if asked.insert(conversation, now).is_none() {
+            self.hub.bus().say(Signal::Ask { conversation });
+        }
+    }
+
+    /// The text so far of a run elsewhere, once it is told; `None` when nobody tells it in time.
+    pub async fn wait_for_text(
+        &self,
+        conversation: ConversationId,
+        run: RunId,
+        patience: Duration,
+    ) -> Option<LiveText> {
+        let told = async {
+            loop {
+                let told = self.told.notified();
+                let text = self.text(conversation).filter(|it| it.run_id == run);
+                if text.is_some() || !self.hub.bus().is_connected() {
+                    return text;
+                }
+                self.ask(conversation);
+                told.await;
+            }
+        };
+        tokio::time::timeout(patience, told).await.ok().flatten()
+    }
+
+    /// Tells the other nodes what this one is writing in a conversation.
+    pub fn tell(&self, conversation: ConversationId) {
+        let Some(stream) = self.streams.get(&conversation) else {
+            return;
+        };
+        if !stream.is_ours || stream.has_ended {
+            return;
+        }
+        // Under the lock of the text: the next piece continues what is told here.
+        self.hub.bus().say(Signal::Text(SoFar {
+            conversation,
+            run: stream.run.0,
+            lease: stream.lease,
+            start: stream.start.clone(),
+            text: stream.text.clone(),
+        }));
+    }
+
+    /// Another node told what it is writing.
+    pub fn hear_text(&self, it: SoFar) {
+        let (conversation, run) = (it.conversation, RunId(it.run));
+        let topic = Topic::Conversation(conversation);
+        let known = self.streams.get(&conversation).map(|known| {
+            let is_same = known.run == run && known.lease == it.lease;
+            let is_over = known.run == run && (known.has_ended || known.lease > it.lease);
+            (is_same, is_over || known.is_ours && !known.has_ended)
+        });
+        match known {
+            Some((_, true)) => return,
+            Some((true, false)) => {}
+            _ => {
+                let json = ByteString::from(it.start.as_str());
+                let stream = Stream::elsewhere(run, it.lease, &json);
+                self.put(conversation, stream);
+                let cargo = Cargo::Stream {
+                    json,
+                    run: it.run,
+                    lease: it.lease,
+                    mark: Mark::Start,
+                };
+                self.hub.publish_here(Envelope { topic, cargo });
+            }
+        }
+        let Some(mut stream) = self.streams.get_mut(&conversation) else {
+            return;
+        };
+        if !it.text.starts_with(&stream.text) {
+            self.reset(conversation, run, it.lease);
+            stream.rewrite(String::new());
+        }
+        let rest = &it.text[stream.text.len()..];
+        if !rest.is_empty() {
+            let delta = Delta::new(conversation, it.run, stream.length, rest).under(it.lease);
+            stream.push(&delta);
+            self.hub.publish_here(Envelope::delta(delta));
+        }
+        drop(stream);
+        self.told.notify_waiters();
+    }
+
+    /// Forgets what ended long ago.
+    fn sweep(&self) {
+        if self.streams.len() < SWEEP_FROM {
+            return;
+        }
+        let now = Instant::now();
+        self.streams.retain(|_, it| {
+            let is_silent = now.duration_since(it.touched) > FORGOTTEN;
+            it.is_ours && !it.has_ended || !is_silent
+        });
+    }
+}
+
+impl Stream {
+    /// One that another node writes.
+    fn elsewhere(run: RunId, lease: i64, start: &str) -> Self {
+        Self {
+            run,
+            lease,
+            is_ours: false,
+            has_ended: false,
+            touched: Instant::now(),
+            start: start.to_owned(),
+            text: String::new(),
+            length: 0,
+        }
+    }
+
+    fn push(&mut self, delta: &Delta) {
+        self.touched = Instant::now();
+        self.text.push_str(&delta.text);
+        self.length = delta.end();
+    }
+
+    fn rewrite(&mut self, text: String) {
+        self.length = utf16_len(&text);
+        self.text = text;
+    }
+
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.touched = Instant::now();
+        self.start = String::new();
+        self.rewrite(String::new());
     }
 }

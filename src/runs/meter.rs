@@ -29,6 +29,8 @@ pub struct Meter {
     first_delta: Histogram,
     took: Family<Outcome, Histogram, fn() -> Histogram>,
     reaped: Family<Reaped, Counter>,
+    /// Conversations whose listeners missed something that another node said.
+    pub behind: Counter,
     /// 1 while the database tells what waits and runs.
     answers: Gauge,
     queued: Gauge<f64, AtomicU64>,
@@ -57,6 +59,7 @@ struct Reaped {
 impl Default for Meter {
     fn default() -> Self {
         Self {
+            behind: Counter::default(),
             ended: Family::default(),
             waited: Histogram::new(WAITS),
             first_delta: Histogram::new(TALKS),
@@ -93,6 +96,11 @@ impl Meter {
             "reaped",
             "What the reaper of this node healed",
             self.reaped.clone(),
+        );
+        to.register(
+            "listeners_behind",
+            "How often listeners of a conversation had missed what another node said",
+            self.behind.clone(),
         );
         self.register_load(to);
     }

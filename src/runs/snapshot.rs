@@ -8,6 +8,7 @@ use crate::conversations::timeline::Page;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::engine::Engine;
@@ -29,10 +30,13 @@ use sea_orm::QueryFilter;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How many messages a client starts with.
 const NEWEST: u64 = 50;
+/// How long a snapshot waits for a text that another node writes.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// More changes than this are a new start.
 const MOST_CHANGES: u64 = 500;
 
@@ -102,6 +106,12 @@ impl Engine {
     /// The text so far of what this node is writing in a conversation.
     pub fn live_text(&self, id: ConversationId) -> Option<LiveText> {
         self.context.live.text(id)
+    }
+
+    /// Has the text so far of a run of another node sent here, unless this node knows it. Without
+    /// it a listener begins with none, and sees it as soon as it comes.
+    pub async fn fetch_text(&self, id: ConversationId, run: RunId) {
+        drop(self.context.live.wait_for_text(id, run, PATIENCE).await);
     }
 
     /// What a conversation is doing.

@@ -10,6 +10,7 @@ use crate::llm::egress::Egress;
 use crate::llm::egress::Names;
 use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
+use crate::nodes;
 use crate::providers::provider;
 use crate::providers::stock;
 use anyhow::Context;
@@ -39,6 +40,9 @@ pub async fn report(
     let mut tell = |what, outcome| tell(out, what, outcome);
     let mut all_well = true;
     all_well &= tell("settings", settings(config, &egress))?;
+    if let Some(url) = &config.redis_url {
+        all_well &= tell("redis", nodes::try_redis(url).await)?;
+    }
     if let Some(file) = missing_file(config) {
         // Looking must not make it: a folder stays as empty as it was.
         let line = format!(
@@ -83,10 +87,7 @@ fn tell(out: &mut impl Write, what: &str, outcome: anyhow::Result<String>) -> an
 }
 
 fn settings(config: &Config, egress: &Egress) -> anyhow::Result<String> {
-    anyhow::ensure!(
-        config.redis_url.is_none(),
-        "REDIS_URL is set, but running several nodes over Redis is not in this version yet"
-    );
+    nodes::check_settings(config)?;
     app::check_environment(config, egress)?;
     Ok(format!("would listen on {}", config.bind))
 }

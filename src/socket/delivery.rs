@@ -176,6 +176,8 @@ impl Session {
         if is_lost {
             return self.resync(id).await;
         }
+        let running = answer.opened.running.map(|(run, _)| run.0);
+        self.app.hub.begun(id, answer.opened.rev, running);
         let (filter, held) = opening.release(&answer);
         self.ears.open(id, filter);
         for envelope in held {

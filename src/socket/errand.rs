@@ -102,6 +102,9 @@ pub async fn open(
         let at = seat::in_conversation(&app, &caller, id).await?;
         let snapshot = still(&app, id, after_rev).await?;
         let running = snapshot.running_run.as_ref();
+        if let Some(run) = running {
+            app.engine.fetch_text(id, run.id).await;
+        }
         Ok(Opened {
             space: at.space.id,
             seat: at.seat.as_ref().map(|it| it.id),

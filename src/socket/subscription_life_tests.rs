@@ -135,6 +135,7 @@ impl World {
             Act::Tell(run, mark) => Cargo::Stream {
                 json: "".into(),
                 run: *run,
+                lease: 1,
                 mark: *mark,
             },
             Act::Restart => {
@@ -143,6 +144,7 @@ impl World {
                 Cargo::Stream {
                     json: "".into(),
                     run: *run,
+                    lease: 1,
                     mark: Mark::Reset,
                 }
             }

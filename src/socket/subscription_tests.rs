@@ -26,7 +26,13 @@ fn durable(rev: i64) -> Cargo {
 
 fn mark(run: Uuid, mark: Mark) -> Cargo {
     let json = "{}".into();
-    Cargo::Stream { json, run, mark }
+    let lease = 1;
+    Cargo::Stream {
+        json,
+        run,
+        lease,
+        mark,
+    }
 }
 
 fn piece(run: Uuid, offset: usize, text: &str) -> Cargo {

@@ -14,6 +14,7 @@ mod generation;
 mod laws;
 mod llm;
 mod migrations;
+mod nodes;
 mod outbound;
 mod prompt;
 mod queue_contract;

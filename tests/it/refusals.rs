@@ -61,7 +61,7 @@ fn empty_folder() -> TempDir {
 async fn check_says_of_each_part_whether_it_works() {
     let folder = empty_folder();
     troupe(folder.path(), &["migrate"], &[]).await;
-    let redis = [("REDIS_URL", "redis://127.0.0.1")];
+    let redis = [("REDIS_URL", "redis://127.0.0.1:9")];
 
     let well = troupe(folder.path(), &["check"], &[]).await;
     let wrong = troupe(folder.path(), &["check"], &redis).await;
@@ -80,6 +80,7 @@ async fn check_says_of_each_part_whether_it_works() {
         "{}",
         wrong.said
     );
+    assert!(wrong.said.contains("wrong redis: "), "{}", wrong.said);
     assert!(wrong.said.contains("ok    database: "), "{}", wrong.said);
 }
 
@@ -138,7 +139,7 @@ async fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
 }
 
 #[tokio::test]
-async fn redis_is_refused_before_anything_is_begun() {
+async fn redis_beside_sqlite_is_refused_before_anything_is_begun() {
     let folder = empty_folder();
     let env = [
         ("TROUPE_BIND", "127.0.0.1:0"),
@@ -147,7 +148,7 @@ async fn redis_is_refused_before_anything_is_begun() {
 
     let ended = troupe(folder.path(), &[], &env).await;
 
-    ended.failed_with(&["REDIS_URL", "not in this version"]);
+    ended.failed_with(&["REDIS_URL", "SQLite", "PostgreSQL"]);
     assert!(!folder.path().join("data").exists(), "nothing was begun");
 }
 

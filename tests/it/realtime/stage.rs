@@ -21,6 +21,8 @@ use troupe::realtime::event::Envelope;
 use troupe::realtime::event::Event;
 use troupe::realtime::event::Mark;
 use troupe::realtime::topic::Topic;
+use troupe::runs::events::TypingStart;
+use troupe::runs::run::Kind;
 
 /// Ann made the space, Bob is a member of it.
 pub struct Stage {
@@ -100,7 +102,14 @@ impl Stage {
     pub fn begins_to_write(&self) -> RunId {
         let run = RunId::new();
         let live = &self.house.app.engine.context().live;
-        live.open(self.conversation, run, MembershipId(self.anns_seat));
+        let start = TypingStart {
+            conversation_id: self.conversation,
+            run_id: run,
+            membership_id: MembershipId(self.anns_seat),
+            kind: Kind::UserTurn,
+            target_message_id: None,
+        };
+        live.open(&start, 1);
         self.mark(run, Mark::Start);
         run
     }
@@ -112,7 +121,7 @@ impl Stage {
 
     pub fn stops_writing(&self, run: RunId) {
         let live = &self.house.app.engine.context().live;
-        live.close(self.conversation, run);
+        live.close(self.conversation, run, 1);
         self.mark(run, Mark::Complete);
         self.mark(run, Mark::Stop);
     }
@@ -131,7 +140,7 @@ impl Stage {
             run_id,
         };
         let topic = Topic::Conversation(conversation_id);
-        let envelope = Envelope::stream(topic, &event, run_id.0, mark);
+        let envelope = Envelope::stream(topic, &event, (run_id.0, 1), mark);
         self.house.app.hub.publish(envelope);
     }
 

@@ -32,7 +32,7 @@ pub struct TestApp {
     /// What it keeps beside the database; removed at the end.
     _folder: TempDir,
     /// Dropped last: the server must have left it.
-    pub database: TestDatabase,
+    pub database: Arc<TestDatabase>,
 }
 
 impl TestApp {
@@ -70,11 +70,28 @@ impl TestApp {
         names: Arc<dyn Names>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
+        let database = Arc::new(fresh_database(&backend).await);
+        Self::start_on(database, Clock::manual(), env, names, change).await
+    }
+
+    /// Another node of the same house: the same database and the same clock.
+    pub async fn beside(&self, env: &[(&str, &str)]) -> TestApp {
+        let (database, clock) = (self.database.clone(), self.app.clock.clone());
+        let names = Arc::new(SystemNames);
+        TestApp::start_on(database, clock, env, names, |_| {}).await
+    }
+
+    async fn start_on(
+        database: Arc<TestDatabase>,
+        clock: Clock,
+        env: &[(&str, &str)],
+        names: Arc<dyn Names>,
+        change: impl FnOnce(&mut App),
+    ) -> TestApp {
         look_at_every_answer(contract::hold);
-        let database = fresh_database(&backend).await;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);
-        let mut app = App::build_with(config, Clock::manual(), names)
+        let mut app = App::build_with(config, clock, names)
             .await
             .expect("the parts of a server can be built");
         change(&mut app);

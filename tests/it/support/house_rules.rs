@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["prompt", "tools"],
     &["generation"],
     &["runs"],
+    &["nodes"],
     &["responses"],
     &["app"],
     &["http"],

@@ -112,6 +112,14 @@ impl Person {
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
     }
 
+    /// The same browser at another node.
+    pub fn at_node(&self, base: &str) -> Person {
+        Person {
+            base: base.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// Where the server is.
     pub fn base(&self) -> &str {
         &self.base

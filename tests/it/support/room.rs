@@ -147,7 +147,8 @@ impl Room {
     }
 }
 
-fn model_env(base_url: &str) -> [(&str, &str); 4] {
+/// The settings that make this model the default one.
+pub fn model_env(base_url: &str) -> [(&str, &str); 4] {
     [
         ("TROUPE_LLM_BASE_URL", base_url),
         ("TROUPE_LLM_API_KEY", "sk-test"),

@@ -1,0 +1,25 @@
+//! Which database this is, among all that share a Redis.
+
+use crate::db::connect::Db;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::Statement;
+use sha2::Digest;
+use sha2::Sha256;
+
+impl Db {
+    /// A word that every node on this PostgreSQL database has, and nobody else: one that was
+    /// restored from a backup has another.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn identity(&self) -> Result<String, DbErr> {
+        let sql = "select concat_ws('/', (select system_identifier from pg_control_system()), oid, datname) \
+                   from pg_database where datname = current_database()";
+        let statement = Statement::from_string(sea_orm::DbBackend::Postgres, sql);
+        let found = self.reader().query_one_raw(statement).await?;
+        let found = found.ok_or(DbErr::RecordNotFound("its own name".to_owned()))?;
+        let name: String = found.try_get_by_index(0)?;
+        Ok(hex::encode(&Sha256::digest(name)[..8]))
+    }
+}

@@ -1,0 +1,96 @@
+//! Finds what got lost on the way between nodes: what listeners were given is held against what
+//! the database has, and who is behind is told to ask again.
+//!
+//! One statement for all conversations to which somebody listens on this node.
+
+use crate::conversations::conversation;
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::realtime::channel::Truth;
+use crate::runs::context::Context;
+use crate::runs::run;
+use sea_orm::ColumnTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::JoinType;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::IntoCondition;
+use std::time::Duration;
+
+/// Between two looks. With [`ON_THE_WAY`] and the client's own asking this stays well below the
+/// ten seconds that a reader may be behind.
+const EVERY: Duration = Duration::from_secs(4);
+
+/// Between two looks that were asked for because something is known to be missing.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+
+/// What was committed by the look has been told after this, if it is told at all.
+const ON_THE_WAY: Duration = Duration::from_millis(500);
+
+/// Conversations in one statement.
+const AT_ONCE: usize = 1000;
+
+/// Looks until the node closes.
+pub async fn keep_looking(context: Context) {
+    loop {
+        tokio::select! {
+            () = context.shutdown.stopping.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+            () = context.look_again.notified() => {}
+        }
+        if let Err(error) = look(&context).await {
+            tracing::warn!(%error, "what listeners missed could not be looked up: {error}");
+        }
+        tokio::select! {
+            () = context.shutdown.stopping.cancelled() => return,
+            () = tokio::time::sleep(AT_MOST_EVERY) => {}
+        }
+    }
+}
+
+/// Looks once. What is told within [`ON_THE_WAY`] was not lost.
+async fn look(context: &Context) -> Result<(), DbErr> {
+    let heard = context.hub.conversations();
+    let mut all = Vec::new();
+    for some in heard.chunks(AT_ONCE) {
+        all.extend(truths(context, some).await?);
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    tokio::time::sleep(ON_THE_WAY).await;
+    for truth in &all {
+        if context.hub.hold_to(truth) {
+            context.meter.behind.inc();
+        }
+    }
+    Ok(())
+}
+
+async fn truths(context: &Context, of: &[ConversationId]) -> Result<Vec<Truth>, DbErr> {
+    let is_running = || Expr::col((run::Entity, run::Column::Status)).eq("running");
+    let runs = conversation::Entity::belongs_to(run::Entity)
+        .from(conversation::Column::Id)
+        .to(run::Column::ConversationId)
+        .on_condition(move |_, _| is_running().into_condition())
+        .into();
+    let rows: Vec<(ConversationId, i64, Option<RunId>)> = conversation::Entity::find()
+        .join(JoinType::LeftJoin, runs)
+        .filter(conversation::Column::Id.is_in(of.iter().copied()))
+        .select_only()
+        .column(conversation::Column::Id)
+        .column(conversation::Column::Rev)
+        .column_as(run::Column::Id, "running")
+        .into_tuple()
+        .all(context.db.reader())
+        .await?;
+    let truth = |(conversation, rev, running): (ConversationId, i64, Option<RunId>)| Truth {
+        conversation,
+        rev,
+        running: running.map(|it| it.0),
+    };
+    Ok(rows.into_iter().map(truth).collect())
+}

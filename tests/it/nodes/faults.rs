@@ -1,0 +1,245 @@
+//! Redis and the lines to it fail in every way there is (rows N1 to N10 of reliability.md); people
+//! notice a delay and nothing else.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::support::ear::Ear;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+use crate::support::redis::RedisServer;
+use crate::support::redis_line::Harm;
+use crate::support::wait;
+
+/// So far behind a reader may be when Redis carries nothing.
+const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
+
+/// Follows a conversation as a client does: subscribes again when it is told to.
+async fn is_told(ear: &Ear, conversation: i64, text: &str) -> Duration {
+    let began = Instant::now();
+    let mut place = 0;
+    let is_it = |it: &serde_json::Value| it["message"]["content"] == text;
+    loop {
+        let matters = |it: &serde_json::Value| is_it(it) || it["type"] == "resync";
+        let (after, frame) = ear.wait_after(place, text, matters).await;
+        place = after;
+        if is_it(&frame) {
+            return began.elapsed();
+        }
+        let answer = ear.subscribe(conversation, Some(0)).await;
+        let messages = answer["snapshot"]["messages"].as_array().unwrap();
+        if messages.iter().any(|it| it["content"] == text) {
+            return began.elapsed();
+        }
+    }
+}
+
+/// What a client ends up with is what there is.
+async fn converges(nodes: &Nodes, ear: &Ear, text: &str) {
+    let took = is_told(ear, nodes.conversation, text).await;
+    assert!(took < AT_MOST_BEHIND, "told after {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n1_without_redis_from_the_start_readers_are_ten_seconds_behind_at_most() {
+    if !are_given() {
+        return;
+    }
+    let mut redis = RedisServer::start().await;
+    redis.kill();
+    let nodes = Nodes::open_over(redis, &[]).await;
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ear().await;
+
+    nodes.say("Count.").await;
+
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n2_after_a_restart_of_redis_nodes_hear_each_other_within_five_seconds() {
+    if !are_given() {
+        return;
+    }
+    let mut nodes = Nodes::open().await;
+    let n_connects = |nodes: &Nodes| {
+        [&nodes.front, &nodes.back].map(|it| {
+            let line = it.app.hub.bus().line().unwrap();
+            (line.meter.connects.get(), line.meter.connected.get())
+        })
+    };
+    assert_eq!(n_connects(&nodes), [(1, 1), (1, 1)]);
+
+    nodes.redis.kill();
+    nodes.redis.bring_up().await;
+    let began = Instant::now();
+    wait::until("they are connected again", async || {
+        let all = n_connects(&nodes);
+        all.iter().all(|it| it.0 > 1 && it.1 == 1).then_some(())
+    })
+    .await;
+
+    assert!(began.elapsed() < Duration::from_secs(5));
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ear().await;
+    nodes.say("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n3_readers_of_a_node_that_is_cut_off_from_redis_are_ten_seconds_behind_at_most() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ear().await;
+    nodes.front_line.cut();
+
+    nodes.say("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.front_line.mend();
+
+    nodes.hear_each_other().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n4_a_frozen_redis_holds_up_no_request() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ear().await;
+    nodes.say("Before.").await;
+    nodes.redis.freeze();
+
+    let mut slowest = Duration::ZERO;
+    for n in 0..20 {
+        let began = Instant::now();
+        nodes.say(&format!("Line {n}.")).await;
+        slowest = slowest.max(began.elapsed());
+    }
+
+    assert!(slowest < Duration::from_secs(1), "a post took {slowest:?}");
+    converges(&nodes, &ear, "Line 19.").await;
+    nodes.redis.thaw();
+    nodes.hear_each_other().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n5_half_of_what_redis_carries_may_get_lost() {
+    if !are_given() {
+        return;
+    }
+    survives(Harm::LoseHalf).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n5_all_of_what_redis_carries_may_get_lost() {
+    if !are_given() {
+        return;
+    }
+    survives(Harm::LoseAll).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n6_what_redis_carries_may_come_twice() {
+    if !are_given() {
+        return;
+    }
+    survives(Harm::Repeat).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n6_what_redis_carries_may_change_places() {
+    if !are_given() {
+        return;
+    }
+    survives(Harm::Swap).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n10_what_redis_carries_may_change_on_the_way() {
+    if !are_given() {
+        return;
+    }
+    survives(Harm::Garble).await;
+}
+
+/// Three replies over a line with this harm, and the timeline is right each time, in time.
+async fn survives(harm: Harm) {
+    let nodes = Nodes::open().await;
+    let ear = nodes.ear().await;
+    nodes.front_line.harm(harm);
+    for n in 1..=3 {
+        let text = format!("Reply number {n}.");
+        nodes.upstream.say(&text);
+        nodes.say(&format!("Post {n}.")).await;
+        converges(&nodes, &ear, &text).await;
+    }
+    let revs: Vec<i64> = ear
+        .log()
+        .iter()
+        .filter_map(|it| it["rev"].as_i64())
+        .collect();
+    // What is told again after a resync begins with a snapshot that is not older.
+    let falls = revs.windows(2).any(|it| it[1] < it[0]);
+    assert!(!falls, "{harm:?}: rev went back: {revs:?}");
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n7_a_redis_with_no_memory_left_is_as_good_as_none() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let full = ["CONFIG", "SET", "maxmemory", "1mb"];
+    nodes.redis.ask(&full).await.expect("Redis obeys");
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ear().await;
+
+    nodes.say("Count.").await;
+
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n10_garbage_on_our_channel_is_counted_and_reaches_nobody() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ear().await;
+    let n_frames = ear.here();
+    let forged = format!(
+        r#"{{"frame":{{"topic":{{"conversation":{}}},"rev":null}}}}{}"#,
+        nodes.conversation, "\n{\"type\":\"forged\"}"
+    );
+    let garbage: [&[u8]; 4] = [b"", b"\xff\xfe\x00", &[7; 5000], forged.as_bytes()];
+
+    for bytes in garbage {
+        assert_eq!(nodes.redis.shout(bytes).await, 2, "both nodes hear it");
+    }
+
+    let line = nodes.front.app.hub.bus().line().unwrap().clone();
+    wait::until("it is counted", async || {
+        (line.meter.foreign.get() == 4).then_some(())
+    })
+    .await;
+    nodes.upstream.say("One two three.");
+    nodes.say("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    assert!(
+        ear.log()[n_frames..]
+            .iter()
+            .all(|it| it["type"] != "forged")
+    );
+    nodes.close().await;
+}

@@ -1,0 +1,144 @@
+//! Two nodes of one house: one that serves, one that works, and a Redis between them over a line
+//! of its own for each.
+//!
+//! The node that people talk to executes no run, so whatever they see of one crossed over.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::ear::Ear;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+use crate::support::redis::RedisServer;
+use crate::support::redis_line::RedisLine;
+use crate::support::room::model_env;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// Nothing but Redis brings word from one node to the other within a test: heartbeats are far
+/// apart. What the database tells by itself comes every few seconds.
+const FAR_APART: &[(&str, &str)] = &[
+    ("RUN_HEARTBEAT_MS", "600000"),
+    ("RUN_STALE_AFTER_MS", "1200000"),
+    ("TROUPE_OPEN_REGISTRATION", "true"),
+    ("STREAM_SLICE_MS", "0"),
+];
+
+pub struct Nodes {
+    /// Serves and does not work.
+    pub front: TestApp,
+    /// Works.
+    pub back: TestApp,
+    pub redis: RedisServer,
+    pub front_line: RedisLine,
+    pub back_line: RedisLine,
+    pub upstream: Upstream,
+    /// At the front.
+    pub ann: Person,
+    pub space: Value,
+    pub conversation: i64,
+}
+
+/// Whether this machine has what several nodes need. `bin/test` sees to it.
+pub fn are_given() -> bool {
+    let is_given = Backend::Postgres.is_given();
+    if !is_given {
+        eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
+    }
+    is_given
+}
+
+impl Nodes {
+    /// Both nodes are up and hear each other; Ann has a space with Ada in it.
+    pub async fn open() -> Nodes {
+        Nodes::open_with(&[]).await
+    }
+
+    pub async fn open_with(env: &[(&str, &str)]) -> Nodes {
+        let redis = RedisServer::start().await;
+        let nodes = Nodes::open_over(redis, env).await;
+        nodes.hear_each_other().await;
+        nodes
+    }
+
+    /// The same over a Redis that need not answer.
+    pub async fn open_over(redis: RedisServer, env: &[(&str, &str)]) -> Nodes {
+        let front_line = RedisLine::to(redis.port()).await;
+        let back_line = RedisLine::to(redis.port()).await;
+        let upstream = Upstream::start().await;
+        let base_url = upstream.base_url();
+        let common = [FAR_APART, &model_env(&base_url), env].concat();
+        let (front_url, back_url) = (front_line.url(), back_line.url());
+        let serves = [("TROUPE_WORKERS", "0"), ("REDIS_URL", front_url.as_str())];
+        let works = [("REDIS_URL", back_url.as_str())];
+        let front = TestApp::start_with(Backend::Postgres, &[&common[..], &serves].concat()).await;
+        let back = front.beside(&[&common[..], &works].concat()).await;
+        let ann = front.admin().await;
+        let space = ann
+            .create_space("Stage", json!({"reply_order": "list"}))
+            .await;
+        let ada = ann.create_character("Ada", None).await;
+        ann.seat(&space, &ada).await;
+        let conversation = root_of(&space);
+        Nodes {
+            front,
+            back,
+            redis,
+            front_line,
+            back_line,
+            upstream,
+            ann,
+            space,
+            conversation,
+        }
+    }
+
+    /// Waits until both hear what the other says.
+    pub async fn hear_each_other(&self) {
+        wait::until("the nodes hear each other", async || {
+            let both = [&self.front, &self.back];
+            let lines = both.map(|it| it.app.hub.bus().line().expect("there is a Redis").clone());
+            let are_heard = lines
+                .iter()
+                .all(|it| it.meter.connected.get() == 1 && it.meter.heard.get() > 0);
+            are_heard.then_some(())
+        })
+        .await;
+    }
+
+    /// Ann at the other node.
+    pub fn ann_at_the_back(&self) -> Person {
+        self.ann.at_node(&self.back.base)
+    }
+
+    /// A socket of Ann's at the front.
+    pub async fn ear(&self) -> Ear {
+        Ear::on(&self.ann, self.conversation).await
+    }
+
+    /// Somebody with a seat in the space, with an account made at the front.
+    pub async fn member(&self, name: &str) -> Person {
+        let person = Person::register(&self.front.base, name).await;
+        let me = expect(200, person.get("/api/session").await);
+        let seat = json!({"user_id": me["user"]["id"], "role": "member"});
+        let path = format!("/api/spaces/{}/memberships", self.space["id"]);
+        expect(201, self.ann.post(&path, seat).await);
+        person
+    }
+
+    /// Ann says something at the front.
+    pub async fn say(&self, text: &str) -> Value {
+        expect(
+            201,
+            self.ann.post_message(self.conversation, text, None).await,
+        )
+    }
+
+    pub async fn close(self) {
+        self.front.close().await;
+        self.back.close().await;
+    }
+}

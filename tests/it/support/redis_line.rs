@@ -1,0 +1,172 @@
+//! The line between one node and Redis, as bad as the test wants it: cut, held up, with messages
+//! that get lost, come twice, change places or change on the way.
+//!
+//! Commands and their answers pass as they are; what is spoilt is what a subscriber hears.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::AsyncBufReadExt;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::io::BufReader;
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+
+/// What happens to the messages that a subscriber is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Harm {
+    #[default]
+    None,
+    /// All are lost.
+    LoseAll,
+    /// Every second one is lost.
+    LoseHalf,
+    /// Each comes twice.
+    Repeat,
+    /// Two that follow each other change places.
+    Swap,
+    /// A bit of each is another.
+    Garble,
+}
+
+/// See the module. Dropping it cuts every connection.
+pub struct RedisLine {
+    port: u16,
+    harm: Arc<Mutex<Harm>>,
+    is_cut: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+impl RedisLine {
+    /// To the Redis at this port.
+    pub async fn to(port: u16) -> RedisLine {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let own = listener.local_addr().expect("a bound socket").port();
+        let harm = Arc::<Mutex<Harm>>::default();
+        let is_cut = watch::Sender::new(false);
+        let accepting = tokio::spawn(accept(listener, port, harm.clone(), is_cut.subscribe()));
+        RedisLine {
+            port: own,
+            harm,
+            is_cut,
+            accepting,
+        }
+    }
+
+    /// What `REDIS_URL` takes.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub fn harm(&self, harm: Harm) {
+        *self.harm.lock() = harm;
+    }
+
+    /// Every connection breaks, and no new one comes about.
+    pub fn cut(&self) {
+        self.is_cut.send_replace(true);
+    }
+
+    pub fn mend(&self) {
+        self.is_cut.send_replace(false);
+    }
+}
+
+impl Drop for RedisLine {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    port: u16,
+    harm: Arc<Mutex<Harm>>,
+    is_cut: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        let (harm, mut is_cut) = (harm.clone(), is_cut.clone());
+        connections.spawn(async move {
+            let carry = carry(client, port, harm);
+            tokio::select! {
+                _ = carry => {}
+                _ = is_cut.wait_for(|it| *it) => {}
+            }
+        });
+    }
+}
+
+async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<Harm>>) -> std::io::Result<()> {
+    let server = TcpStream::connect(("127.0.0.1", port)).await?;
+    let (mut from_client, mut to_client) = client.into_split();
+    let (from_server, mut to_server) = server.into_split();
+    let there = tokio::io::copy(&mut from_client, &mut to_server);
+    let back = async {
+        let mut from_server = BufReader::new(from_server);
+        let mut n = 0;
+        let mut kept: Option<Vec<u8>> = None;
+        loop {
+            let mut value = read_value(&mut from_server).await?;
+            if !value.starts_with(b"*3\r\n$7\r\nmessage\r\n") {
+                to_client.write_all(&value).await?;
+                continue;
+            }
+            n += 1;
+            let harm = *harm.lock();
+            match harm {
+                Harm::None => to_client.write_all(&value).await?,
+                Harm::LoseAll => {}
+                Harm::LoseHalf if n % 2 == 0 => {}
+                Harm::LoseHalf => to_client.write_all(&value).await?,
+                Harm::Repeat => to_client.write_all(&[&value[..], &value].concat()).await?,
+                Harm::Swap => match kept.take() {
+                    Some(before) => to_client.write_all(&[value, before].concat()).await?,
+                    None => kept = Some(value),
+                },
+                Harm::Garble => {
+                    let at = value.len() - 5;
+                    value[at] ^= 1;
+                    to_client.write_all(&value).await?;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        done = there => done.map(drop),
+        done = back => done,
+    }
+}
+
+/// The bytes of one value of the protocol, whole.
+async fn read_value(from: &mut (impl AsyncBufReadExt + Unpin)) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut n_missing = 1_i64;
+    while n_missing > 0 {
+        let begin = bytes.len();
+        if from.read_until(b'\n', &mut bytes).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = &bytes[begin..];
+        let number = || -> i64 {
+            let digits = std::str::from_utf8(&line[1..line.len() - 2]).unwrap_or("0");
+            digits.parse().unwrap_or(0)
+        };
+        match line[0] {
+            b'$' if number() >= 0 => {
+                let mut rest = vec![0; number() as usize + 2];
+                from.read_exact(&mut rest).await?;
+                bytes.extend(rest);
+            }
+            b'*' | b'>' | b'~' => n_missing += number(),
+            b'%' => n_missing += 2 * number(),
+            _ => {}
+        }
+        n_missing -= 1;
+    }
+    Ok(bytes)
+}
