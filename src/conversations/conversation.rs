@@ -9,6 +9,7 @@ use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::spaces::space;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
@@ -76,17 +77,37 @@ pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Optio
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
+/// The same, with the space it is in, as it is before any wait for the lock: spaces change without.
+pub async fn lock_with_space(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<(Model, space::Model)>, DbErr> {
+    let mut found = Entity::find_by_id(id).find_also_related(space::Entity);
+    // The space's row is shared by others, and locked by nobody here.
+    QuerySelect::query(&mut found).lock_with_tables(LockType::Update, [Entity]);
+    Ok(found.one(tx).await?.and_then(with_space))
+}
+
 /// Locks those of them that nobody else has, for this transaction; the others are left out.
 pub async fn lock_free(
     tx: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = ConversationId>,
-) -> Result<Vec<Model>, DbErr> {
-    Entity::find()
+) -> Result<Vec<(Model, space::Model)>, DbErr> {
+    let mut found = Entity::find()
         .filter(Column::Id.is_in(ids))
         .order_by_asc(Column::Id)
-        .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-        .all(tx)
-        .await
+        .find_also_related(space::Entity);
+    QuerySelect::query(&mut found).lock_with_tables_behavior(
+        LockType::Update,
+        [Entity],
+        LockBehavior::SkipLocked,
+    );
+    let found = found.all(tx).await?.into_iter();
+    Ok(found.filter_map(with_space).collect())
+}
+
+fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, space::Model)> {
+    Some((row, space?))
 }
 
 /// Saves how far the numbers of its events and messages got. Gives what proves later that this

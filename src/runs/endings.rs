@@ -47,7 +47,7 @@ pub fn due(d: &mut Draft, id: RunId) {
         let message = "This space has used up its tokens. Its owner can raise the limit.";
         return fail_at_the_claim(d, run, FailureCode::TokenLimitExceeded, message);
     }
-    if !d.s.has_provider {
+    if d.s.provider.is_none() {
         let message = "No model is connected. Connect one, then try again.";
         return fail_at_the_claim(d, run, FailureCode::NoProvider, message);
     }

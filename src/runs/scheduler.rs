@@ -15,6 +15,7 @@ use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::runs::announce;
 use crate::runs::command::Command;
 use crate::runs::command::Post;
@@ -30,11 +31,14 @@ use crate::runs::situation;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
 use crate::runs::writer::Written;
+use crate::spaces::membership;
 use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::collections::btree_map::Entry;
+use std::collections::hash_map;
 use std::sync::Arc;
 
 /// What a step did.
@@ -92,11 +96,20 @@ async fn decide_undisturbed(
     decide_and_write(context, conversation, command).await
 }
 
+/// A run that is ours now.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The place it holds.
+    pub held: Held,
+    pub run: run::Model,
+    /// The conversation as it was claimed in: what its prompt is made of.
+    pub situation: Situation,
+}
+
 /// What a look at many due runs came to.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// The runs that are ours now, each with the place it holds.
-    pub runs: Vec<(Held, run::Model)>,
+    pub runs: Vec<Claimed>,
     /// How many of them were decided: claimed, passed over, or found to be gone.
     pub n_decided: usize,
     /// A step of this node has the conversation; another node's is waited for by nobody.
@@ -139,8 +152,8 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
             crate::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
-                claims.take(&ready, done.claimed.as_ref());
                 announce::announce(context, &done.situation, written);
+                claims.take(&ready, done);
             }
         }
         Err(error) => {
@@ -149,7 +162,9 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
             let each = ready.iter().map(|it| step_when_due(context, it));
             for done in join_all(each).await {
                 claims.n_decided += 1;
-                claims.take(&ready, done.and_then(|it| it.claimed).as_ref());
+                if let Some(done) = done {
+                    claims.take(&ready, done);
+                }
             }
         }
     }
@@ -157,12 +172,16 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
 }
 
 impl Claims {
-    fn take(&mut self, due: &[Due], claimed: Option<&run::Model>) {
-        let Some(run) = claimed else {
+    fn take(&mut self, due: &[Due], done: Done) {
+        let Some(run) = done.claimed else {
             return;
         };
         let due = due.iter().find(|it| it.id == run.id);
-        self.runs.extend(due.map(|it| (Held::by(it), run.clone())));
+        self.runs.extend(due.map(|it| Claimed {
+            held: Held::by(it),
+            run,
+            situation: done.situation,
+        }));
     }
 }
 
@@ -187,11 +206,18 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written
             move |tx| {
                 Box::pin(async move {
                     let mut all = Vec::new();
-                    for row in conversation::lock_free(tx, runs.keys().copied()).await? {
+                    let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
+                    for (row, space) in conversation::lock_free(tx, runs.keys().copied()).await? {
                         let command = Command::Due { run: runs[&row.id] };
-                        if let Some(situation) = situation::load_locked(tx, row, &command).await? {
-                            all.push(hand.decide(tx, situation, &command).await?);
-                        }
+                        let members = match members.entry(space.id) {
+                            hash_map::Entry::Occupied(known) => known.get().clone(),
+                            hash_map::Entry::Vacant(place) => {
+                                let loaded = membership::in_space(tx, space.id).await?;
+                                place.insert(loaded).clone()
+                            }
+                        };
+                        let situation = situation::load_locked(tx, row, space, members, &command);
+                        all.push(hand.decide(tx, situation.await?, &command).await?);
                     }
                     Ok(all)
                 })
