@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod new_seat;
 pub mod provider_bodies;
 pub mod providers;
+pub mod queue;
 pub mod routes;
 pub mod runs;
 pub mod sample;

@@ -36,6 +36,8 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -110,7 +112,7 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
     Some((row, space?))
 }
 
-/// Saves how far the numbers of its events and messages got. Gives what proves later that this
+/// Saves how far the numbers of its events, messages and turns got. Gives what proves later that this
 /// was committed: the number of the transaction, and that the row got so far, since a server that
 /// crashed may give the number to another.
 pub async fn save_numbers(
@@ -124,6 +126,7 @@ pub async fn save_numbers(
         .table(Entity)
         .value(Column::Rev, row.rev)
         .value(Column::LastSeq, row.last_seq)
+        .value(Column::AutoModeTurns, row.auto_mode_turns)
         .and_where(is_it.clone())
         .returning(number)
         .to_owned();

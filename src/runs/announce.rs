@@ -8,6 +8,7 @@ use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
 use crate::realtime::topic::Topic;
+use crate::runs::auto_mode;
 use crate::runs::context::Context;
 use crate::runs::events::Activity;
 use crate::runs::events::MessageEvent;
@@ -169,6 +170,7 @@ impl Announcer<'_> {
             round: self.s.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&self.s.queued),
             running_run: run::Model::view_of(&self.s.running),
+            auto_mode_turns_left: auto_mode::turns_left(&self.s.conversation, &self.s.space),
         };
         self.durable(&event, rev);
     }

@@ -6,6 +6,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
 use crate::runs::command::Refusal;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
@@ -217,8 +218,12 @@ fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
     }
 }
 
-/// Only a change to `manual` forbids what is planned: a queued reply goes, a running one finishes.
+/// Only a change to `manual`, or switching auto mode off, forbids what is planned: a queued reply
+/// goes, a running one finishes.
 pub fn settings_changed(d: &mut Draft) {
+    if !d.s.space.auto_mode_enabled {
+        auto_mode::switched_off(d);
+    }
     if d.s.space.reply_order != space::ReplyOrder::Manual {
         return;
     }
@@ -265,9 +270,10 @@ fn go_on(d: &mut Draft, reason: run::Reason) {
     }
 }
 
-/// What the runs of the active round are: what its last one was.
+/// What the runs of the active round are.
 fn kind_of_round(d: &Draft) -> run::Kind {
-    let round = d.round.as_ref().map(|it| it.row.id);
-    let newest = d.s.newest_run.as_ref().filter(|it| it.round_id == round);
-    newest.map_or(run::Kind::UserTurn, |it| it.kind)
+    match d.round.as_ref().map(|it| it.row.kind) {
+        Some(round::Kind::AutoMode) => run::Kind::AutoMode,
+        Some(round::Kind::UserTurn) | None => run::Kind::UserTurn,
+    }
 }

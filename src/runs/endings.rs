@@ -5,12 +5,14 @@ use crate::generation::outcome::FailureCode;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::choosing::Said;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
 use crate::runs::command::Written;
 use crate::runs::control;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
+use crate::runs::followup;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
@@ -154,9 +156,20 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
         alternates: Vec::new(),
         metadata: written.metadata.clone(),
     }));
+    let was_stopped = run.cancel_requested_at.is_some();
+    let mut rests = false;
     if d.is_current_turn(&run) {
+        rests = !in_progress(d);
         let turn = Turn::after(&run, Some(Reference::Appended));
         d.advance(slot::Status::Spoken, None, turn);
+    }
+    if !was_stopped {
+        let said = Said {
+            author: run.speaker_space_membership_id,
+            text: &written.content,
+            mentions: &[],
+        };
+        followup::after_text(d, &said, rests);
     }
 }
 

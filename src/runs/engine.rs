@@ -5,6 +5,7 @@ use crate::conversations::message;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::llm::tokens;
@@ -185,6 +186,21 @@ impl Engine {
     /// [`Refusal::NoRound`].
     pub async fn skip(&self, id: ConversationId) -> Result<(), EngineError> {
         self.step(id, Command::Skip).await.map(|_| ())
+    }
+
+    /// Puts what is pending of a round together anew. `by` is who asked, as people read it.
+    ///
+    /// # Errors
+    /// [`Refusal::StaleRound`], [`Refusal::NotSchedulable`].
+    pub async fn edit_queue(
+        &self,
+        id: ConversationId,
+        round: RoundId,
+        slots: Vec<MembershipId>,
+        by: String,
+    ) -> Result<(), EngineError> {
+        let command = Command::EditQueue { round, slots, by };
+        self.step(id, command).await.map(|_| ())
     }
 
     /// Tries again what failed or was stopped.

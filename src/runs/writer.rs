@@ -129,6 +129,7 @@ impl Writer<'_> {
                 self.change_subject(s, written, change).await?;
             }
             Change::Spend(tokens) => self.spend(s, tokens).await?,
+            Change::AutoModeTurns(n) => s.conversation.auto_mode_turns = n,
             Change::AskCancel(run) => {
                 won(queue::request_cancel(self.tx, run.id, self.now).await?)?;
                 if let Some(running) = s.running.as_mut() {
@@ -141,6 +142,7 @@ impl Writer<'_> {
             Change::NewRound { .. }
             | Change::EndRound { .. }
             | Change::MoveRound { .. }
+            | Change::ReplaceSlots { .. }
             | Change::MarkSlot { .. } => {
                 self.change_round(s, change).await?;
                 return Ok(true);

@@ -2,6 +2,7 @@
 // sentences it has are known again, so that they can be said in another language.
 const SENTENCES = [
   [/^forced by (?<name>.+)$/s, "because.forced"],
+  [/^put in the queue by (?<name>.+)$/s, "because.put"],
   [/^mentioned "(?<name>.+)"$/s, "because.mentioned"],
   [/^next by position$/, "because.next"],
   [/^next in rotation$/, "because.rotation"],

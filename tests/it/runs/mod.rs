@@ -1,5 +1,6 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod auto_mode;
 pub mod broken_database;
 pub mod cancel;
 pub mod clocks;
@@ -11,6 +12,7 @@ pub mod order_of_events;
 pub mod policies;
 pub mod races;
 pub mod reaper;
+pub mod rounds;
 pub mod shutdown;
 pub mod speakers;
 pub mod start;
