@@ -4,6 +4,7 @@ pub mod auto_mode;
 pub mod broken_database;
 pub mod cancel;
 pub mod clocks;
+pub mod copilot;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;
