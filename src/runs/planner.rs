@@ -271,6 +271,10 @@ mod control_tests;
 mod rules_tests;
 
 #[cfg(test)]
+#[path = "planner_rounds_tests.rs"]
+mod rounds_tests;
+
+#[cfg(test)]
 #[path = "planner_auto_mode_tests.rs"]
 mod auto_mode_tests;
 
