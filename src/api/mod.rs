@@ -9,6 +9,7 @@ pub mod card_bodies;
 pub mod characters;
 pub mod conversation_bodies;
 pub mod conversations;
+pub mod copilot_change;
 pub mod engine_error;
 pub mod health;
 pub mod invites;

@@ -6,6 +6,7 @@ use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::spaces::membership;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
@@ -110,8 +111,13 @@ pub async fn change(
     .await
 }
 
-/// Deletes a conversation with everything on it.
-pub async fn delete(db: &Db, id: ConversationId) -> Result<(), DbErr> {
-    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
-        .await
+/// Deletes a conversation with everything on it; answers the seats whose copilot played there.
+pub async fn delete(db: &Db, id: ConversationId) -> Result<Vec<membership::Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::delete_by_id(id).exec(tx).await?;
+            membership::turn_copilots_off_in(tx, id).await
+        })
+    })
+    .await
 }

@@ -25,6 +25,8 @@ use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Written;
+use crate::spaces::events;
+use crate::spaces::membership;
 
 /// Announces what was written; `s` is the conversation as it is now.
 pub fn announce(context: &Context, s: &Situation, written: Written) {
@@ -42,6 +44,9 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for told in &written.messages {
         it.message(told);
+    }
+    for seat in &written.seats {
+        it.seat(seat);
     }
     for (run, rev) in &written.ended {
         it.ended(run, *rev);
@@ -125,6 +130,14 @@ impl Announcer<'_> {
             };
             let topic = Topic::Space(self.s.space.id);
             self.context.hub.publish(Envelope::plain(topic, &activity));
+        }
+    }
+
+    fn seat(&self, seat: &membership::Model) {
+        let hub = &self.context.hub;
+        hub.publish(events::membership_updated(seat));
+        if let Some(told) = events::copilot_updated(seat) {
+            hub.publish(told);
         }
     }
 

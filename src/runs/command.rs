@@ -74,6 +74,10 @@ pub enum Command {
     MemberChanged {
         seat: MembershipId,
     },
+    /// A human has turned their copilot on.
+    CopilotStarted {
+        seat: MembershipId,
+    },
     /// Who may speak by the space's rules changed.
     SettingsChanged,
     /// The space is archived, or about to be deleted.
@@ -88,6 +92,7 @@ impl Command {
             self,
             Self::Posted(_)
                 | Self::ForceTalk { .. }
+                | Self::CopilotStarted { .. }
                 | Self::Resume
                 | Self::Skip
                 | Self::Retry

@@ -278,6 +278,25 @@ impl Engine {
             .await
     }
 
+    /// Somebody has turned their copilot on: it begins, if the conversation is idle.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn start_copilot(
+        &self,
+        conversation: ConversationId,
+        seat: MembershipId,
+    ) -> Result<(), EngineError> {
+        match self
+            .step(conversation, Command::CopilotStarted { seat })
+            .await
+        {
+            // Archived or deleted in between: then it rests.
+            Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Who may speak by the rules of a space changed. Steps in every conversation of the space, so
     /// only for such a change.
     ///

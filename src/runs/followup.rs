@@ -2,6 +2,7 @@
 
 use crate::runs::auto_mode;
 use crate::runs::choosing::Said;
+use crate::runs::copilot;
 use crate::runs::draft::Draft;
 
 /// Asked once for each text of a run that becomes a message, when the text's round (if it had one)
@@ -13,6 +14,7 @@ pub fn after_text(d: &mut Draft, said: &Said, rests: bool) {
     if d.round.is_some() || d.queued.is_some() {
         return;
     }
-    // The copilot is asked first; it says whether it goes on.
-    auto_mode::follow_up(d, said, rests);
+    if !copilot::follow_up(d, said, rests) {
+        auto_mode::follow_up(d, said, rests);
+    }
 }

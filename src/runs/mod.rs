@@ -24,6 +24,7 @@ pub mod choosing;
 pub mod command;
 pub mod context;
 pub mod control;
+pub mod copilot;
 pub mod draft;
 pub mod due;
 pub mod endings;

@@ -82,6 +82,8 @@ pub enum Change {
     HandBack(run::Model),
     /// How often auto mode has spoken since a person did.
     AutoModeTurns(i64),
+    /// The copilot of this seat has said something.
+    CopilotStep(MembershipId),
     /// Tokens that the space has used.
     Spend(i64),
 }

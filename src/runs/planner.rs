@@ -17,6 +17,7 @@ use crate::runs::command::Greeting;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::control;
+use crate::runs::copilot;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Fresh;
 use crate::runs::endings;
@@ -88,6 +89,7 @@ pub fn plan(
             control::edited(d, *message, content, *token_count)?;
         }
         Command::MemberChanged { seat } => control::member_changed(d, *seat),
+        Command::CopilotStarted { seat } => copilot::start(d, *seat),
         Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
         Command::SettingsChanged => control::settings_changed(d),
         Command::Closed => control::closed(d),
@@ -273,6 +275,10 @@ mod rules_tests;
 #[cfg(test)]
 #[path = "planner_rounds_tests.rs"]
 mod rounds_tests;
+
+#[cfg(test)]
+#[path = "planner_copilot_tests.rs"]
+mod copilot_tests;
 
 #[cfg(test)]
 #[path = "planner_auto_mode_tests.rs"]

@@ -17,6 +17,7 @@ use crate::runs::queue;
 use crate::runs::run;
 use crate::runs::run::Status;
 use crate::runs::situation::Round;
+use crate::spaces::membership::CopilotMode;
 use serde::Serialize;
 
 impl Stage {
@@ -31,6 +32,7 @@ impl Stage {
                 message, content, ..
             } => self.message(message).content = content,
             Change::Spend(tokens) => self.s.space.tokens_used += tokens,
+            Change::CopilotStep(seat) => self.spend_copilot_step(seat),
             Change::AutoModeTurns(n) => self.s.conversation.auto_mode_turns = n,
             Change::Claim(run) => self.claim(&run),
             Change::SkipQueued(run) => self.leave_queue(run, Status::Skipped),
@@ -53,6 +55,18 @@ impl Stage {
             }
             Change::HandBack(run) => self.hand_back(&run),
             round => self.change_round(round),
+        }
+    }
+
+    fn spend_copilot_step(&mut self, seat: MembershipId) {
+        let seat = self.seat(seat);
+        match seat.copilot_remaining_steps {
+            Some(left) if left > 1 => seat.copilot_remaining_steps = Some(left - 1),
+            _ => {
+                seat.copilot_mode = CopilotMode::None;
+                seat.copilot_remaining_steps = None;
+                seat.copilot_conversation_id = None;
+            }
         }
     }
 
@@ -228,6 +242,7 @@ impl Stage {
             }
             Change::HandBack(run) => format!("hand back {}", self.speaker(run)),
             Change::Spend(tokens) => format!("spend {tokens}"),
+            Change::CopilotStep(seat) => format!("a step of {}", self.name(*seat)),
             Change::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod auto_mode;
 pub mod cancel;
+pub mod copilot;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;

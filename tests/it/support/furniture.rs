@@ -108,6 +108,13 @@ pub async fn change_seat(
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
+/// One more person in a space, without an account behind the seat.
+pub async fn seat_human(db: &Db, space: SpaceId, name: &str, now: Timestamp) -> MembershipId {
+    let mut row = seat(space, 100, name, now);
+    row.kind = membership::Kind::Human;
+    insert(db, row, |it| it.id = NotSet).await.id
+}
+
 /// The card behind a seat greets so.
 pub async fn greet(db: &Db, seat: membership::Model, text: &str) {
     let id = seat.character_id.expect("a character's seat");
