@@ -285,6 +285,10 @@ mod control_tests;
 mod rules_tests;
 
 #[cfg(test)]
+#[path = "planner_rounds_tests.rs"]
+mod rounds_tests;
+
+#[cfg(test)]
 #[path = "planner_regenerate_tests.rs"]
 mod regenerate_tests;
 

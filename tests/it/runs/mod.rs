@@ -3,7 +3,9 @@
 pub mod auto_mode;
 pub mod branching;
 pub mod branching_cost;
+pub mod broken_database;
 pub mod cancel;
+pub mod clocks;
 pub mod copilot;
 pub mod debounce;
 pub mod dispatch;

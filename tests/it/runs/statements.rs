@@ -10,8 +10,8 @@ use crate::support::statements::Statements;
 use crate::support::upstream::script::Script;
 
 /// What was once measured, in statements beside BEGIN and COMMIT; more is a step back.
-const A_POST: usize = 11;
-const A_RUN: usize = 32;
+const A_POST: usize = 10;
+const A_RUN: usize = 24;
 
 async fn measure(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
     let room = EngineRoom::on(backend)
