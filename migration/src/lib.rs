@@ -14,6 +14,7 @@ mod m20261121_000004_create_conversations;
 mod m20261121_000005_create_runs;
 mod m20261121_000006_create_messages;
 mod m20261121_000008_index_finished_runs;
+mod m20261122_000009_rounds_and_auto_mode;
 mod m20261122_000012_tell_runs_by_space;
 
 /// The steps, in order.
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261121_000005_create_runs::Migration),
             Box::new(m20261121_000006_create_messages::Migration),
             Box::new(m20261121_000008_index_finished_runs::Migration),
+            Box::new(m20261122_000009_rounds_and_auto_mode::Migration),
             Box::new(m20261122_000012_tell_runs_by_space::Migration),
         ]
     }

@@ -221,7 +221,10 @@ async fn may_press(
 }
 
 /// The conversation as it is after a button.
-async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
+///
+/// # Errors
+/// 404 when it was deleted meanwhile.
+pub async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
     let row = conversation::Entity::find_by_id(at.conversation.id)
         .one(app.db.reader())
         .await?

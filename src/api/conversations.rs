@@ -211,7 +211,9 @@ pub async fn delete(
         return Err(ApiError::conflict("has_children", message));
     }
     app.engine.conversation_closed(id).await.map_err(answer)?;
-    conversation::delete(&app.db, id).await?;
+    for seat in conversation::delete(&app.db, id).await? {
+        memberships::announce_copilot(&app, &seat);
+    }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.

@@ -47,6 +47,15 @@ fn refused(refusal: &Refusal) -> ApiError {
         ),
         Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
         Refusal::ForkPoint => (409, "fork_point", "A branch hangs on this message."),
+        Refusal::StaleRound => (
+            409,
+            "stale_round",
+            "Somebody else's turns are under way by now. Look again.",
+        ),
+        Refusal::NotSchedulable => {
+            let message = "Only active characters of this space can stand in the queue.";
+            return ApiError::invalid_value("slots", message);
+        }
         Refusal::NoRound => (409, "no_round", "Nobody's turn is under way."),
         Refusal::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),
         Refusal::NothingToRetry => (409, "nothing_to_retry", "There is nothing to try again."),

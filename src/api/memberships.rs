@@ -233,6 +233,14 @@ pub fn announce(app: &App, seat: &membership::Model) {
     have_rights_reviewed(app, seat.space_id, seat.user_id);
 }
 
+/// Tells everyone in the space, and the one who sits there, what the copilot of a seat does.
+pub fn announce_copilot(app: &App, seat: &membership::Model) {
+    app.hub.publish(events::membership_updated(seat));
+    if let Some(told) = events::copilot_updated(seat) {
+        app.hub.publish(told);
+    }
+}
+
 /// Has the sockets of these people look again at what they may hear of a space.
 pub fn have_rights_reviewed(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
     for user in users {

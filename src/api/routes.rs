@@ -15,6 +15,7 @@ use crate::api::memberships;
 use crate::api::messages;
 use crate::api::metrics;
 use crate::api::providers;
+use crate::api::queue;
 use crate::api::runs;
 use crate::api::seat_changes;
 use crate::api::session;
@@ -141,6 +142,7 @@ fn play() -> Vec<Door> {
         buttons::resume,
         buttons::skip,
         buttons::retry,
+        queue::change,
         candidates::suggest,
         runs::list,
         runs::show,

@@ -3,12 +3,12 @@
 use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
 use crate::accounts::user;
+use crate::api::copilot_change;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
 use crate::api::settings;
 use crate::api::spaces;
 use crate::app::App;
-use crate::conversations::conversation;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -98,8 +98,7 @@ pub struct Wanted {
     request_body = Wanted,
     responses(
         (status = 200, body = membership::View),
-        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`."),
-        (status = 501)
+        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`.")
     )
 )]
 pub async fn change(
@@ -117,6 +116,7 @@ pub async fn change(
         must_have_an_account(&app, &target).await?;
     }
     let version = body.settings_version;
+    let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
     let change = judged(&app, &at, &target, body).await?;
     let changes_who_speaks = change.participation.is_some()
         || change.copilot_mode.is_some()
@@ -143,6 +143,14 @@ pub async fn change(
     if changes_who_speaks {
         let told = app.engine.member_changed(at.space.id, target.id).await;
         told.map_err(answer)?;
+    }
+    if let Some(here) = changed
+        .seat
+        .copilot_conversation_id
+        .filter(|_| starts_copilot)
+    {
+        let started = app.engine.start_copilot(here, target.id).await;
+        started.map_err(answer)?;
     }
     Ok(Json(changed.seat.view()))
 }
@@ -245,7 +253,7 @@ async fn judged(
         llm_provider_id: body.llm_provider_id,
         preset_id: body.preset_id,
     };
-    copilot(app, at, target, &mut change).await?;
+    copilot_change::judge(app, at, target, &mut change).await?;
     Ok(change)
 }
 
@@ -298,41 +306,5 @@ async fn must_exist(
             "llm_provider_id",
             "There is no such provider.",
         )),
-    }
-}
-
-/// What a copilot needs: steps to go, and a conversation of this space.
-async fn copilot(
-    app: &App,
-    at: &InSpace,
-    target: &membership::Model,
-    change: &mut SeatChange,
-) -> ApiResult<()> {
-    let steps = change.copilot_remaining_steps.flatten();
-    if steps.is_some_and(|it| !(1..=10).contains(&it)) {
-        let message = "This takes 1 to 10.";
-        return Err(ApiError::invalid_value("copilot_remaining_steps", message));
-    }
-    if let Some(id) = change.copilot_conversation_id.flatten() {
-        let found = conversation::Entity::find_by_id(id)
-            .one(app.db.reader())
-            .await?;
-        if found.is_none_or(|it| it.space_id != at.space.id) {
-            let message = "There is no such conversation in this space.";
-            return Err(ApiError::invalid_value("copilot_conversation_id", message));
-        }
-    }
-    match change.copilot_mode {
-        Some(CopilotMode::Full) if target.kind == Kind::Character => Err(ApiError::invalid_value(
-            "copilot_mode",
-            "A character needs no copilot.",
-        )),
-        // On, it would lock its person out of the composer, with nothing to speak for them.
-        Some(CopilotMode::Full) => Err(ApiError::not_available("copilot_mode", "The copilot")),
-        Some(CopilotMode::None) => {
-            change.copilot_remaining_steps = Some(None);
-            Ok(())
-        }
-        None => Ok(()),
     }
 }

@@ -115,20 +115,10 @@ impl Wanted {
     fn is_there(&self) -> ApiResult<()> {
         let missing = [
             (
-                self.replies_per_turn == Some(space::RepliesPerTurn::Activated),
-                "replies_per_turn",
-                "Waking several speakers at once",
-            ),
-            (
                 self.card_handling_mode
                     .is_some_and(|it| it != space::CardHandlingMode::Swap),
                 "card_handling_mode",
                 "Joining the cards of several characters",
-            ),
-            (
-                self.auto_mode_enabled == Some(true),
-                "auto_mode_enabled",
-                "Auto mode",
             ),
             (
                 self.group_regenerate_mode == Some(space::GroupRegenerateMode::LastTurn),

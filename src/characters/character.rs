@@ -12,8 +12,10 @@ use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
+use std::collections::HashMap;
 use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -29,6 +31,9 @@ pub struct Model {
     pub spec_version: String,
     pub avatar_id: Option<AssetId>,
     pub content_hash: String,
+    /// What the card says of it, 0.0 to 1.0: kept beside the card, as whoever chooses a speaker
+    /// needs it of everybody.
+    pub talkativeness: Option<f64>,
     pub status: Status,
     pub created_at: Timestamp,
 }
@@ -122,6 +127,7 @@ fn columns_of(card: Card) -> ActiveModel {
         name: Set(card.name().to_owned()),
         spec_version: Set(card.spec_version().chars().take(16).collect()),
         content_hash: Set(card::content_hash(&card.document)),
+        talkativeness: Set(card.talkativeness()),
         card: Set(card.document),
         ..Default::default()
     }
@@ -136,6 +142,22 @@ pub async fn delete(db: &Db, id: CharacterId) -> Result<(), DbErr> {
     };
     db.write(move |tx| Box::pin(async move { row.update(tx).await.map(|_| ()) }))
         .await
+}
+
+/// How readily these characters join in; who is missing in the answer has a card that does not say.
+pub async fn talkativeness_of(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = CharacterId>,
+) -> Result<HashMap<CharacterId, f64>, DbErr> {
+    let stated: Vec<(CharacterId, f64)> = Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Talkativeness])
+        .filter(Column::Id.is_in(ids))
+        .filter(Column::Talkativeness.is_not_null())
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(stated.into_iter().collect())
 }
 
 /// The characters on a user's shelf.

@@ -6,6 +6,7 @@ use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::spaces::membership;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
@@ -29,6 +30,8 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
@@ -108,8 +111,13 @@ pub async fn change(
     .await
 }
 
-/// Deletes a conversation with everything on it.
-pub async fn delete(db: &Db, id: ConversationId) -> Result<(), DbErr> {
-    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
-        .await
+/// Deletes a conversation with everything on it; answers the seats whose copilot played there.
+pub async fn delete(db: &Db, id: ConversationId) -> Result<Vec<membership::Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::delete_by_id(id).exec(tx).await?;
+            membership::turn_copilots_off_in(tx, id).await
+        })
+    })
+    .await
 }

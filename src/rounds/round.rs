@@ -15,6 +15,7 @@ pub struct Model {
     pub id: RoundId,
     pub conversation_id: ConversationId,
     pub status: Status,
+    pub kind: Kind,
     /// Means something only while the round is active.
     pub state: State,
     /// The position of the slot whose turn it is, from 0.
@@ -35,9 +36,34 @@ words! {
     /// Whether a round goes on, and how it ended.
     #[schema(as = RoundStatus)]
     Status { Active, Finished, Superseded, Canceled }
+    /// Whose round it is, a person's or auto mode's: what its runs are.
+    #[schema(as = RoundKind)]
+    Kind { UserTurn, AutoMode }
     /// What an active round waits for: a run, a person, or a person after a failure.
     #[schema(as = RoundState)]
     State { Generating, Paused, Failed }
+}
+
+/// A round that begins, at its first slot.
+pub fn blank(
+    id: RoundId,
+    conversation_id: ConversationId,
+    kind: Kind,
+    seed: i64,
+    created_at: Timestamp,
+) -> Model {
+    Model {
+        id,
+        conversation_id,
+        status: Status::Active,
+        kind,
+        state: State::Generating,
+        cursor: 0,
+        trigger_message_id: None,
+        seed,
+        ended_reason: None,
+        created_at,
+    }
 }
 
 /// The round a conversation is in, if any.

@@ -4,6 +4,8 @@ use crate::db::words::words;
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::ids::SlotId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
@@ -31,6 +33,55 @@ words! {
     /// Before the cursor a slot is spoken or skipped, from it on pending.
     #[schema(as = SlotStatus)]
     Status { Pending, Spoken, Skipped }
+}
+
+/// A slot whose turn has not come. The database gives its id.
+pub fn blank(
+    round_id: RoundId,
+    position: i64,
+    speaker: MembershipId,
+    chosen_because: String,
+) -> Model {
+    Model {
+        id: SlotId(0),
+        round_id,
+        position,
+        space_membership_id: speaker,
+        status: Status::Pending,
+        skip_reason: None,
+        chosen_because,
+    }
+}
+
+/// Writes slots down that are not there yet.
+pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<(), DbErr> {
+    let rows = slots.iter().cloned().map(|it| {
+        let mut row = it.into_active_model();
+        row.id = NotSet;
+        row
+    });
+    Entity::insert_many(rows)
+        .exec_without_returning(tx)
+        .await
+        .map(|_| ())
+}
+
+/// The slots of a round from a position on give way to these.
+pub async fn replace(
+    tx: &impl ConnectionTrait,
+    round: RoundId,
+    from: i64,
+    slots: &[Model],
+) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::RoundId.eq(round))
+        .filter(Column::Position.gte(from))
+        .exec(tx)
+        .await?;
+    match slots {
+        [] => Ok(()),
+        slots => insert(tx, slots).await,
+    }
 }
 
 /// The slots of these rounds, in order.

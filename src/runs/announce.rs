@@ -8,6 +8,7 @@ use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
 use crate::realtime::topic::Topic;
+use crate::runs::auto_mode;
 use crate::runs::context::Context;
 use crate::runs::events::Activity;
 use crate::runs::events::MessageEvent;
@@ -24,6 +25,8 @@ use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Written;
+use crate::spaces::events;
+use crate::spaces::membership;
 
 /// Announces what was written; `s` is the conversation as it is now.
 pub fn announce(context: &Context, s: &Situation, written: Written) {
@@ -41,6 +44,9 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for told in &written.messages {
         it.message(told);
+    }
+    for seat in &written.seats {
+        it.seat(seat);
     }
     for (run, rev) in &written.ended {
         it.ended(run, *rev);
@@ -127,6 +133,14 @@ impl Announcer<'_> {
         }
     }
 
+    fn seat(&self, seat: &membership::Model) {
+        let hub = &self.context.hub;
+        hub.publish(events::membership_updated(seat));
+        if let Some(told) = events::copilot_updated(seat) {
+            hub.publish(told);
+        }
+    }
+
     fn ended(&self, run: &run::Model, rev: Option<i64>) {
         if let Some(rev) = rev {
             self.run_event(run, rev);
@@ -169,6 +183,7 @@ impl Announcer<'_> {
             round: self.s.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&self.s.queued),
             running_run: run::Model::view_of(&self.s.running),
+            auto_mode_turns_left: auto_mode::turns_left(&self.s.conversation, &self.s.space),
         };
         self.durable(&event, rev);
     }

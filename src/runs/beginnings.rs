@@ -50,6 +50,7 @@ impl Engine {
             forked_from_message_id: None,
             rev: 0,
             last_seq: 0,
+            auto_mode_turns: 0,
             settings: json!({}),
             variables: json!({}),
             created_at: self.context.clock.now(),

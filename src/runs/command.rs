@@ -3,6 +3,7 @@
 use crate::conversations::message;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::runs::run;
 
@@ -52,6 +53,12 @@ pub enum Command {
         speaker: Option<MembershipId>,
         by: String,
     },
+    /// What is pending of a round is put together anew. `by` is shown as the reason.
+    EditQueue {
+        round: RoundId,
+        slots: Vec<MembershipId>,
+        by: String,
+    },
     /// A message is shown again, dimmed, or deleted for everyone.
     VisibilityChanged {
         message: MessageId,
@@ -65,6 +72,10 @@ pub enum Command {
     },
     /// A seat was muted, or lost.
     MemberChanged {
+        seat: MembershipId,
+    },
+    /// A human has turned their copilot on.
+    CopilotStarted {
         seat: MembershipId,
     },
     /// Who may speak by the space's rules changed.
@@ -81,9 +92,11 @@ impl Command {
             self,
             Self::Posted(_)
                 | Self::ForceTalk { .. }
+                | Self::CopilotStarted { .. }
                 | Self::Resume
                 | Self::Skip
                 | Self::Retry
+                | Self::EditQueue { .. }
                 | Self::VisibilityChanged { .. }
                 | Self::Edited { .. }
         )
@@ -162,6 +175,10 @@ pub enum Refusal {
     ForkPoint,
     #[error("there is no round")]
     NoRound,
+    #[error("another round is active, or none")]
+    StaleRound,
+    #[error("a member cannot be scheduled")]
+    NotSchedulable,
     #[error("nothing is paused")]
     NothingPaused,
     #[error("nothing can be tried again")]

@@ -6,7 +6,9 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
 use crate::runs::command::Refusal;
+use crate::runs::copilot;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
 use crate::runs::endings;
@@ -64,12 +66,15 @@ pub fn pause(d: &mut Draft) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The cursor's slot is queued without delay.
+/// The cursor's slot is queued without delay. Where no round waits, the copilot goes on.
 pub fn resume(d: &mut Draft) -> Result<(), Refusal> {
     let paused = d
         .round
         .as_ref()
         .is_some_and(|it| it.row.state == round::State::Paused);
+    if copilot::go_on(d) {
+        return Ok(());
+    }
     if !paused || d.running.is_some() || d.queued.is_some() {
         return Err(Refusal::NothingPaused);
     }
@@ -108,7 +113,7 @@ pub fn retry(d: &mut Draft) -> Result<(), Refusal> {
     if let Some(run) = active {
         // Pressed twice at once: the run that the first press planned is the answer to both.
         return match run.reason {
-            run::Reason::Retry => Ok(()),
+            run::Reason::Retry | run::Reason::CopilotContinue => Ok(()),
             _ => Err(Refusal::NothingToRetry),
         };
     }
@@ -125,6 +130,12 @@ pub fn retry(d: &mut Draft) -> Result<(), Refusal> {
             && it.cutoff_seq == Some(d.s.conversation.last_seq)
     });
     let failed = failed.ok_or(Refusal::NothingToRetry)?;
+    if copilot::is_its_run(d, &failed) {
+        return match copilot::go_on(d) {
+            true => Ok(()),
+            false => Err(Refusal::NothingToRetry),
+        };
+    }
     endings::replan(d, &failed, run::Reason::Retry, 1);
     Ok(())
 }
@@ -193,6 +204,7 @@ pub fn edited(
 
 /// A seat was muted, or lost: whose turn it is may have to move on.
 pub fn member_changed(d: &mut Draft, seat: MembershipId) {
+    copilot::taken_over(d, seat);
     let loses = |d: &Draft, run: &run::Model| {
         run.speaker_space_membership_id == seat && !endings::may_take_its_turn(d, run)
     };
@@ -217,8 +229,12 @@ fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
     }
 }
 
-/// Only a change to `manual` forbids what is planned: a queued reply goes, a running one finishes.
+/// Only a change to `manual`, or switching auto mode off, forbids what is planned: a queued reply
+/// goes, a running one finishes.
 pub fn settings_changed(d: &mut Draft) {
+    if !d.s.space.auto_mode_enabled {
+        auto_mode::switched_off(d);
+    }
     if d.s.space.reply_order != space::ReplyOrder::Manual {
         return;
     }
@@ -265,9 +281,10 @@ fn go_on(d: &mut Draft, reason: run::Reason) {
     }
 }
 
-/// What the runs of the active round are: what its last one was.
+/// What the runs of the active round are.
 fn kind_of_round(d: &Draft) -> run::Kind {
-    let round = d.round.as_ref().map(|it| it.row.id);
-    let newest = d.s.newest_run.as_ref().filter(|it| it.round_id == round);
-    newest.map_or(run::Kind::UserTurn, |it| it.kind)
+    match d.round.as_ref().map(|it| it.row.kind) {
+        Some(round::Kind::AutoMode) => run::Kind::AutoMode,
+        Some(round::Kind::UserTurn) | None => run::Kind::UserTurn,
+    }
 }

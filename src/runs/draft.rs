@@ -6,6 +6,8 @@ use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
+use crate::runs::plan;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::Plan;
@@ -27,7 +29,7 @@ pub struct Fresh {
     pub run: RunId,
 }
 
-/// See the module. Its fields `round`, `queued` and `running` follow the changes.
+/// See the module. Its fields follow the changes.
 pub struct Draft<'a> {
     pub s: &'a Situation,
     pub fresh: Fresh,
@@ -35,6 +37,10 @@ pub struct Draft<'a> {
     pub round: Option<Round>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
+    /// How often auto mode has spoken since a person did.
+    pub auto_mode_turns: i64,
+    /// What a round that this plan opens answers.
+    trigger: Option<Reference>,
     plan: Plan,
 }
 
@@ -45,6 +51,8 @@ impl<'a> Draft<'a> {
             round: s.round.clone(),
             queued: s.queued.clone(),
             running: s.running.clone(),
+            auto_mode_turns: s.conversation.auto_mode_turns,
+            trigger: None,
             plan: Plan::default(),
             s,
             fresh,
@@ -79,12 +87,35 @@ impl<'a> Draft<'a> {
     }
 
     /// Opens a round of these speakers. Ends the one that is there first.
-    pub fn new_round(&mut self, slots: Vec<Choice>, trigger: Option<Reference>) {
+    pub fn new_round(&mut self, kind: round::Kind, slots: Vec<Choice>, trigger: Reference) {
+        let (id, seed) = (self.fresh.round, self.fresh.seed);
+        self.trigger = Some(trigger);
+        let row = round::blank(id, self.s.conversation.id, kind, seed, self.now);
+        self.round = Some(Round {
+            row,
+            slots: plan::slots(id, 0, slots.clone()),
+        });
         self.push(Change::NewRound {
-            id: self.fresh.round,
+            id,
+            kind,
             trigger,
-            seed: self.fresh.seed,
+            seed,
             slots,
+        });
+    }
+
+    /// The slots of the active round from a position on give way to these.
+    pub fn replace_slots(&mut self, from: i64, choices: Vec<Choice>) {
+        let Some(round) = self.round.as_mut() else {
+            return;
+        };
+        let id = round.row.id;
+        round.slots.retain(|it| it.position < from);
+        round.slots.extend(plan::slots(id, from, choices.clone()));
+        self.push(Change::ReplaceSlots {
+            round: id,
+            from,
+            slots: choices,
         });
     }
 
@@ -124,11 +155,16 @@ impl<'a> Draft<'a> {
         if self.s.space.reply_order == ReplyOrder::Manual {
             return self.end_round(round::Status::Finished, "reply_order_manual");
         }
-        let rest = round
+        if turn.kind == run::Kind::AutoMode && !self.s.space.auto_mode_enabled {
+            return self.end_round(round::Status::Finished, "auto_mode_off");
+        }
+        let (state, cursor) = (round.row.state, round.row.cursor);
+        let rest: Vec<&slot::Model> = round
             .slots
             .iter()
-            .filter(|it| it.position > round.row.cursor);
-        for slot in rest {
+            .filter(|it| it.position > cursor)
+            .collect();
+        for slot in &rest {
             let member = self.member(slot.space_membership_id);
             if !member.is_some_and(membership::Model::can_be_scheduled) {
                 self.push(Change::MarkSlot {
@@ -140,6 +176,11 @@ impl<'a> Draft<'a> {
                 continue;
             }
             return self.move_cursor(slot.position, turn);
+        }
+        // Whoever was left out just now stands before the cursor, also of a round that is over.
+        if let Some(last) = rest.last() {
+            let cursor = last.position;
+            self.push(Change::MoveRound { id, state, cursor });
         }
         self.end_round(round::Status::Finished, "everybody_spoke");
     }
@@ -161,7 +202,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Queues the slot at the cursor.
+    /// Queues the slot at the cursor; if that is a turn of auto mode and all of them are spent, the
+    /// round is finished.
     pub fn queue_current_slot(&mut self, turn: Turn) {
         let Some(round) = self.round.as_ref() else {
             return;
@@ -170,15 +212,24 @@ impl<'a> Draft<'a> {
             return;
         };
         let trigger = round.row.trigger_message_id.map(Reference::Message);
+        let trigger = self.trigger.or(trigger);
+        let is_auto = turn.kind == run::Kind::AutoMode;
+        if is_auto && !auto_mode::takes_a_turn(self, &slot, &turn) {
+            return self.end_round(round::Status::Finished, "auto_mode_budget");
+        }
         let mut run = self.blank_run(slot.space_membership_id, turn.kind, turn.reason);
-        run.round_id = Some(round.row.id);
+        run.round_id = Some(slot.round_id);
         run.slot_position = Some(slot.position);
         run.attempt = turn.attempt;
+        run.run_after = Some(self.now.plus_ms(auto_mode::delay_ms(self, &turn)));
         run.debug.chosen_because = Some(slot.chosen_because);
+        // Only the first slot of a person's round may speak whatever has been said meanwhile.
+        let tail = self.s.tail.as_ref().map(|it| Reference::Message(it.id));
+        let tail = tail.filter(|_| is_auto || slot.position > 0);
         self.enqueue(Enqueue {
             run,
             trigger,
-            expected_tail: turn.expected_tail,
+            expected_tail: turn.expected_tail.or(tail),
         });
     }
 

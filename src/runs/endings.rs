@@ -5,12 +5,15 @@ use crate::generation::outcome::FailureCode;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::choosing::Said;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
 use crate::runs::command::Written;
 use crate::runs::control;
+use crate::runs::copilot;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
+use crate::runs::followup;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
@@ -60,10 +63,12 @@ pub fn may_take_its_turn(d: &Draft, run: &run::Model) -> bool {
     let Some(seat) = d.member(run.speaker_space_membership_id) else {
         return false;
     };
-    if run.kind.is_scheduled() && seat.kind == membership::Kind::Character {
-        return seat.can_be_scheduled();
+    let here = d.s.conversation.id;
+    match (run.kind.is_scheduled(), seat.kind) {
+        (true, membership::Kind::Character) => seat.can_be_scheduled(),
+        (true, membership::Kind::Human) => copilot::may_play(seat, here),
+        (false, _) => seat.can_speak(here),
     }
-    seat.can_speak(d.s.conversation.id)
 }
 
 fn pass_over(d: &mut Draft, mut run: run::Model, why: &'static str) {
@@ -154,9 +159,22 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
         alternates: Vec::new(),
         metadata: written.metadata.clone(),
     }));
+    let was_stopped = run.cancel_requested_at.is_some();
+    let mut rests = false;
     if d.is_current_turn(&run) {
+        rests = !in_progress(d);
         let turn = Turn::after(&run, Some(Reference::Appended));
         d.advance(slot::Status::Spoken, None, turn);
+    }
+    let said = Said {
+        author: run.speaker_space_membership_id,
+        text: &written.content,
+        mentions: &[],
+    };
+    if speaks_as_human {
+        copilot::spoke(d, &said, was_stopped);
+    } else if !was_stopped {
+        followup::after_text(d, &said, rests);
     }
 }
 

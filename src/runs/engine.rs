@@ -5,6 +5,7 @@ use crate::conversations::message;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::llm::tokens;
@@ -187,6 +188,21 @@ impl Engine {
         self.step(id, Command::Skip).await.map(|_| ())
     }
 
+    /// Puts what is pending of a round together anew. `by` is who asked, as people read it.
+    ///
+    /// # Errors
+    /// [`Refusal::StaleRound`], [`Refusal::NotSchedulable`].
+    pub async fn edit_queue(
+        &self,
+        id: ConversationId,
+        round: RoundId,
+        slots: Vec<MembershipId>,
+        by: String,
+    ) -> Result<(), EngineError> {
+        let command = Command::EditQueue { round, slots, by };
+        self.step(id, command).await.map(|_| ())
+    }
+
     /// Tries again what failed or was stopped.
     ///
     /// # Errors
@@ -260,6 +276,25 @@ impl Engine {
         candidates::seat_changed(&self.context, seat).await?;
         self.step_everywhere(space, Command::MemberChanged { seat })
             .await
+    }
+
+    /// Somebody has turned their copilot on: it begins, if the conversation is idle.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn start_copilot(
+        &self,
+        conversation: ConversationId,
+        seat: MembershipId,
+    ) -> Result<(), EngineError> {
+        match self
+            .step(conversation, Command::CopilotStarted { seat })
+            .await
+        {
+            // Archived or deleted in between: then it rests.
+            Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Who may speak by the rules of a space changed. Steps in every conversation of the space, so

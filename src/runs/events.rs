@@ -107,6 +107,8 @@ pub struct QueueUpdated {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// Null while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
 }
 
 /// For the rail: a conversation of the space has a new message.

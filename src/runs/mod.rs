@@ -16,12 +16,15 @@
 //! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
 
 pub mod announce;
+pub mod auto_mode;
 pub mod beginnings;
 pub mod bell;
 pub mod candidates;
+pub mod choosing;
 pub mod command;
 pub mod context;
 pub mod control;
+pub mod copilot;
 pub mod draft;
 pub mod due;
 pub mod endings;
@@ -30,6 +33,7 @@ pub mod error;
 pub mod events;
 pub mod executor;
 pub mod fairness;
+pub mod followup;
 pub mod lease;
 pub mod ledger;
 pub mod live;
@@ -39,6 +43,7 @@ pub mod planner;
 pub mod positions;
 pub mod preparation;
 pub mod queue;
+pub mod queue_edit;
 pub mod reaper;
 pub mod relay;
 pub mod run;

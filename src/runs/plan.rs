@@ -34,7 +34,8 @@ pub enum Change {
     },
     NewRound {
         id: RoundId,
-        trigger: Option<Reference>,
+        kind: round::Kind,
+        trigger: Reference,
         seed: i64,
         slots: Vec<Choice>,
     },
@@ -47,6 +48,12 @@ pub enum Change {
         id: RoundId,
         state: round::State,
         cursor: i64,
+    },
+    /// The slots from a position on give way to these.
+    ReplaceSlots {
+        round: RoundId,
+        from: i64,
+        slots: Vec<Choice>,
     },
     MarkSlot {
         round: RoundId,
@@ -73,6 +80,10 @@ pub enum Change {
         silent_for_ms: i64,
     },
     HandBack(run::Model),
+    /// How often auto mode has spoken since a person did.
+    AutoModeTurns(i64),
+    /// The copilot of this seat has said something.
+    CopilotStep(MembershipId),
     /// Tokens that the space has used.
     Spend(i64),
 }
@@ -107,4 +118,12 @@ pub enum Reference {
     Appended,
     /// One that is there.
     Message(MessageId),
+}
+
+/// Slots for these speakers, from a position on.
+pub fn slots(round: RoundId, from: i64, speakers: Vec<Choice>) -> Vec<slot::Model> {
+    let slots = (from..).zip(speakers);
+    slots
+        .map(|(position, it)| slot::blank(round, position, it.id, it.because))
+        .collect()
 }

@@ -9,11 +9,15 @@ use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::ids::MembershipId;
 use crate::rounds::round;
+use crate::runs::auto_mode;
+use crate::runs::choosing;
+use crate::runs::choosing::Said;
 use crate::runs::command::Command;
 use crate::runs::command::Greeting;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::control;
+use crate::runs::copilot;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Fresh;
 use crate::runs::endings;
@@ -22,15 +26,12 @@ use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Plan;
 use crate::runs::plan::Reference;
+use crate::runs::queue_edit;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
-use crate::speakers::dice::Dice;
-use crate::speakers::selector;
-use crate::speakers::selector::Trigger;
 
 /// A burst is gathered for at most this many times the debounce, and no less than
 /// [`LEAST_BOUND_MS`].
@@ -88,6 +89,8 @@ pub fn plan(
             control::edited(d, *message, content, *token_count)?;
         }
         Command::MemberChanged { seat } => control::member_changed(d, *seat),
+        Command::CopilotStarted { seat } => copilot::start(d, *seat),
+        Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
         Command::SettingsChanged => control::settings_changed(d),
         Command::Closed => control::closed(d),
     }
@@ -118,12 +121,19 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         discarded_turn = d.is_current_turn(&run);
         d.cancel_running();
     }
-    match speaker_after_post(d, post) {
-        Some(choice) => plan_from_user_message(d, choice),
+    auto_mode::begins_anew(d);
+    let said = Said {
+        author: post.author,
+        text: &post.content,
+        mentions: &post.mentions,
+    };
+    let choices = choosing::after_human(d, &said);
+    if !choices.is_empty() {
+        plan_from_user_message(d, choices);
+    } else if discarded_turn {
         // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
         // discarded has nothing left to wait for.
-        None if discarded_turn => d.end_round(round::Status::Superseded, "user_message"),
-        None => {}
+        d.end_round(round::Status::Superseded, "user_message");
     }
     Ok(())
 }
@@ -178,25 +188,13 @@ fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
     }
 }
 
-fn speaker_after_post(d: &Draft, post: &Post) -> Option<Choice> {
-    let scene = Scene {
-        candidates: d.s.candidates(),
-        last_speaker: d.s.last_speaker,
-        newest_author: Some(post.author),
-        newest_text: post.content.clone(),
-        mentions: post.mentions.clone(),
-        // The message begins a new epoch: nobody has spoken in it.
-        spoken_in_epoch: Default::default(),
-        allow_self_responses: d.s.space.allow_self_responses,
-    };
-    let mut dice = Dice::from_seed(d.fresh.seed);
-    selector::select(d.s.space.reply_order, Trigger::Human, &scene, &mut dice)
-}
-
 /// The round that was is over; a new one answers, after the debounce.
-fn plan_from_user_message(d: &mut Draft, choice: Choice) {
+fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
+    let Some(first) = choices.first().cloned() else {
+        return;
+    };
     d.end_round(round::Status::Superseded, "user_message");
-    d.new_round(vec![choice.clone()], Some(Reference::Appended));
+    d.new_round(round::Kind::UserTurn, choices, Reference::Appended);
     let burst_started_at = d
         .queued
         .as_ref()
@@ -205,12 +203,12 @@ fn plan_from_user_message(d: &mut Draft, choice: Choice) {
         .unwrap_or(d.now);
     let debounce = d.s.space.user_turn_debounce_ms;
     let bound = burst_started_at.plus_ms((debounce * BURST_DEBOUNCES).max(LEAST_BOUND_MS));
-    let mut run = d.blank_run(choice.id, run::Kind::UserTurn, run::Reason::UserMessage);
+    let mut run = d.blank_run(first.id, run::Kind::UserTurn, run::Reason::UserMessage);
     run.round_id = Some(d.fresh.round);
     run.slot_position = Some(0);
     run.run_after = Some(d.now.plus_ms(debounce).min(bound).max(d.now));
     run.burst_started_at = Some(burst_started_at);
-    run.debug.chosen_because = Some(choice.because);
+    run.debug.chosen_because = Some(first.because);
     d.enqueue(Enqueue {
         run,
         trigger: Some(Reference::Appended),
@@ -228,7 +226,7 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
             let choice = can.then(|| Choice::forced(id, by));
             (choice, run::Reason::ForceTalk)
         }
-        None => (speaker_for_generate(d), run::Reason::Generate),
+        None => (choosing::for_generate(d), run::Reason::Generate),
     };
     let choice = choice.ok_or(Refusal::NoSpeaker)?;
     d.end_round(round::Status::Canceled, "force_talk");
@@ -241,25 +239,6 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
         expected_tail: None,
     });
     Ok(())
-}
-
-fn speaker_for_generate(d: &Draft) -> Option<Choice> {
-    let scene = Scene {
-        candidates: d.s.candidates(),
-        last_speaker: d.s.last_speaker,
-        newest_author: d.s.tail.as_ref().map(|it| it.space_membership_id),
-        newest_text: d
-            .s
-            .tail
-            .as_ref()
-            .map(|it| it.content.clone())
-            .unwrap_or_default(),
-        mentions: Vec::new(),
-        spoken_in_epoch: d.s.spoken_in_epoch.clone(),
-        allow_self_responses: d.s.space.allow_self_responses,
-    };
-    let mut dice = Dice::from_seed(d.fresh.seed);
-    selector::select(d.s.space.reply_order, Trigger::Generate, &scene, &mut dice)
 }
 
 #[cfg(test)]
@@ -292,6 +271,26 @@ mod control_tests;
 #[cfg(test)]
 #[path = "planner_rules_tests.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "planner_copilot_tests.rs"]
+mod copilot_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_mode_tests.rs"]
+mod auto_mode_tests;
+
+#[cfg(test)]
+#[path = "planner_auto_rest_tests.rs"]
+mod auto_rest_tests;
+
+#[cfg(test)]
+#[path = "planner_queue_edit_tests.rs"]
+mod queue_edit_tests;
+
+#[cfg(test)]
+#[path = "planner_property_acts.rs"]
+mod property_acts;
 
 #[cfg(test)]
 #[path = "planner_property_tests.rs"]

@@ -98,6 +98,7 @@ fn the_last_slot_that_is_passed_over_finishes_the_round() {
         "skip Ada: speaker_unavailable",
         "slot 0 skipped: speaker_unavailable",
         "slot 1 skipped: not_schedulable",
+        "round generating at 1",
         "round finished: everybody_spoke",
     ];
     assert_eq!(plan, expected);

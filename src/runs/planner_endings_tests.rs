@@ -15,6 +15,7 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
+use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
 
 fn stop(keep_partial: bool) -> Command {
@@ -52,7 +53,7 @@ fn the_slots_of_a_round_speak_one_after_the_other() {
 #[test]
 fn a_slot_that_cannot_be_scheduled_is_left_out() {
     let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.wakes_all = true;
+    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
     stage.eve_says("Hi.").unwrap();
     stage.due();
     stage.seat(BOB).participation = Participation::Muted;

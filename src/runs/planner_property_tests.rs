@@ -1,13 +1,19 @@
 //! The laws of the schedule under any sequence of commands on any roster, with rounds of one slot
 //! and of several: what the planner decides can always be carried out, and leaves no law broken.
 
-use crate::conversations::message::Visibility;
 use crate::ids::MembershipId;
+use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Command;
 use crate::runs::command::End;
+use crate::runs::planner::property_acts::Act;
+use crate::runs::planner::property_acts::Button;
+use crate::runs::planner::property_acts::How;
+use crate::runs::planner::property_acts::act;
+use crate::runs::planner::property_acts::order;
+use crate::runs::planner::property_acts::policy;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
 use crate::runs::planner::stage::Stage;
@@ -17,129 +23,22 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::runs::situation::Round;
-use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::RepliesPerTurn;
 use proptest::prelude::*;
 use proptest::sample::select;
+use std::collections::HashSet;
 
-/// What happens next. What is changed by a door (a seat, a setting, the archive) and the command
-/// that tells the schedule are two acts, since anything may happen in between.
-#[derive(Clone, Debug)]
-enum Act {
-    Post(&'static str),
-    Due,
-    End(How),
-    LateEnd,
-    Die,
-    HandBack,
-    Adrift,
-    Stop(bool),
-    Press(Button),
-    Force(Option<i64>),
-    Show(i64, Visibility),
-    Edit(i64),
-    Seat(i64, Status, Participation),
-    TellSeat(i64),
-    Order(ReplyOrder),
-    TellSettings,
-    Policy(InputPolicy),
-    Debounce(i64),
-    WakeAll(bool),
-    Provider(bool),
-    TokenLimit(i64),
-    Archive(bool),
-    Close,
-    Pass(i64),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum How {
-    Success,
-    Failure,
-    KeptIfAsked,
-    NothingIfAsked,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Button {
-    Pause,
-    Resume,
-    Skip,
-    Retry,
-    CancelRunning,
-    CancelQueued,
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    use Act as A;
-    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
-    use How as H;
-    let hows = select(vec![
-        H::Success,
-        H::Failure,
-        H::KeptIfAsked,
-        H::NothingIfAsked,
-    ]);
-    use Button as B;
-    let buttons = [B::Pause, B::Resume, B::Skip, B::Retry];
-    let cancels = [B::CancelRunning, B::CancelQueued];
-    let buttons = select([&buttons[..], &cancels].concat());
-    let sights = select(vec![
-        Visibility::Normal,
-        Visibility::Excluded,
-        Visibility::Hidden,
-    ]);
-    let lives = select(vec![Status::Active, Status::Active, Status::Removed]);
-    let parts = select(vec![
-        Participation::Active,
-        Participation::Active,
-        Participation::Muted,
-        Participation::Observer,
-    ]);
-    prop_oneof![
-        6 => texts.prop_map(A::Post),
-        10 => Just(A::Due),
-        8 => hows.prop_map(A::End),
-        6 => buttons.prop_map(A::Press),
-        3 => any::<bool>().prop_map(A::Stop),
-        2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
-        2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
-        2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
-        2 => (2..6_i64).prop_map(A::TellSeat),
-        6 => select(vec![
-            A::LateEnd, A::Die, A::Die, A::HandBack, A::HandBack, A::Adrift, A::TellSettings,
-            A::Close,
-        ]),
-        1 => (1..12_i64).prop_map(A::Edit),
-        2 => order().prop_map(A::Order),
-        2 => policy().prop_map(A::Policy),
-        1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
-        2 => any::<bool>().prop_map(A::WakeAll),
-        1 => prop::bool::weighted(0.8).prop_map(A::Provider),
-        1 => select(vec![0, 0, 0, 3]).prop_map(A::TokenLimit),
-        1 => prop::bool::weighted(0.4).prop_map(A::Archive),
-        2 => (1..2_000_i64).prop_map(A::Pass),
-    ]
-}
-
-fn order() -> impl Strategy<Value = ReplyOrder> {
-    use ReplyOrder as O;
-    select(vec![O::Manual, O::Natural, O::List, O::Pooled])
-}
-
-fn policy() -> impl Strategy<Value = InputPolicy> {
-    use InputPolicy as P;
-    select(vec![P::Reject, P::Queue, P::Restart])
-}
+/// No budget of these tests is greater.
+const MOST_TURNS: usize = 8;
 
 /// A stage under watch.
 struct Theater {
     stage: Stage,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
+    /// The turns that auto mode took since a person spoke, as round and slot.
+    turns: HashSet<(Option<RoundId>, Option<i64>)>,
     /// The space is archived, and the schedule was told.
     is_closed: bool,
 }
@@ -150,6 +49,7 @@ impl Theater {
         Self {
             stage: Stage::of(&names[..n_characters]),
             planned: Vec::new(),
+            turns: HashSet::new(),
             is_closed: false,
         }
     }
@@ -217,7 +117,18 @@ impl Theater {
             Act::TellSettings => return Some(Command::SettingsChanged),
             Act::Policy(policy) => s.space.during_generation_user_input_policy = policy,
             Act::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
-            Act::WakeAll(all) => self.stage.wakes_all = all,
+            Act::WakeAll(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
+            Act::WakeAll(false) => s.space.replies_per_turn = RepliesPerTurn::One,
+            Act::EditQueue(slots, is_fresh) => {
+                let round = s.round.as_ref().map(|it| it.row.id);
+                return Some(Command::EditQueue {
+                    round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
+                    slots: slots.into_iter().map(MembershipId).collect(),
+                    by: "Eve".to_owned(),
+                });
+            }
+            Act::Auto(on) => s.space.auto_mode_enabled = on,
+            Act::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             Act::Provider(there) => self.stage.has_provider = there,
             Act::TokenLimit(limit) => {
                 (s.space.token_limit, s.space.tokens_used) = (limit, limit);
@@ -238,11 +149,20 @@ impl Theater {
 
     fn carry_out(&mut self, command: &Command) {
         // The stage panics when a plan cannot be carried out; a refusal changes nothing.
-        if let Ok((plan, _)) = self.stage.carries_out(command)
+        let outcome = self.stage.carries_out(command);
+        if outcome.is_ok() && matches!(command, Command::Posted(_)) {
+            self.turns.clear();
+        }
+        if let Ok((plan, _)) = outcome
             && let Some(enqueue) = plan.enqueue
         {
             let at = enqueue.run.run_after.expect("a plan says when");
             assert!(at >= self.stage.now, "planned into the past");
+            if enqueue.run.kind == run::Kind::AutoMode {
+                let turn = (enqueue.run.round_id, enqueue.run.slot_position);
+                self.turns.insert(turn);
+                assert!(self.turns.len() <= MOST_TURNS, "I13: auto mode goes on");
+            }
             if matches!(command, Command::Posted(_)) {
                 let run = self.stage.s.queued.as_ref().expect("just queued").id;
                 let seq = self.stage.s.conversation.last_seq;

@@ -16,7 +16,6 @@ use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::command::Written;
 use crate::runs::draft::Fresh;
-use crate::runs::plan::Change;
 use crate::runs::plan::Plan;
 use crate::runs::planner;
 use crate::runs::run;
@@ -24,6 +23,7 @@ use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
 use serde_json::json;
+use std::collections::HashMap;
 use std::collections::HashSet;
 
 /// The seat of the human.
@@ -43,8 +43,6 @@ pub struct Stage {
     pub s: Situation,
     pub now: Timestamp,
     pub has_provider: bool,
-    /// Rounds wake every character that can be scheduled, as `replies_per_turn = activated` would.
-    pub wakes_all: bool,
     /// The timeline, hidden messages included.
     pub messages: Vec<message::Model>,
     /// A branch hangs on it.
@@ -63,7 +61,6 @@ impl Stage {
             s: empty(members),
             now: Timestamp(1_000_000),
             has_provider: true,
-            wakes_all: false,
             messages: Vec::new(),
             fork_point: None,
             ended: Vec::new(),
@@ -86,10 +83,7 @@ impl Stage {
             round: RoundId::new(),
             run: RunId::new(),
         };
-        let mut plan = planner::plan(&self.s, command, fresh, self.now)?;
-        if self.wakes_all {
-            self.wake_all(&mut plan);
-        }
+        let plan = planner::plan(&self.s, command, fresh, self.now)?;
         let changed = !plan.changes.is_empty() || plan.enqueue.is_some();
         for change in plan.changes.clone() {
             self.apply(change);
@@ -178,30 +172,12 @@ impl Stage {
         let all = self.ended.iter().chain(active.into_iter().flatten());
         all.max_by_key(|it| it.id).cloned()
     }
-
-    fn wake_all(&self, plan: &mut Plan) {
-        for change in &mut plan.changes {
-            let Change::NewRound { slots, .. } = change else {
-                continue;
-            };
-            let first = slots[0].clone();
-            let others = self
-                .s
-                .members
-                .iter()
-                .filter(|it| it.can_be_scheduled() && it.id != first.id);
-            slots.extend(others.map(|it| crate::speakers::candidates::Choice {
-                id: it.id,
-                because: "all wake".to_owned(),
-            }));
-        }
-    }
 }
 
 /// Ada's turn of a round of Ada and Bob is queued.
 pub fn queued() -> Stage {
     let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.wakes_all = true;
+    stage.s.space.replies_per_turn = space::RepliesPerTurn::Activated;
     stage.eve_says("Hi.").unwrap();
     stage
 }
@@ -336,6 +312,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
             forked_from_message_id: None,
             rev: 0,
             last_seq: 0,
+            auto_mode_turns: 0,
             settings: json!({}),
             variables: json!({}),
             created_at: Timestamp(0),
@@ -370,6 +347,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
         tail: None,
         last_speaker: None,
         spoken_in_epoch: HashSet::new(),
+        talkativeness: HashMap::new(),
         newest_run: None,
         subject: None,
         subject_is_fork_point: false,

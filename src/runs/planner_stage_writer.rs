@@ -5,9 +5,8 @@ use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
-use crate::ids::SlotId;
 use crate::rounds::round;
-use crate::rounds::slot;
+use crate::runs::plan;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::NewMessage;
@@ -18,6 +17,7 @@ use crate::runs::queue;
 use crate::runs::run;
 use crate::runs::run::Status;
 use crate::runs::situation::Round;
+use crate::spaces::membership::CopilotMode;
 use serde::Serialize;
 
 impl Stage {
@@ -32,6 +32,8 @@ impl Stage {
                 message, content, ..
             } => self.message(message).content = content,
             Change::Spend(tokens) => self.s.space.tokens_used += tokens,
+            Change::CopilotStep(seat) => self.spend_copilot_step(seat),
+            Change::AutoModeTurns(n) => self.s.conversation.auto_mode_turns = n,
             Change::Claim(run) => self.claim(&run),
             Change::SkipQueued(run) => self.leave_queue(run, Status::Skipped),
             Change::FailQueued(run, error) => {
@@ -53,6 +55,18 @@ impl Stage {
             }
             Change::HandBack(run) => self.hand_back(&run),
             round => self.change_round(round),
+        }
+    }
+
+    fn spend_copilot_step(&mut self, seat: MembershipId) {
+        let seat = self.seat(seat);
+        match seat.copilot_remaining_steps {
+            Some(left) if left > 1 => seat.copilot_remaining_steps = Some(left - 1),
+            _ => {
+                seat.copilot_mode = CopilotMode::None;
+                seat.copilot_remaining_steps = None;
+                seat.copilot_conversation_id = None;
+            }
         }
     }
 
@@ -107,36 +121,23 @@ impl Stage {
     }
 
     fn change_round(&mut self, change: Change) {
-        if let Change::NewRound { id, trigger, .. } = &change {
+        if let Change::NewRound {
+            id,
+            kind,
+            trigger,
+            seed,
+            slots,
+        } = change
+        {
             assert!(self.s.round.is_none(), "I1: another round is active");
-            let row = round::Model {
-                id: *id,
-                conversation_id: self.s.conversation.id,
-                status: round::Status::Active,
-                state: round::State::Generating,
-                cursor: 0,
-                trigger_message_id: trigger.and_then(|it| self.resolve(it)),
-                seed: 0,
-                ended_reason: None,
-                created_at: self.now,
-            };
-            let slots = Vec::new();
+            let mut row = round::blank(id, self.s.conversation.id, kind, seed, self.now);
+            row.trigger_message_id = self.resolve(trigger);
+            let slots = plan::slots(id, 0, slots);
             self.s.round = Some(Round { row, slots });
+            return;
         }
         let round = self.s.round.as_mut().expect("a round is active");
         match change {
-            Change::NewRound { id, slots, .. } => {
-                let slots = (0..).zip(slots).map(|(position, choice)| slot::Model {
-                    id: SlotId(position),
-                    round_id: id,
-                    position,
-                    space_membership_id: choice.id,
-                    status: slot::Status::Pending,
-                    skip_reason: None,
-                    chosen_because: choice.because,
-                });
-                round.slots = slots.collect();
-            }
             Change::EndRound { id, .. } => {
                 assert_eq!(round.row.id, id);
                 self.s.round = None;
@@ -145,6 +146,15 @@ impl Stage {
                 assert_eq!(round.row.id, id);
                 assert!(cursor >= round.row.cursor, "a cursor never goes back");
                 (round.row.state, round.row.cursor) = (state, cursor);
+            }
+            Change::ReplaceSlots {
+                round: id,
+                from,
+                slots,
+            } => {
+                assert_eq!(round.row.id, id);
+                round.slots.retain(|it| it.position < from);
+                round.slots.extend(plan::slots(id, from, slots));
             }
             Change::MarkSlot {
                 round: id,
@@ -214,6 +224,10 @@ impl Stage {
                 let why = skip_reason.map_or(String::new(), |it| format!(": {it}"));
                 format!("slot {position} {}{why}", word(status))
             }
+            Change::ReplaceSlots { from, slots, .. } => {
+                let names: Vec<&str> = slots.iter().map(|it| self.name(it.id)).collect();
+                format!("slots from {from}: {}", names.join(", "))
+            }
             Change::Claim(run) => format!("claim {}", self.speaker(run)),
             Change::SkipQueued(run) => {
                 let why = run.debug.skipped_because.as_deref().unwrap_or("?");
@@ -228,6 +242,8 @@ impl Stage {
             }
             Change::HandBack(run) => format!("hand back {}", self.speaker(run)),
             Change::Spend(tokens) => format!("spend {tokens}"),
+            Change::CopilotStep(seat) => format!("a step of {}", self.name(*seat)),
+            Change::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
         }
     }
 

@@ -1,9 +1,11 @@
 //! The facts a decision needs, loaded under the conversation's lock.
 
+use crate::characters::character;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
+use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -15,14 +17,20 @@ use crate::runs::run;
 use crate::runs::views::Runtime;
 use crate::spaces::membership;
 use crate::spaces::space;
+use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::space::ReplyOrder;
 use crate::speakers::candidates::Candidate;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
+use std::collections::HashMap;
 use std::collections::HashSet;
 use utoipa::ToSchema;
+
+/// Of a character whose seat and card do not say.
+const USUAL_TALKATIVENESS: f64 = 0.5;
 
 /// One conversation at one instant.
 #[derive(Clone, Debug)]
@@ -41,6 +49,8 @@ pub struct Situation {
     pub last_speaker: Option<MembershipId>,
     /// Who has spoken since the newest message of role user; loaded when somebody is drawn.
     pub spoken_in_epoch: HashSet<MembershipId>,
+    /// What the cards say of how readily they join in; loaded when that decides.
+    pub talkativeness: HashMap<CharacterId, f64>,
     /// The newest run, whatever became of it; loaded for what goes on after a stop.
     pub newest_run: Option<run::Model>,
     /// The message the command is about.
@@ -90,10 +100,16 @@ impl Situation {
                 names: std::iter::once(it.cached_display_name.clone())
                     .chain(it.alias_list())
                     .collect(),
-                talkativeness: it.talkativeness.unwrap_or(0.5),
+                talkativeness: self.talkativeness_of(it),
                 schedulable: it.can_be_scheduled(),
             })
             .collect()
+    }
+
+    fn talkativeness_of(&self, seat: &membership::Model) -> f64 {
+        let of_card = seat.character_id.and_then(|it| self.talkativeness.get(&it));
+        let stated = seat.talkativeness.or(of_card.copied());
+        stated.unwrap_or(USUAL_TALKATIVENESS)
     }
 }
 
@@ -152,6 +168,7 @@ pub(super) async fn load_locked(
         tail,
         last_speaker,
         spoken_in_epoch: HashSet::new(),
+        talkativeness: HashMap::new(),
         newest_run: None,
         subject: None,
         subject_is_fork_point: false,
@@ -188,6 +205,14 @@ async fn load_for(
         Command::ForceTalk { speaker: None, .. } => {
             situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
         }
+        Command::Posted(_) => load_talkativeness(tx, situation).await?,
+        Command::Ended { .. } => {
+            load_talkativeness(tx, situation).await?;
+            let space = &situation.space;
+            if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
+                situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
+            }
+        }
         Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
             situation.subject = message_in(tx, id, *message).await?;
             situation.subject_is_fork_point = timeline::is_fork_point(tx, *message).await?;
@@ -199,6 +224,20 @@ async fn load_for(
             situation.greeted = timeline::authors(tx, id).await?;
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Only `natural` for several asks for it.
+async fn load_talkativeness(
+    tx: &impl ConnectionTrait,
+    situation: &mut Situation,
+) -> Result<(), DbErr> {
+    let space = &situation.space;
+    let several = space.replies_per_turn == RepliesPerTurn::Activated;
+    if several && space.reply_order == ReplyOrder::Natural {
+        let cards = situation.members.iter().filter_map(|it| it.character_id);
+        situation.talkativeness = character::talkativeness_of(tx, cards).await?;
     }
     Ok(())
 }

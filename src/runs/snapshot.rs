@@ -11,6 +11,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
 use crate::runs::engine::Engine;
 use crate::runs::live::LiveText;
 use crate::runs::run;
@@ -52,6 +53,8 @@ pub struct Snapshot {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// Null while auto mode is off.
+    pub auto_mode_turns_left: Option<i64>,
 }
 
 /// A message of a snapshot, or that it is gone.
@@ -87,6 +90,7 @@ impl Engine {
             _ => None,
         };
         let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
+        let space = space::Entity::find_by_id(row.space_id).one(db).await?;
         let reset = after_rev.is_some() && changed.is_none();
         let messages = match changed {
             Some(changed) => changed,
@@ -100,6 +104,7 @@ impl Engine {
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
             running_run: run::Model::view_of(&runtime.running),
+            auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
         }))
     }
 

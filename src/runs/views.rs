@@ -9,6 +9,7 @@ use crate::ids::RoundId;
 use crate::ids::SpaceId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::auto_mode;
 use crate::runs::run;
 use crate::runs::situation::Round;
 use crate::runs::situation::State;
@@ -119,7 +120,7 @@ pub fn conversation_view(
         kind: row.kind,
         title: row.title.clone(),
         settings: row.settings.clone(),
-        auto_mode_turns_left: space.auto_mode_enabled.then_some(space.auto_mode_max_turns),
+        auto_mode_turns_left: auto_mode::turns_left(row, space),
         last_seq: row.last_seq,
         parent_conversation_id: row.parent_conversation_id,
         forked_from_message_id: row.forked_from_message_id,

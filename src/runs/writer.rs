@@ -20,6 +20,7 @@ use crate::runs::queue;
 use crate::runs::queue::Stale;
 use crate::runs::run;
 use crate::runs::situation::Situation;
+use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ColumnTrait;
@@ -43,6 +44,8 @@ pub struct Writer<'a> {
 pub struct Written {
     /// Appended and changed messages.
     pub messages: Vec<Told>,
+    /// Seats whose copilot spent a step.
+    pub seats: Vec<membership::Model>,
     /// Runs that came to an end, each with the `rev` of its event if it has one of its own.
     pub ended: Vec<(run::Model, Option<i64>)>,
     /// Runs that went back to the queue.
@@ -128,6 +131,15 @@ impl Writer<'_> {
                 self.change_subject(s, written, change).await?;
             }
             Change::Spend(tokens) => self.spend(s, tokens).await?,
+            Change::CopilotStep(seat) => {
+                let spent = membership::spend_copilot_step(self.tx, seat).await?;
+                let mut members = s.members.iter_mut();
+                if let (Some(seat), Some(it)) = (spent, members.find(|it| it.id == seat)) {
+                    *it = seat.clone();
+                    written.seats.push(seat);
+                }
+            }
+            Change::AutoModeTurns(n) => s.conversation.auto_mode_turns = n,
             Change::AskCancel(run) => {
                 won(queue::request_cancel(self.tx, run.id, self.now).await?)?;
                 if let Some(running) = s.running.as_mut() {
@@ -140,6 +152,7 @@ impl Writer<'_> {
             Change::NewRound { .. }
             | Change::EndRound { .. }
             | Change::MoveRound { .. }
+            | Change::ReplaceSlots { .. }
             | Change::MarkSlot { .. } => {
                 self.change_round(s, change).await?;
                 return Ok(true);
@@ -329,6 +342,10 @@ impl Writer<'_> {
         conversation::Entity::update_many()
             .col_expr(conversation::Column::Rev, Expr::value(it.rev))
             .col_expr(conversation::Column::LastSeq, Expr::value(it.last_seq))
+            .col_expr(
+                conversation::Column::AutoModeTurns,
+                Expr::value(it.auto_mode_turns),
+            )
             .filter(conversation::Column::Id.eq(it.id))
             .exec(self.tx)
             .await?;

@@ -1,14 +1,13 @@
 //! Writes what a plan changes of rounds and their slots.
 
-use crate::ids::SlotId;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::plan;
 use crate::runs::plan::Change;
 use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
 use crate::runs::writer::resolve;
-use sea_orm::ActiveValue::NotSet;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
@@ -23,42 +22,18 @@ impl Writer<'_> {
         match change {
             Change::NewRound {
                 id,
+                kind,
                 trigger,
                 seed,
                 slots,
             } => {
-                let row = round::Model {
-                    id,
-                    conversation_id: s.conversation.id,
-                    status: round::Status::Active,
-                    state: round::State::Generating,
-                    cursor: 0,
-                    trigger_message_id: trigger.and_then(|it| resolve(it, s)),
-                    seed,
-                    ended_reason: None,
-                    created_at: self.now,
-                };
+                let mut row = round::blank(id, s.conversation.id, kind, seed, self.now);
+                row.trigger_message_id = resolve(trigger, s);
                 round::Entity::insert(row.clone().into_active_model())
                     .exec_without_returning(self.tx)
                     .await?;
-                let slots = (0..).zip(slots).map(|(position, choice)| slot::Model {
-                    id: SlotId(0), // given by the database
-                    round_id: id,
-                    position,
-                    space_membership_id: choice.id,
-                    status: slot::Status::Pending,
-                    skip_reason: None,
-                    chosen_because: choice.because,
-                });
-                let slots: Vec<slot::Model> = slots.collect();
-                let rows = slots.iter().cloned().map(|it| {
-                    let mut row = it.into_active_model();
-                    row.id = NotSet;
-                    row
-                });
-                slot::Entity::insert_many(rows)
-                    .exec_without_returning(self.tx)
-                    .await?;
+                let slots = plan::slots(id, 0, slots);
+                slot::insert(self.tx, &slots).await?;
                 s.round = Some(Round { row, slots });
             }
             Change::EndRound { id, status, reason } => {
@@ -70,6 +45,14 @@ impl Writer<'_> {
                 if let Some(round) = s.round.as_mut() {
                     round.row.state = state;
                     round.row.cursor = cursor;
+                }
+            }
+            Change::ReplaceSlots { round, from, slots } => {
+                let slots = plan::slots(round, from, slots);
+                slot::replace(self.tx, round, from, &slots).await?;
+                if let Some(round) = s.round.as_mut() {
+                    round.slots.retain(|it| it.position < from);
+                    round.slots.extend(slots);
                 }
             }
             Change::MarkSlot {

@@ -11,7 +11,10 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
+use sea_orm::UpdateMany;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use serde::Serialize;
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -152,6 +155,60 @@ pub async fn of_user(
         .filter(Column::UserId.eq(user))
         .one(db)
         .await
+}
+
+/// A copilot has said something: one step less, and off after the last one. `None`: it was turned
+/// off meanwhile.
+pub async fn spend_copilot_step(
+    db: &impl ConnectionTrait,
+    id: MembershipId,
+) -> Result<Option<Model>, DbErr> {
+    let on = || {
+        Entity::update_many()
+            .filter(Column::Id.eq(id))
+            .filter(Column::CopilotMode.eq(CopilotMode::Full))
+    };
+    let left = Expr::col(Column::CopilotRemainingSteps);
+    let one_less = on()
+        .col_expr(Column::CopilotRemainingSteps, left.sub(1))
+        .filter(Column::CopilotRemainingSteps.gt(1))
+        .exec(db)
+        .await?;
+    if one_less.rows_affected == 0 {
+        let off = turned_off(on()).exec(db).await?;
+        if off.rows_affected == 0 {
+            return Ok(None);
+        }
+    }
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Turns every copilot off that is bound to a conversation; answers their seats.
+pub async fn turn_copilots_off_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Vec<Model>, DbErr> {
+    let bound = Column::CopilotConversationId.eq(conversation);
+    let ids: Vec<MembershipId> = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(bound)
+        .into_tuple()
+        .all(db)
+        .await?;
+    let seats = || Column::Id.is_in(ids.iter().copied());
+    turned_off(Entity::update_many())
+        .filter(seats())
+        .exec(db)
+        .await?;
+    Entity::find().filter(seats()).all(db).await
+}
+
+fn turned_off(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
+    update
+        .col_expr(Column::CopilotMode, Expr::value(CopilotMode::None))
+        .col_expr(Column::CopilotRemainingSteps, Expr::value(None::<i64>))
+        .col_expr(Column::CopilotConversationId, Expr::value(None::<i64>))
 }
 
 /// In how many spaces these people sit; who is missing in the answer sits in none.

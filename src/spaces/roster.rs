@@ -210,6 +210,7 @@ fn emptied(seat: Model) -> ActiveModel {
     row.status = Set(Status::Removed);
     row.copilot_mode = Set(CopilotMode::None);
     row.copilot_remaining_steps = Set(None);
+    row.copilot_conversation_id = Set(None);
     row
 }
 

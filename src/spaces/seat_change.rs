@@ -163,6 +163,7 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
         .settings
         .as_ref()
         .is_some_and(|it| *it != seat.settings);
+    let is_on = change.copilot_mode.unwrap_or(seat.copilot_mode) == CopilotMode::Full;
     let next_version = seat.settings_version + i64::from(changes_settings);
     let mut row = seat.into_active_model();
     put(&mut row.role, change.role);
@@ -173,10 +174,12 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
     put(&mut row.settings, change.settings);
     put(&mut row.settings_version, Some(next_version));
     put(&mut row.copilot_mode, change.copilot_mode);
-    put(
-        &mut row.copilot_remaining_steps,
-        change.copilot_remaining_steps,
-    );
+    // Its last step may have been spent since the change was judged.
+    let steps = match is_on {
+        true => change.copilot_remaining_steps,
+        false => Some(None),
+    };
+    put(&mut row.copilot_remaining_steps, steps);
     put(
         &mut row.copilot_conversation_id,
         change.copilot_conversation_id,

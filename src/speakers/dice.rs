@@ -35,6 +35,13 @@ impl Dice {
         (self.source.next_u64() >> 11) as f64 * STEP
     }
 
+    /// Puts `items` into an order, each as likely as any other.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
     /// One of `items`; nothing if there are none.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() {
@@ -102,6 +109,25 @@ mod tests {
         assert!(throws.iter().all(|it| (0.0..1.0).contains(it)));
         let mean = throws.iter().sum::<f64>() / throws.len() as f64;
         assert!((0.48..0.52).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn every_order_of_a_shuffle_falls_about_as_often() {
+        let mut dice = Dice::from_seed(5);
+        let mut fell = std::collections::HashMap::new();
+
+        for _ in 0..24_000 {
+            let mut items = [1, 2, 3, 4];
+            dice.shuffle(&mut items);
+            *fell.entry(items).or_insert(0_u32) += 1;
+        }
+
+        // 24 orders, 1 000 of each expected, 31 the deviation.
+        assert_eq!(fell.len(), 24);
+        assert!(
+            fell.values().all(|it| (845..1_155).contains(it)),
+            "{fell:?}"
+        );
     }
 
     #[test]

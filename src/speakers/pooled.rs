@@ -15,22 +15,28 @@ pub fn choose(
     eligible: &[&Candidate],
     dice: &mut Dice,
 ) -> Option<Choice> {
+    match trigger {
+        Trigger::Human | Trigger::Auto => from_the_pool(scene, eligible, dice),
+        Trigger::Generate => activate(scene, eligible, dice),
+    }
+}
+
+/// One of those who have not spoken in this epoch; when all have, anybody.
+pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice> {
+    from_the_pool(scene, eligible, dice).or_else(|| {
+        let drawn = dice.one_of(eligible)?;
+        Some(Choice::new(drawn.id, "drawn at random"))
+    })
+}
+
+fn from_the_pool(scene: &Scene, eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice> {
+    let eligible = eligible.iter().copied();
     let pool: Vec<&Candidate> = eligible
-        .iter()
-        .copied()
         .filter(|it| !scene.spoken_in_epoch.contains(&it.id))
         .collect();
-    if let Some(drawn) = dice.one_of(&pool) {
-        return Some(Choice::new(
-            drawn.id,
-            "drawn from those who have not spoken yet",
-        ));
-    }
-    match trigger {
-        Trigger::Human | Trigger::Auto => None,
-        Trigger::Generate => {
-            let drawn = dice.one_of(eligible)?;
-            Some(Choice::new(drawn.id, "drawn at random"))
-        }
-    }
+    let drawn = dice.one_of(&pool)?;
+    Some(Choice::new(
+        drawn.id,
+        "drawn from those who have not spoken yet",
+    ))
 }

@@ -1,8 +1,7 @@
 //! The one match over the reply orders.
 //!
-//! `select` is `replies_per_turn = one`: a trigger wakes at most one speaker. The ordered list that
-//! `activated` wakes is a verb of its own beside it, built from the same `eligible` candidates, the
-//! same mentions and the same dice: one more function here, one more in each order's file.
+//! `select` is `replies_per_turn = one`: a trigger wakes at most one speaker. `activate` is the
+//! ordered list that `activated` wakes: the same candidates, the same mentions and the same dice.
 
 use crate::ids::MembershipId;
 use crate::spaces::space::ReplyOrder;
@@ -46,6 +45,25 @@ pub fn select(
     }
 }
 
+/// Who speaks one after the other, for a space where a trigger may wake several. A button without a
+/// speaker always wakes one: that is [`select`].
+pub fn activate(
+    order: ReplyOrder,
+    trigger: Trigger,
+    scene: &Scene,
+    dice: &mut Dice,
+) -> Vec<Choice> {
+    let eligible = eligible(&scene.candidates, barred(trigger, scene));
+    match order {
+        ReplyOrder::Manual => Vec::new(),
+        ReplyOrder::Natural => natural::activate(scene, &eligible, dice),
+        ReplyOrder::List => list::activate(&eligible),
+        ReplyOrder::Pooled => pooled::activate(scene, &eligible, dice)
+            .into_iter()
+            .collect(),
+    }
+}
+
 /// The one seat, if any, that this trigger must not wake.
 fn barred(trigger: Trigger, scene: &Scene) -> Option<MembershipId> {
     match trigger {
@@ -62,3 +80,7 @@ fn barred(trigger: Trigger, scene: &Scene) -> Option<MembershipId> {
 #[cfg(test)]
 #[path = "selector_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "activation_tests.rs"]
+mod activation_tests;

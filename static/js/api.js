@@ -90,6 +90,7 @@ export default class Api {
   skip = (id) => this.#post(`/conversations/${id}/skip`)
   retry = (id) => this.#post(`/conversations/${id}/retry`)
   changeRound = (id, body) => this.#patch(`/conversations/${id}/round`, body)
+  suggest = (id, body) => this.#post(`/conversations/${id}/copilot_candidates`, body)
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
   promptPreview = (id, speakerId) =>
     this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)

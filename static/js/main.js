@@ -2,6 +2,7 @@
 import AdminActions from "./actions/admin.js"
 import ModelActions from "./actions/models.js"
 import CastActions from "./actions/cast.js"
+import CopilotActions from "./actions/copilot.js"
 import InviteActions from "./actions/invites.js"
 import RoomActions from "./actions/room.js"
 import SessionActions from "./actions/session.js"
@@ -41,6 +42,7 @@ const parts = {
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
+  copilot: new CopilotActions(tools),
   invites: new InviteActions(tools),
   invitation: new Invitation(storage("sessionStorage")),
   models: new ModelActions(tools),

@@ -4,13 +4,14 @@
 // "rights" (a space in which I may do more or less than before), "open" (another room), "removed"
 // ({ reason, name, spaceId }: the open room is not mine to see any more) and, for the open room,
 // "room" with what became different: "restored", "messages", "stream", "queue", "typing",
-// "presence", "outbox".
+// "presence", "outbox", "suggestions".
 import Emitter from "./base/emitter.js"
 import { standing } from "./models/rights.js"
 import { unreadIn } from "./models/unread.js"
 import Outbox from "./models/outbox.js"
 import Room from "./models/room.js"
 import Roster from "./models/roster.js"
+import Suggestions from "./models/suggestions.js"
 import ServerClock from "./models/server_clock.js"
 
 export default class Store extends Emitter {
@@ -19,6 +20,7 @@ export default class Store extends Emitter {
   providers = []
   room = null
   outbox = null
+  suggestions = new Suggestions()
   serverClock = new ServerClock()
   #spaces = new Map()
   #conversations = new Map()
@@ -192,6 +194,7 @@ export default class Store extends Emitter {
   openRoom(conversationId) {
     this.closeRoom()
     this.room = new Room({ conversationId })
+    this.suggestions = new Suggestions()
     // Whoever signs in after me in this tab has messages of their own.
     this.outbox = new Outbox(this.#storage, `${this.user.id}.${conversationId}`)
     this.emit("open")
@@ -252,6 +255,11 @@ export default class Store extends Emitter {
 
   #takeConnection(state) {
     this.connection = state
+    // Nobody writes on for who does not listen.
+    if (state !== "open" && this.suggestions.isWaiting) {
+      this.suggestions.lose({ code: "network" })
+      this.emit("room", "suggestions")
+    }
     this.emit("connection")
   }
 
@@ -279,6 +287,11 @@ export default class Store extends Emitter {
         return this.#takeActivity(event)
       case "read_updated":
         return this.#takeRead(event)
+      case "copilot_updated":
+        return this.#takeCopilot(event)
+      case "copilot_candidate":
+      case "copilot_candidate_error":
+        return this.suggestions.take(event) ? this.emit("room", "suggestions") : undefined
       case "unsubscribed":
         return this.#takeUnsubscribed(event)
       default:
@@ -313,6 +326,14 @@ export default class Store extends Emitter {
     const conversation = this.conversation(id)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return
     this.putConversation({ ...conversation, last_read_seq: seq })
+  }
+
+  // What my copilot does is told to me in every window.
+  #takeCopilot({ membership_id: id, copilot_mode, copilot_remaining_steps }) {
+    for (const roster of this.#rosters.values()) {
+      const seat = roster.byId(id)
+      if (seat) this.putMembership({ ...seat, copilot_mode, copilot_remaining_steps })
+    }
   }
 
   #takeUnsubscribed({ conversation_id: conversationId, space_id: spaceId }) {

@@ -9,6 +9,7 @@ mod admin;
 mod cast;
 mod company;
 mod content;
+mod copilot;
 mod device;
 mod entry;
 mod evening;

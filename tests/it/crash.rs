@@ -95,6 +95,25 @@ on_both! {
         assert_eq!(room.run_statuses().await, ["failed", "failed", "succeeded"]);
     }
 
+    async fn auto_mode_gets_no_turn_more_by_a_kill(backend) {
+        let rules = json!({"reply_order": "list", "auto_mode_enabled": true, "auto_mode_delay_ms": 50, "auto_mode_max_turns": 3});
+        let mut room = Room::open(backend, rules, &["Ada", "Bob"]).await;
+
+        let (answer, _turn) = (room.hold_next_reply(), room.hold_next_reply());
+        room.say("Talk among yourselves.").await;
+        answer.open();
+        room.upstream.requested(2).await;
+        room.server.kill9();
+        room.server.restart().await;
+        let mut facts = room.settle().await;
+
+        assert_eq!(room.run_statuses().await, ["succeeded", "failed", "succeeded", "succeeded", "succeeded"]);
+        let turns = format!("SELECT CAST(auto_mode_turns AS TEXT) FROM conversations WHERE id = {}", room.conversation);
+        let turns = facts.number(&turns).await;
+        assert_eq!(turns, 3);
+        assert_eq!(room.person.conversation(room.conversation).await["auto_mode_turns_left"], 0);
+    }
+
     async fn a_repeated_post_is_one_message_also_after_a_kill(backend) {
         let mut room = Room::open(backend, json!({}), &["Ada"]).await;
 

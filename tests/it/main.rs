@@ -16,6 +16,7 @@ mod llm;
 mod migrations;
 mod nodes;
 mod outbound;
+mod pages;
 mod prompt;
 mod queue_contract;
 mod races;
@@ -27,4 +28,6 @@ mod secrets;
 // A workbench: a tool may wait there for its next test.
 #[allow(dead_code)]
 mod support;
+mod together;
 mod tour;
+mod zombies;

@@ -81,6 +81,7 @@ impl Schedule {
             .any(|it| rows.in_status(*it).is_some());
         if left.stops > 0 && is_active {
             steps.push(Step::Stop);
+            steps.push(Step::StopKeeping);
         }
         if left.resumes > 0 && !is_active && rows.round.is_some() && !rows.is_going_on() {
             steps.push(Step::Resume);
@@ -106,6 +107,11 @@ impl Schedule {
             if left.closes > 0 && somebody_stays && !node.is_closing {
                 steps.push(Step::Close(n));
             }
+            let is_due = rows.in_status(Status::Queued).is_some()
+                && rows.in_status(Status::Running).is_none();
+            if left.unheard > 0 && is_due && !node.is_closing {
+                steps.push(Step::ClaimUnheard(n));
+            }
             for held in node.held.iter().copied() {
                 if left.failures > 0 && held.stage == Stage::Speaking {
                     steps.push(Step::Fail(n, held));
@@ -123,7 +129,7 @@ impl Schedule {
     /// Somebody who is awake beats for this run.
     fn is_alive(&self, world: &World, run: u8) -> bool {
         let lease = world.rows.run(run).lease;
-        awake(world).any(|(_, node)| node.holds(run, lease))
+        awake(world).any(|(_, node)| node.holds(run, lease) || node.named == Some((run, lease)))
     }
 }
 

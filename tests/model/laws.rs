@@ -14,9 +14,10 @@ use stateright::Property;
 pub const ONE_EACH: &str = "one run runs and one is queued, at most";
 pub const ENDS_ONCE: &str = "a run ends once and stays ended";
 pub const FENCED: &str = "only the holder of the lease writes for a run";
-pub const ONE_TEXT: &str = "a run gives one text if it succeeded, else none";
+pub const ONE_TEXT: &str = "a run gives one text if it succeeded, or was asked to keep it";
 pub const NOTHING_LOST: &str = "a run has every message in sight that it was planned for";
 pub const SILENT: &str = "a stopped run stays silent";
+pub const STOP_HOLDS: &str = "after a stop nothing is queued until somebody does something";
 pub const ROUNDS_MOVE: &str = "a round that goes on has a run, one that rests has none queued";
 pub const NO_TURN_LOST: &str = "no round is closed for want of a run";
 pub const BUDGET: &str = "auto mode keeps its budget";
@@ -33,6 +34,9 @@ pub fn all(model: &Schedule) -> Vec<Property<Schedule>> {
         Property::always(ONE_TEXT, |_: &Schedule, it: &World| one_text(it)),
         Property::always(NOTHING_LOST, |_: &Schedule, it: &World| nothing_lost(it)),
         Property::always(SILENT, |_: &Schedule, it: &World| silent(it)),
+        Property::always(STOP_HOLDS, |_: &Schedule, it: &World| {
+            !it.rows.is_stopped || it.rows.in_status(Status::Queued).is_none()
+        }),
         Property::always(ROUNDS_MOVE, |_: &Schedule, it: &World| rounds_move(it)),
         Property::always(NO_TURN_LOST, |_: &Schedule, it: &World| !it.rows.was_adrift),
         Property::always(BUDGET, budget),
@@ -85,6 +89,12 @@ fn examples(model: &Schedule) -> Vec<Property<Schedule>> {
     see_if(stops > 0, "a stop ends a run", |_, it| {
         has_run(it, |run| run.was_stopped && run.status == Status::Canceled)
     });
+    see_if(stops > 0, "a stop keeps what there is", |_, it| {
+        it.rows.texts.iter().any(|text| match text {
+            Text::OfRun(id) => it.rows.run(*id).status == Status::Canceled,
+            Text::OfAPerson => false,
+        })
+    });
     see_if(posts > 1, "a burst has one answer", |_, it| {
         let planned = &it.rows.planned;
         planned.len() == 2 && planned[0].1 == planned[1].1
@@ -120,7 +130,11 @@ fn one_text(world: &World) -> bool {
     (0..).zip(&world.rows.runs).all(|(id, run)| {
         let texts = world.rows.texts.iter();
         let n_texts = texts.filter(|it| **it == Text::OfRun(id)).count();
-        n_texts == usize::from(run.status == Status::Succeeded)
+        match run.status {
+            Status::Succeeded => n_texts == 1,
+            Status::Canceled if run.was_asked => n_texts <= 1,
+            _ => n_texts == 0,
+        }
     })
 }
 

@@ -11,8 +11,8 @@
 //! | step | in the sources |
 //! | --- | --- |
 //! | `Post` | `planner::posted`, in one `scheduler::step` with the append |
-//! | `Stop`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
-//! | `Look`, `Claim` | `queue::next_due`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
+//! | `Stop`, `StopKeeping`, `Resume` | `control::stop`, `control::resume` and `control::retry` |
+//! | `Look`, `Claim`, `ClaimUnheard` | `due::soonest`, then `endings::due`, `queue::claim`, `queue::set_cutoff` |
 //! | `Commit`, `CommitUnheard`, `Fail` | `executor::commit`: `endings::ended`, `queue::finish` |
 //! | `HandBack`, `HandBackUnheard` | `endings::handed_back`, `queue::hand_back` |
 //! | `FallSilent`, `Beat` | time without, and with, `lease::beat` and `queue::beat` |
@@ -27,6 +27,7 @@ mod choices;
 mod laws;
 mod nodes;
 mod steps;
+mod transactions;
 mod world;
 
 use stateright::Checker;
@@ -115,7 +116,7 @@ fn three_nodes_keep_every_law() {
 #[test]
 fn commits_whose_answer_is_lost_keep_every_law() {
     let mut model = one_speaker(Policy::Queue);
-    model.trouble.unheard = 2;
+    model.trouble.unheard = 1;
     model.trouble.failures = 1;
     model.trouble.stops = 0;
     model.trouble.sleeps = 0;
@@ -158,6 +159,13 @@ fn a_claim_by_the_id_alone_is_caught() {
 }
 
 #[test]
+fn a_heartbeat_for_whatever_names_the_node_is_caught() {
+    let mut model = one_speaker(Policy::Queue);
+    model.trouble.unheard = 1;
+    is_caught(Flaw::BeatByName, laws::NEVER_WEDGES, model);
+}
+
+#[test]
 fn a_reaper_that_puts_the_row_back_is_caught() {
     is_caught(
         Flaw::NaiveRequeue,
@@ -197,6 +205,15 @@ fn a_plan_apart_from_its_post_is_caught() {
 #[test]
 fn a_stop_that_only_asks_is_caught() {
     is_caught(Flaw::StopOnlyAsks, laws::SILENT, one_speaker(Policy::Queue));
+}
+
+#[test]
+fn a_follow_up_that_is_deaf_to_a_stop_is_caught() {
+    is_caught(
+        Flaw::DeafToStop,
+        laws::STOP_HOLDS,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub struct Node {
     pub seen: Option<(u8, u8)>,
     /// A post it has stored and not planned. Only in a flaw.
     pub unplanned: Option<u8>,
+    /// The run whose row names this node, and its lease. Only where a flaw goes by it.
+    pub named: Option<(u8, u8)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +55,7 @@ impl Node {
             suspect: None,
             seen: None,
             unplanned: None,
+            named: None,
         }
     }
 

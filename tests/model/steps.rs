@@ -4,8 +4,8 @@ use crate::nodes::Held;
 use crate::nodes::Life;
 use crate::nodes::Node;
 use crate::nodes::Stage;
+use crate::transactions::Room;
 use crate::world::Policy;
-use crate::world::Room;
 use crate::world::Rows;
 use crate::world::Status;
 use stateright::Model;
@@ -25,6 +25,8 @@ pub enum Flaw {
     CutoffFirst,
     /// The dispatcher looks whether a run is queued, then takes it by its id.
     ClaimById,
+    /// A heartbeat renews whatever the rows say is the node's, though it may not know of it.
+    BeatByName,
     /// The reaper queues the very row again.
     NaiveRequeue,
     /// The reaper fails what it has seen, whatever has become of it.
@@ -35,6 +37,8 @@ pub enum Flaw {
     PlanApart,
     /// A stop flags the running run and is acknowledged.
     StopOnlyAsks,
+    /// What follows a text does not look whether somebody pressed stop meanwhile.
+    DeafToStop,
     /// Nobody counts the turns of auto mode.
     NoBudget,
 }
@@ -50,7 +54,7 @@ pub struct Trouble {
     pub resumes: u8,
     /// Failures of a model.
     pub failures: u8,
-    /// Commits whose answer is lost, so that they are tried again.
+    /// Transactions whose answer is lost: an end is tried again, a claim is not known of.
     pub unheard: u8,
 }
 
@@ -79,9 +83,11 @@ pub enum Step {
     Post(usize),
     Plan(usize),
     Stop,
+    StopKeeping,
     Resume,
     Look(usize),
     Claim(usize),
+    ClaimUnheard(usize),
     Check(usize, Held),
     Commit(usize, Held),
     CommitUnheard(usize, Held),
@@ -116,6 +122,10 @@ impl Schedule {
             Step::Post(n) => self.post(&mut world, n),
             Step::Stop => {
                 world.rows.stop(self.flaw == Flaw::StopOnlyAsks);
+                world.left.stops -= 1;
+            }
+            Step::StopKeeping => {
+                world.rows.stop_keeping();
                 world.left.stops -= 1;
             }
             Step::Resume => {
@@ -170,6 +180,12 @@ impl Schedule {
                 nodes[n].seen = Some((queued, rows.tail()));
             }
             Step::Claim(n) => self.claim(rows, &mut nodes[n]),
+            Step::ClaimUnheard(n) => {
+                self.claim(rows, &mut nodes[n]);
+                // It is not there before: a node claims where nothing runs.
+                nodes[n].held.retain(|it| !rows.is_held(it.run, it.lease));
+                left.unheard -= 1;
+            }
             Step::Check(n, held) => match rows.is_held(held.run, held.lease) {
                 true => nodes[n].set_stage(held, Stage::Checked),
                 false => nodes[n].release(held),
@@ -186,7 +202,7 @@ impl Schedule {
                 left.unheard -= 1;
             }
             Step::Follow(n, held) => {
-                rows.follow(held.run, &self.room());
+                self.follow(rows, held);
                 nodes[n].release(held);
             }
             Step::Fail(n, held) => {
@@ -234,6 +250,9 @@ impl Schedule {
             return rows.pass_over(run, &self.room());
         }
         let lease = rows.claim(run, cutoff);
+        if self.flaw == Flaw::BeatByName {
+            node.named = Some((run, lease));
+        }
         let stage = Stage::Speaking;
         node.held.push(Held { run, lease, stage });
         node.held.sort();
@@ -255,9 +274,14 @@ impl Schedule {
             rows.finish(held.run, held.lease);
         }
         if may && self.flaw != Flaw::FollowUpApart {
-            rows.follow(held.run, &self.room());
+            self.follow(rows, held);
         }
         may
+    }
+
+    fn follow(&self, rows: &mut Rows, held: Held) {
+        let heeds = self.flaw != Flaw::DeafToStop;
+        rows.follow(held.run, heeds, &self.room());
     }
 
     fn hand_back(&self, rows: &mut Rows, held: Held) {

@@ -4,6 +4,7 @@ const RANK = { guest: 0, member: 1, moderator: 2, owner: 3, admin: 4 }
 const NEEDS = {
   generate: "member",
   control: "member",
+  suggest: "member",
   new_conversation: "member",
   rename_conversation: "member",
   prompt: "member",

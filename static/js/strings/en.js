@@ -2,6 +2,7 @@
 // chosen by `n`. Another language is a file beside this one, with parts of the same names and the
 // same keys in the same order: what is added here is added there as well.
 import admin from "./en/admin.js"
+import copilot from "./en/copilot.js"
 import docs from "./en/docs.js"
 import entrance from "./en/entrance.js"
 import errors from "./en/errors.js"
@@ -32,6 +33,7 @@ export default {
   ...entrance,
   ...spaces,
   ...talk,
+  ...copilot,
   ...panel,
   ...settings,
   ...admin,

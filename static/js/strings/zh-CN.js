@@ -10,6 +10,7 @@
 // 写法：称呼用“你”；全角标点，引号用“”；中文与西文、数字之间空一格。花括号两侧不写空格：填入的
 // 名字若以西文或数字开头、结尾，显示时会自动空一格。
 import admin from "./zh-CN/admin.js"
+import copilot from "./zh-CN/copilot.js"
 import docs from "./zh-CN/docs.js"
 import entrance from "./zh-CN/entrance.js"
 import errors from "./zh-CN/errors.js"
@@ -40,6 +41,7 @@ export default {
   ...entrance,
   ...spaces,
   ...talk,
+  ...copilot,
   ...panel,
   ...settings,
   ...admin,

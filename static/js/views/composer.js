@@ -1,8 +1,11 @@
 // Where one writes: drafts, Enter, Send that turns into Stop, the word that one is typing.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { describeCopilot, locksComposer } from "../models/copilot.js"
 import { may } from "../models/rights.js"
 import { iconButton } from "./buttons.js"
+import { copilotLock } from "./copilot_lock.js"
+import HelperTray from "./helper_tray.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
@@ -23,6 +26,11 @@ export default class Composer {
   #stop
   #counter
   #box
+  #help
+  #tray
+  // What stands in place of the box, and of what it tells.
+  #lock = null
+  #locked = null
   #saidTypingAt = 0
   #typingTimer = null
   #stops = []
@@ -89,10 +97,18 @@ export default class Composer {
       click: () => this.#onStop(),
     })
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
+    this.#tray = new HelperTray(this.#parts, { onChoose: (text) => this.#fill(text) })
+    this.#help = iconButton("spark", t("helper.open"), {
+      class: "composer__help",
+      "aria-expanded": "false",
+      "aria-controls": this.#tray.node.id,
+      click: () => this.#turnTray(!this.#tray.isOpen),
+    })
     this.#box = el(
       "div",
-      { class: "composer__box" },
-      el("div", { class: "composer__row" }, this.#field, this.#stop, this.#send),
+      { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
+      this.#tray.node,
+      el("div", { class: "composer__row" }, this.#help, this.#field, this.#stop, this.#send),
       this.#counter,
     )
     replace(this.#root, this.#box)
@@ -102,7 +118,8 @@ export default class Composer {
     const { store } = this.#parts
     if (!store.room) return
     const closed = this.#whyClosed()
-    this.#box.hidden = closed !== null
+    const isLocked = closed === null && this.#updateLock()
+    this.#box.hidden = closed !== null || isLocked
     this.#root.querySelector(".composer__closed")?.remove()
     if (closed) this.#root.append(el("p", { class: "composer__closed" }, closed))
     const isRunning = store.room.isRunning && may(store.openSpace?.my_role, "control")
@@ -116,6 +133,51 @@ export default class Composer {
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#updateCounter()
+    this.#tray.update()
+  }
+
+  // While the AI speaks for me, its lock stands here. Says whether it does.
+  #updateLock() {
+    const { store } = this.#parts
+    const { mySeat: seat, room } = store
+    const copilot = describeCopilot({ seat, conversationId: room.conversationId, state: room.queue.state })
+    const shown = locksComposer(copilot) ? JSON.stringify([copilot, seat.display_name]) : null
+    if (shown === this.#locked) return shown !== null
+    this.#locked = shown
+    const hadFocus = this.#root.contains(document.activeElement)
+    this.#lock?.remove()
+    this.#lock = shown && copilotLock(this.#parts, copilot, seat.display_name)
+    if (this.#lock) {
+      this.#turnTray(false)
+      this.#sayTyping(false)
+      this.#root.append(this.#lock)
+    } else this.#box.hidden = false
+    if (hadFocus) (this.#lock?.querySelector("button:last-of-type") ?? this.#field).focus()
+    return shown !== null
+  }
+
+  #turnTray(isOpen) {
+    if (isOpen === this.#tray.isOpen) return
+    this.#help.setAttribute("aria-expanded", String(isOpen))
+    if (isOpen) return this.#tray.open()
+    this.#tray.close()
+    if (!this.#box.hidden) this.#field.focus()
+  }
+
+  // A chosen reply takes the place of what is written; the browser's undo brings that back.
+  #fill(text) {
+    this.#field.focus()
+    this.#field.select()
+    if (!document.execCommand("insertText", false, text)) {
+      this.#field.value = text
+      this.#onInput()
+    }
+  }
+
+  #onBoxKey(event) {
+    if (event.key !== "Escape" || !this.#tray.isOpen) return
+    event.preventDefault()
+    this.#turnTray(false)
   }
 
   #placeholder() {
@@ -179,7 +241,8 @@ export default class Composer {
   #onSubmit = (event) => {
     event.preventDefault()
     const content = this.#field.value
-    if (content.trim() === "" || this.#isTooLong() || this.#whyClosed()) return
+    if (content.trim() === "" || this.#isTooLong() || this.#whyClosed() || this.#lock) return
+    this.#turnTray(false)
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)
     this.#grow()

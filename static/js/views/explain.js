@@ -17,6 +17,13 @@ export function explainRun(run) {
   return has(`run_error.${code}`) ? t(`run_error.${code}`) : t("run_error.unexpected")
 }
 
+// A suggestion that does not come, as short as it would be.
+export function explainSuggestion({ code }) {
+  if (code === "network") return t("error.network")
+  const key = [`helper.${code}`, `run_error.${code}`].find(has) ?? "helper.failed"
+  return t(key)
+}
+
 // Why somebody was chosen to speak.
 export function explainChoice(text) {
   const reason = readReason(text)

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod origins;
 pub mod providers;
+pub mod queue;
 pub mod seat_changes;
 pub mod session;
 pub mod setup;

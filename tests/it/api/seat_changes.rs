@@ -8,6 +8,7 @@ use crate::support::answer::refusal;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::cast::user_id;
+use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -117,14 +118,62 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_copilot_is_not_there_yet_and_locks_nobody_out(backend) {
+    async fn a_copilot_is_turned_on_with_its_steps_for_the_first_conversation(backend) {
         let (cast, seats) = Cast::meet(backend).await;
+        let own = |body| change(&cast.member, seats.member, body);
+        let root = expect(200, cast.member.get(&cast.path("")).await)["root_conversation_id"].clone();
 
-        let on = change(&cast.member, seats.member, json!({"copilot_mode": "full"})).await;
+        let on = expect(200, own(json!({"copilot_mode": "full", "copilot_remaining_steps": 3})).await);
 
-        assert_eq!(refusal(&on), (501, "not_available".to_owned()));
-        let off = expect(200, change(&cast.member, seats.member, json!({"copilot_mode": "none"})).await);
-        assert_eq!((off["copilot_mode"].as_str(), &off["copilot_remaining_steps"]), (Some("none"), &Value::Null));
+        assert_eq!((&on["copilot_mode"], &on["copilot_remaining_steps"]), (&json!("full"), &json!(3)));
+        assert_eq!(on["copilot_conversation_id"], root);
+        let root = root.as_i64().expect("an id");
+        let answer = cast.member.post_message(root, "Me.", None).await;
+        assert_eq!(refusal(&answer), (409, "copilot_active".to_owned()));
+        let more = expect(200, own(json!({"copilot_remaining_steps": 5})).await);
+        assert_eq!(more["copilot_remaining_steps"], 5);
+        let off = expect(200, own(json!({"copilot_mode": "none"})).await);
+        assert_eq!((&off["copilot_mode"], &off["copilot_remaining_steps"]), (&json!("none"), &Value::Null));
+        assert_eq!(off["copilot_conversation_id"], Value::Null);
+        assert_eq!(cast.member.post_message(root, "Me.", None).await.0, 201);
+        cast.app.close().await;
+    }
+
+    async fn a_copilot_takes_steps_and_somebody_who_answers(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let own = |body| change(&cast.owner, seats.owner, body);
+        let refused = (422, "invalid_value".to_owned());
+        let cases = [
+            json!({"copilot_mode": "full"}),
+            json!({"copilot_mode": "full", "copilot_remaining_steps": null}),
+            json!({"copilot_mode": "full", "copilot_remaining_steps": 11}),
+            json!({"copilot_remaining_steps": 3}),
+            json!({"copilot_mode": "none", "copilot_remaining_steps": 3}),
+        ];
+        for body in cases {
+            assert_eq!(refusal(&own(body.clone()).await), refused, "{body}");
+        }
+        expect(200, cast.owner.patch(&cast.path(""), json!({"reply_order": "manual"})).await);
+        let on = json!({"copilot_mode": "full", "copilot_remaining_steps": 3});
+        assert_eq!(refusal(&own(on).await), refused);
+        cast.app.close().await;
+    }
+
+    async fn a_copilot_ends_with_its_conversation_and_with_its_seat(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let own = |body| change(&cast.member, seats.member, body);
+        let conversation = expect(201, cast.owner.post(&cast.path("/conversations"), json!({"title": "Second"})).await);
+        let on = json!({"copilot_mode": "full", "copilot_remaining_steps": 3, "copilot_conversation_id": conversation["id"]});
+        expect(200, own(on.clone()).await);
+
+        expect(204, cast.owner.delete(&format!("/api/conversations/{}", conversation["id"])).await);
+
+        let seat = expect(200, own(json!({})).await);
+        assert_eq!((&seat["copilot_mode"], &seat["copilot_conversation_id"]), (&json!("none"), &Value::Null));
+        expect(200, own(json!({"copilot_mode": "full", "copilot_remaining_steps": 3})).await);
+        expect(204, cast.owner.delete(&format!("/api/memberships/{}", seats.member)).await);
+        let on = "SELECT CAST(count(*) AS TEXT) FROM space_memberships WHERE copilot_mode = 'full' OR copilot_conversation_id IS NOT NULL";
+        assert_eq!(Facts::open(&cast.app.database).await.number(on).await, 0);
         cast.app.close().await;
     }
 

@@ -67,10 +67,8 @@ on_both! {
         let admin = app.admin().await;
         let path = format!("/api/spaces/{}", id(&admin.create_space("Room", json!({})).await));
         let asked = [
-            ("replies_per_turn", json!("activated")),
             ("card_handling_mode", json!("append")),
             ("card_handling_mode", json!("append_disabled")),
-            ("auto_mode_enabled", json!(true)),
             ("group_regenerate_mode", json!("last_turn")),
         ];
 

@@ -82,6 +82,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("prefix", &[]),
     ("worker_id", &[]),
     ("lease", &[]),
+    ("auto_mode_turns", &[]),
     ("attempt", &[]),
     ("cutoff_seq", &[]),
     ("reason", &[]),

@@ -111,6 +111,7 @@ async fn talk(cast: &Cast, owner: Who, ids: &mut Ids) {
         .runs(conversation.as_i64().expect("a numeric id"))
         .await;
     ids.put("run_id", &runs[0]["id"]);
+    ids.put("round_id", &runs[0]["round_id"]);
     // The greeting of a character is the only AI's text that needs nobody to work.
     let greeter = host.create_character("Greta", Some("Welcome.")).await;
     let space = json!({"id": ids.of("space_id", owner)});

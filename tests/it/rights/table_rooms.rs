@@ -175,6 +175,14 @@ pub fn conversations() -> Vec<Row> {
             players(409),
         ),
         Row::of(
+            "PATCH /api/conversations/{conversation_id}/round",
+            players(200),
+        )
+        .body(|ids, who| {
+            let seat = ids.of("membership_id:character", who);
+            json!({"round_id": ids.of("round_id", who), "slots": [seat, seat]})
+        }),
+        Row::of(
             "GET /api/conversations/{conversation_id}/prompt",
             players(200),
         ),

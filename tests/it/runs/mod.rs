@@ -1,6 +1,8 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
+pub mod auto_mode;
 pub mod cancel;
+pub mod copilot;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;
@@ -9,6 +11,7 @@ pub mod order_of_events;
 pub mod policies;
 pub mod races;
 pub mod reaper;
+pub mod rounds;
 pub mod shutdown;
 pub mod speakers;
 pub mod start;

@@ -161,7 +161,7 @@ on_both! {
 
 impl EngineRoom {
     /// All that runs was last heard of so long ago, by whichever clock judges that.
-    async fn last_heard(&self, ms_ago: i64) {
+    pub async fn last_heard(&self, ms_ago: i64) {
         let running = self.runtime().await.running.expect("a running run");
         let mut row = running.clone().into_active_model();
         let at = match self.db.dialect() {
@@ -179,6 +179,7 @@ impl EngineRoom {
             id: RoundId::new(),
             conversation_id: self.conversation,
             status: round::Status::Active,
+            kind: round::Kind::UserTurn,
             state: round::State::Generating,
             cursor: 0,
             trigger_message_id: None,

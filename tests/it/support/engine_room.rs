@@ -134,6 +134,16 @@ impl EngineRoom {
         furniture::conversation(&self.db, self.space, self.clock.now()).await
     }
 
+    /// Somebody else who sits in the room.
+    pub async fn another_human(&self, name: &str) -> Human {
+        let now = self.clock.now();
+        Human {
+            seat: furniture::seat_human(&self.db, self.space, name, now).await,
+            engine: self.engine.clone(),
+            conversation: self.conversation,
+        }
+    }
+
     /// The same human at another node.
     pub fn human_at(&self, node: &Engine) -> Human {
         self.human_of(node, self.conversation)
@@ -311,6 +321,12 @@ impl EngineRoom {
         assert!(breaches.is_empty(), "{}\n{log:#?}", breaches.join("\n"));
         log.iter().for_each(contract::hold_frame);
         self.close_deaf().await;
+    }
+
+    /// Stops the node where a test has broken the laws itself.
+    pub async fn close_broken(self) {
+        self.stop(&self.engine).await;
+        self.db.close().await;
     }
 
     /// The same where other nodes had a say, whom the ear did not hear.

@@ -75,6 +75,7 @@ pub async fn conversation(db: &Db, space: SpaceId, now: Timestamp) -> Conversati
         forked_from_message_id: None,
         rev: 0,
         last_seq: 0,
+        auto_mode_turns: 0,
         settings: json!({}),
         variables: json!({}),
         created_at: now,
@@ -105,6 +106,13 @@ pub async fn change_seat(
     let _: membership::Model = saved
         .await
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
+}
+
+/// One more person in a space, without an account behind the seat.
+pub async fn seat_human(db: &Db, space: SpaceId, name: &str, now: Timestamp) -> MembershipId {
+    let mut row = seat(space, 100, name, now);
+    row.kind = membership::Kind::Human;
+    insert(db, row, |it| it.id = NotSet).await.id
 }
 
 /// The card behind a seat greets so.
@@ -187,6 +195,7 @@ fn card(owner: UserId, name: &str, now: Timestamp) -> character::Model {
         name: name.to_owned(),
         spec_version: card.spec_version(),
         content_hash: name.to_owned(),
+        talkativeness: card.talkativeness(),
         card: card.document.clone(),
         avatar_id: None,
         status: character::Status::Active,

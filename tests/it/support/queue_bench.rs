@@ -93,6 +93,7 @@ impl Bench {
             id: RoundId::new(),
             conversation_id: self.room.conversation,
             status: round::Status::Finished,
+            kind: round::Kind::UserTurn,
             state: round::State::Generating,
             cursor: 0,
             trigger_message_id: None,

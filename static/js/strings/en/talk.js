@@ -82,6 +82,7 @@ export default {
   "queue.dropped": "{names} will not speak now: something newer goes first.",
   "queue.round": "This round",
   "because.forced": "asked to by {name}",
+  "because.put": "put in the queue by {name}",
   "because.mentioned": "“{name}” was mentioned",
   "because.next": "next in the order of the cast",
   "because.rotation": "next in turn",

@@ -78,6 +78,7 @@ export default {
   "queue.dropped": "有更新的内容优先，{names}这次不再发言。",
   "queue.round": "本轮发言",
   "because.forced": "由{name}指定",
+  "because.put": "由{name}加入队列",
   "because.mentioned": "提到了“{name}”",
   "because.next": "按角色阵容的顺序轮到",
   "because.rotation": "轮流发言，轮到了",

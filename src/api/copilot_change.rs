@@ -1,0 +1,93 @@
+//! What a change of a copilot must hold to: steps while it is on, and a conversation to play in.
+
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::roots;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::seat::InSpace;
+use crate::ids::ConversationId;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::Kind;
+use crate::spaces::seat_change::SeatChange;
+use crate::spaces::space::ReplyOrder;
+use sea_orm::EntityTrait;
+
+/// Judges what `change` does to the copilot of a seat, and fills in what it leaves out.
+///
+/// # Errors
+/// 422.
+pub async fn judge(
+    app: &App,
+    at: &InSpace,
+    target: &membership::Model,
+    change: &mut SeatChange,
+) -> ApiResult<()> {
+    let steps = change.copilot_remaining_steps.flatten();
+    if steps.is_some_and(|it| !(1..=10).contains(&it)) {
+        return Err(steps_refused("This takes 1 to 10."));
+    }
+    if let Some(id) = change.copilot_conversation_id.flatten() {
+        must_be_here(app, at, id).await?;
+    }
+    match change.copilot_mode.unwrap_or(target.copilot_mode) {
+        CopilotMode::Full => on(app, at, target, change).await,
+        CopilotMode::None if steps.is_some() => {
+            Err(steps_refused("Only a copilot that is on takes steps."))
+        }
+        CopilotMode::None => {
+            if change.copilot_mode.is_some() {
+                change.copilot_remaining_steps = Some(None);
+                change.copilot_conversation_id = Some(None);
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn on(
+    app: &App,
+    at: &InSpace,
+    target: &membership::Model,
+    change: &mut SeatChange,
+) -> ApiResult<()> {
+    let refused = |message: &str| Err(ApiError::invalid_value("copilot_mode", message));
+    let turns_on = change.copilot_mode.is_some();
+    if target.kind == Kind::Character {
+        return refused("A character needs no copilot.");
+    }
+    if turns_on && at.space.reply_order == ReplyOrder::Manual {
+        return refused("Nobody answers by themselves here: choose another reply order first.");
+    }
+    let was_on = target.copilot_mode == CopilotMode::Full;
+    let steps = change.copilot_remaining_steps;
+    match steps {
+        Some(Some(_)) => {}
+        None if was_on => {}
+        _ => return Err(steps_refused("Say how many texts it may write: 1 to 10.")),
+    }
+    let here = change.copilot_conversation_id;
+    if here == Some(None) || (here.is_none() && !was_on) {
+        let root = roots::root_of(app.db.reader(), at.space.id).await?;
+        change.copilot_conversation_id = Some(root);
+    }
+    Ok(())
+}
+
+async fn must_be_here(app: &App, at: &InSpace, id: ConversationId) -> ApiResult<()> {
+    let found = conversation::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    match found.is_some_and(|it| it.space_id == at.space.id) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "copilot_conversation_id",
+            "There is no such conversation in this space.",
+        )),
+    }
+}
+
+fn steps_refused(message: &str) -> ApiError {
+    ApiError::invalid_value("copilot_remaining_steps", message)
+}

@@ -1,0 +1,70 @@
+//! The queue of a conversation, as people arrange it.
+
+use crate::api::buttons;
+use crate::api::engine_error::answer;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RoundId;
+use crate::runs::views::ConversationView;
+use crate::spaces::permissions::Act;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// More turns than anybody plans ahead.
+const MOST_SLOTS: usize = 100;
+
+/// What is still pending of a round, whole.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueEdit {
+    /// The round that the list was made for.
+    round_id: RoundId,
+    /// Who is yet to speak, in order; who stands there twice speaks twice.
+    #[schema(max_items = 100)]
+    slots: Vec<MembershipId>,
+}
+
+/// Arranges who is yet to speak.
+///
+/// The list replaces the slots after the one whose turn it is, and that one too while its reply has
+/// not begun.
+#[utoipa::path(
+    patch,
+    path = "/api/conversations/{conversation_id}/round",
+    tag = "conversations",
+    request_body = QueueEdit,
+    responses(
+        (status = 200, body = ConversationView),
+        (status = 409, description = "`stale_round`; `already_finished`."),
+        (status = 422, description = "`invalid_value`: a member who cannot be scheduled.")
+    )
+)]
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    body: Body<QueueEdit>,
+) -> ApiResult<Json<ConversationView>> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    let body = body.read().await?;
+    if body.slots.len() > MOST_SLOTS {
+        let message = format!("A queue takes at most {MOST_SLOTS} turns.");
+        return Err(ApiError::invalid_value("slots", message));
+    }
+    let by = at.display_name(&caller);
+    app.engine
+        .edit_queue(at.conversation.id, body.round_id, body.slots, by)
+        .await
+        .map_err(answer)?;
+    Ok(Json(buttons::document(&app, &at).await?))
+}

@@ -1,0 +1,236 @@
+//! What stops auto mode, what lets it go on, and that no turn is counted twice.
+
+use crate::conversations::message::Visibility;
+use crate::rounds::round::State;
+use crate::runs::command::Command;
+use crate::runs::command::End;
+use crate::runs::planner::auto_mode_tests::running;
+use crate::runs::planner::auto_mode_tests::stage;
+use crate::runs::planner::auto_mode_tests::waiting;
+use crate::runs::planner::rules_tests::show;
+use crate::runs::planner::stage::ADA;
+use crate::runs::planner::stage::BOB;
+use crate::runs::planner::stage::STOP;
+use crate::runs::planner::stage::Stage;
+use crate::runs::planner::stage::failure;
+use crate::runs::planner::stage::force;
+use crate::runs::planner::stage::success;
+use crate::runs::planner::stage::written;
+use crate::runs::run;
+use crate::spaces::membership::Participation;
+use crate::spaces::space::RepliesPerTurn;
+
+#[test]
+fn it_rests_while_its_turn_has_failed_or_is_paused() {
+    let mut failed = running();
+    let plan = failed.ends(failure());
+    assert_eq!(plan[1], "round failed at 0");
+
+    let mut stopped = running();
+    stopped.does(&STOP).unwrap();
+    let mut paused = waiting();
+    paused.does(&Command::Pause).unwrap();
+
+    for stage in [&failed, &stopped, &paused] {
+        assert!(stage.s.queued.is_none());
+    }
+    let state = |stage: &Stage| stage.s.round.as_ref().map(|it| it.row.state);
+    assert_eq!(state(&failed), Some(State::Failed));
+    assert_eq!(state(&stopped), Some(State::Paused));
+    assert_eq!(state(&paused), Some(State::Paused));
+}
+
+#[test]
+fn the_same_turn_again_is_not_counted_again() {
+    let mut failed = running();
+    failed.ends(failure());
+    let mut stopped = running();
+    stopped.does(&STOP).unwrap();
+    let mut dead = running();
+    dead.dies();
+
+    failed.does(&Command::Retry).unwrap();
+    stopped.does(&Command::Resume).unwrap();
+
+    for mut stage in [failed, stopped, dead] {
+        assert_eq!(stage.turns_left(), Some(2));
+        assert_eq!(stage.s.queued.as_ref().unwrap().run_after, Some(stage.now));
+        stage.speaks_on();
+        assert_eq!(stage.turns_left(), Some(0));
+        let mut slots = stage
+            .ended
+            .iter()
+            .filter(|it| it.kind == run::Kind::AutoMode);
+        let succeeded = slots
+            .by_ref()
+            .filter(|it| it.status == run::Status::Succeeded);
+        assert_eq!(succeeded.count(), 3);
+    }
+}
+
+#[test]
+fn a_node_that_dies_with_the_last_turn_gets_no_more_than_that_turn() {
+    let mut stage = waiting();
+    while stage.turns_left() != Some(0) {
+        stage.time_comes();
+        stage.ends(success("Well."));
+    }
+    stage.time_comes();
+
+    stage.dies();
+    stage.due();
+    stage.ends(success("At last."));
+
+    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+}
+
+#[test]
+fn a_turn_that_a_person_skips_is_spent() {
+    let mut stage = waiting();
+
+    stage.does(&Command::Skip).unwrap();
+
+    assert_eq!(stage.turns_left(), Some(2));
+    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+}
+
+#[test]
+fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
+    let off = |mut stage: Stage| {
+        stage.s.space.auto_mode_enabled = false;
+        let plan = stage.does(&Command::SettingsChanged).unwrap();
+        (plan, stage)
+    };
+
+    let (of_waiting, waited) = off(waiting());
+    let (of_running, mut ran) = off(running());
+    let after = ran.ends(success("I am Bob."));
+
+    let expected = ["cancel queued Bob", "round canceled: auto_mode_off"];
+    assert_eq!(of_waiting, expected);
+    assert_eq!(waited.turns_left(), None);
+    assert!(of_running.is_empty());
+    assert_eq!(after.last().unwrap(), "round finished: auto_mode_off");
+}
+
+#[test]
+fn switched_off_in_the_middle_of_its_round_nothing_follows() {
+    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
+    stage.s.space.auto_mode_enabled = true;
+    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.eve_says("Hi.").unwrap();
+    for _ in 0..3 {
+        stage.due();
+        stage.ends(success("Mine."));
+    }
+    stage.time_comes();
+    stage.s.space.auto_mode_enabled = false;
+    stage.does(&Command::SettingsChanged).unwrap();
+
+    let plan = stage.ends(success("Ada's second."));
+
+    assert_eq!(plan.last().unwrap(), "round finished: auto_mode_off");
+}
+
+#[test]
+fn switching_it_off_leaves_a_reply_to_a_person_alone() {
+    let mut stage = stage();
+    stage.eve_says("Hi.").unwrap();
+    stage.s.space.auto_mode_enabled = false;
+
+    assert!(stage.does(&Command::SettingsChanged).unwrap().is_empty());
+}
+
+#[test]
+fn switching_it_on_starts_nothing() {
+    let mut stage = Stage::of(&["Ada", "Bob"]);
+    stage.eve_says("Hi.").unwrap();
+    stage.due();
+    stage.ends(success("I am Ada."));
+    stage.s.space.auto_mode_enabled = true;
+
+    assert!(stage.does(&Command::SettingsChanged).unwrap().is_empty());
+    assert!(stage.s.queued.is_none());
+}
+
+#[test]
+fn what_a_person_forces_sets_it_going_again_within_its_budget() {
+    let mut fresh = stage();
+    fresh.does(&force(ADA)).unwrap();
+    let mut spent = waiting();
+    spent.speaks_on();
+    spent.does(&force(ADA)).unwrap();
+
+    assert_eq!(fresh.speaks_on(), 3);
+    assert_eq!(spent.speaks_on(), 3, "no more than before");
+}
+
+#[test]
+fn what_a_person_stopped_leads_to_nothing() {
+    let keep_partial = true;
+    let mut stage = running();
+    stage.does(&Command::Stop { keep_partial }).unwrap();
+
+    let partial = Some(written("I am"));
+    let plan = stage.ends(End::Canceled { partial });
+
+    assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
+    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+}
+
+#[test]
+fn paused_during_the_last_reply_it_waits_for_resume() {
+    let mut stage = running();
+    stage.does(&Command::Pause).unwrap();
+
+    let plan = stage.ends(success("I am Bob."));
+    let left = stage.turns_left();
+    let resumed = stage.does(&Command::Resume).unwrap();
+
+    assert_eq!(plan[4..], ["round of Ada", "round paused at 0"]);
+    assert_eq!(left, Some(2), "it takes its turn when it is queued");
+    let expected = [
+        "round generating at 0",
+        "auto mode spoke 2 times",
+        "queue Ada: auto_mode, resume",
+    ];
+    assert_eq!(resumed, expected);
+}
+
+#[test]
+fn a_queue_that_was_paused_beyond_the_budget_is_finished_by_resume() {
+    let mut stage = running();
+    stage.does(&Command::Pause).unwrap();
+    stage.ends(success("I am Bob."));
+    stage.s.space.auto_mode_max_turns = 1;
+
+    let plan = stage.does(&Command::Resume).unwrap();
+
+    let expected = ["round generating at 0", "round finished: auto_mode_budget"];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn hiding_the_text_it_answers_takes_the_turn_away() {
+    let mut stage = waiting();
+
+    let plan = stage.does(&show(2, Visibility::Hidden)).unwrap();
+
+    let expected = [
+        "message hidden",
+        "cancel queued Bob",
+        "round canceled: message_hidden",
+    ];
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn who_is_muted_while_waiting_loses_the_turn_and_it_rests() {
+    let mut stage = waiting();
+    stage.seat(BOB).participation = Participation::Muted;
+
+    let plan = stage.does(&Command::MemberChanged { seat: BOB }).unwrap();
+
+    assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
+    assert!(stage.s.queued.is_none());
+}

@@ -1,0 +1,130 @@
+//! What may happen in the property tests of the planner.
+
+use crate::conversations::message::Visibility;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership::Status;
+use crate::spaces::space::InputPolicy;
+use crate::spaces::space::ReplyOrder;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What happens next. What is changed by a door (a seat, a setting, the archive) and the command
+/// that tells the schedule are two acts, since anything may happen in between.
+#[derive(Clone, Debug)]
+pub enum Act {
+    Post(&'static str),
+    Due,
+    End(How),
+    LateEnd,
+    Die,
+    HandBack,
+    Adrift,
+    Stop(bool),
+    Press(Button),
+    Force(Option<i64>),
+    Show(i64, Visibility),
+    Edit(i64),
+    Seat(i64, Status, Participation),
+    TellSeat(i64),
+    Order(ReplyOrder),
+    TellSettings,
+    Policy(InputPolicy),
+    Debounce(i64),
+    WakeAll(bool),
+    Auto(bool),
+    /// For the round that is active, or for another.
+    EditQueue(Vec<i64>, bool),
+    AutoTurns(i64),
+    Provider(bool),
+    TokenLimit(i64),
+    Archive(bool),
+    Close,
+    Pass(i64),
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    Success,
+    Failure,
+    KeptIfAsked,
+    NothingIfAsked,
+}
+
+/// What a person presses.
+#[derive(Clone, Copy, Debug)]
+pub enum Button {
+    Pause,
+    Resume,
+    Skip,
+    Retry,
+    CancelRunning,
+    CancelQueued,
+}
+
+/// Any of them, what happens often oftener.
+pub fn act() -> impl Strategy<Value = Act> {
+    use Act as A;
+    let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);
+    use How as H;
+    let hows = select(vec![
+        H::Success,
+        H::Failure,
+        H::KeptIfAsked,
+        H::NothingIfAsked,
+    ]);
+    use Button as B;
+    let buttons = [B::Pause, B::Resume, B::Skip, B::Retry];
+    let cancels = [B::CancelRunning, B::CancelQueued];
+    let buttons = select([&buttons[..], &cancels].concat());
+    let sights = select(vec![
+        Visibility::Normal,
+        Visibility::Excluded,
+        Visibility::Hidden,
+    ]);
+    let lives = select(vec![Status::Active, Status::Active, Status::Removed]);
+    let parts = select(vec![
+        Participation::Active,
+        Participation::Active,
+        Participation::Muted,
+        Participation::Observer,
+    ]);
+    prop_oneof![
+        6 => texts.prop_map(A::Post),
+        10 => Just(A::Due),
+        8 => hows.prop_map(A::End),
+        6 => buttons.prop_map(A::Press),
+        3 => any::<bool>().prop_map(A::Stop),
+        2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
+        2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
+        2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
+        2 => (2..6_i64).prop_map(A::TellSeat),
+        6 => select(vec![
+            A::LateEnd, A::Die, A::Die, A::HandBack, A::HandBack, A::Adrift, A::TellSettings,
+            A::Close,
+        ]),
+        1 => (1..12_i64).prop_map(A::Edit),
+        2 => order().prop_map(A::Order),
+        2 => policy().prop_map(A::Policy),
+        1 => select(vec![0, 500, 60_000]).prop_map(A::Debounce),
+        2 => any::<bool>().prop_map(A::WakeAll),
+        2 => any::<bool>().prop_map(A::Auto),
+        2 => (prop::collection::vec(2..6_i64, 0..4), prop::bool::weighted(0.9))
+            .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
+        1 => (1..5_i64).prop_map(A::AutoTurns),
+        1 => prop::bool::weighted(0.8).prop_map(A::Provider),
+        1 => select(vec![0, 0, 0, 3]).prop_map(A::TokenLimit),
+        1 => prop::bool::weighted(0.4).prop_map(A::Archive),
+        2 => (1..2_000_i64).prop_map(A::Pass),
+    ]
+}
+
+pub fn order() -> impl Strategy<Value = ReplyOrder> {
+    use ReplyOrder as O;
+    select(vec![O::Manual, O::Natural, O::List, O::Pooled])
+}
+
+pub fn policy() -> impl Strategy<Value = InputPolicy> {
+    use InputPolicy as P;
+    select(vec![P::Reject, P::Queue, P::Restart])
+}

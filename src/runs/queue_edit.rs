@@ -1,0 +1,100 @@
+//! The queue of a round, put together anew by a person.
+
+use crate::ids::MembershipId;
+use crate::ids::RoundId;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::command::Refusal;
+use crate::runs::draft::Draft;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::Reference;
+use crate::runs::run;
+use crate::spaces::membership;
+use crate::speakers::candidates::Choice;
+
+/// The list replaces what is pending: the slots after the cursor, and the cursor's own as long as
+/// no run of it has begun. What is left out is removed, what is named twice speaks twice. `by` is
+/// shown as the reason of what is new.
+///
+/// # Errors
+/// [`Refusal::StaleRound`] when another round is active by now, or none;
+/// [`Refusal::NotSchedulable`] for a member whom the scheduler cannot choose.
+pub fn edit(
+    d: &mut Draft,
+    round: RoundId,
+    wanted: &[MembershipId],
+    by: &str,
+) -> Result<(), Refusal> {
+    let present = d.round.clone().filter(|it| it.row.id == round);
+    let present = present.ok_or(Refusal::StaleRound)?;
+    let can = |id: &MembershipId| {
+        d.member(*id)
+            .is_some_and(membership::Model::can_be_scheduled)
+    };
+    if !wanted.iter().all(can) {
+        return Err(Refusal::NotSchedulable);
+    }
+    let speaks = d.running.as_ref().is_some_and(|it| d.is_current_turn(it));
+    let from = present.row.cursor + i64::from(speaks);
+    let pending: Vec<slot::Model> = present
+        .slots
+        .into_iter()
+        .filter(|it| it.position >= from)
+        .collect();
+    if pending.iter().map(|it| &it.space_membership_id).eq(wanted) {
+        return Ok(());
+    }
+    let slots = arranged(pending, wanted, by);
+    let first = slots.first().cloned();
+    d.replace_slots(from, slots);
+    match first {
+        _ if speaks => {}
+        Some(first) => hand_over(d, first),
+        None => {
+            d.cancel_queued();
+            d.end_round(round::Status::Finished, "queue_emptied");
+        }
+    }
+    Ok(())
+}
+
+/// The slots in their new order; who was there already keeps the reason.
+fn arranged(mut pending: Vec<slot::Model>, wanted: &[MembershipId], by: &str) -> Vec<Choice> {
+    let mut arrange = |id: &MembershipId| {
+        let kept = pending.iter().position(|it| it.space_membership_id == *id);
+        match kept.map(|at| pending.remove(at)) {
+            Some(slot) => Choice::new(*id, slot.chosen_because),
+            None => Choice::new(*id, format!("put in the queue by {by}")),
+        }
+    };
+    wanted.iter().map(&mut arrange).collect()
+}
+
+/// The queued run becomes another speaker's, due when it was due. A round that rests has none.
+fn hand_over(d: &mut Draft, first: Choice) {
+    let queued = d
+        .queued
+        .clone()
+        .filter(|it| d.is_current_turn(it) && it.speaker_space_membership_id != first.id);
+    let Some(queued) = queued else {
+        return;
+    };
+    let trigger = queued.debug.trigger_message_id.map(Reference::Message);
+    let expected_tail = queued.debug.expected_last_message_id;
+    let run = run::Model {
+        round_id: queued.round_id,
+        slot_position: queued.slot_position,
+        run_after: queued.run_after.map(|at| at.max(d.now)),
+        burst_started_at: queued.burst_started_at,
+        debug: run::Debug {
+            chosen_because: Some(first.because),
+            ..Default::default()
+        },
+        ..d.blank_run(first.id, queued.kind, queued.reason)
+    };
+    d.enqueue(Enqueue {
+        run,
+        trigger,
+        expected_tail: expected_tail.map(Reference::Message),
+    });
+}

@@ -1,0 +1,25 @@
+// 帮人写：可选的回复，以及托管。
+export default {
+  "helper.open": "帮我写",
+  "helper.label": "写作帮助",
+  "helper.instruction": "想说什么？",
+  "helper.instruction_hint": "不填就由 AI 自行发挥",
+  "helper.count": "几条",
+  "helper.suggest": "推荐回复",
+  "helper.suggestions": "推荐的回复",
+  "helper.waiting": "正在写…",
+  "helper.use": "采用第{n}条：{text}",
+  "helper.failed": "这一条没能写出来。",
+  "helper.canceled": "这一条还没写完就停止了。",
+
+  "copilot.about": "也可以让 AI 替你说一阵子，你随时可以接手。",
+  "copilot.elsewhere": "它现在正在另一个对话里替你发言。",
+  "copilot.steps": "条数",
+  "copilot.turn_on": "替我发言",
+  "copilot.speaks": { other: "AI 正以{name}的身份替你发言，还剩{n}条。" },
+  "copilot.held": "等本轮继续后再接着说。",
+  "copilot.resting": "它在等你让它继续。",
+  "copilot.go_on": "继续",
+  "copilot.take_over": "由我来写",
+  "because.copilot": { other: "托管发言，还剩{n}条" },
+}

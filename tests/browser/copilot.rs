@@ -1,0 +1,199 @@
+//! Help with one's own words: replies to choose from, and the AI that speaks for a person.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::device::SMALL_TARGETS;
+use crate::house::House;
+use crate::house::list;
+use crate::house::manual;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::upstream::script::Script;
+
+const HELP: &str = "[aria-label='Help me write']";
+
+async fn written(page: &Page) -> Value {
+    page.value(&format!("document.querySelector('{FIELD}').value"))
+        .await
+}
+
+/// What a finger could miss where one writes.
+fn small_targets() -> String {
+    let here = "document.querySelector('.composer').querySelectorAll";
+    SMALL_TARGETS.replace("document.querySelectorAll", here)
+}
+
+/// For a person to look at, in a folder of their choice.
+async fn keep_picture(page: &Page, name: &str) {
+    if let Ok(folder) = env::var("TROUPE_PICTURES") {
+        let file = Path::new(&folder).join(format!("{name}.png"));
+        fs::write(file, page.picture().await).expect("the picture can be kept");
+    }
+}
+
+#[tokio::test]
+async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    house.upstream.say("With pleasure, and two lumps of sugar.");
+    page.write(FIELD, "Hm").await;
+
+    page.click(HELP).await;
+    page.write(".helper input", "Say yes").await;
+    page.press(Key::Enter).await;
+    page.see_text("button.suggestion", "two lumps").await;
+    page.truth(
+        "three suggestions are there",
+        "document.querySelectorAll('button.suggestion').length === 3",
+    )
+    .await;
+    keep_picture(&page, "suggestions-1280").await;
+    page.click("button.suggestion").await;
+
+    assert_eq!(
+        written(&page).await,
+        "With pleasure, and two lumps of sugar."
+    );
+    assert!(room.texts().await.is_empty(), "nothing is said yet");
+    let asked = house.upstream.body(0)["messages"].to_string();
+    assert!(asked.contains("[ann asks for this: Say yes]"), "{asked}");
+    page.write(FIELD, Key::Enter).await;
+    page.see_text(".message--own[data-state=final]", "two lumps")
+        .await;
+    page.gone(".helper").await;
+}
+
+#[tokio::test]
+async fn a_suggestion_that_does_not_come_says_why() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    house.upstream.always(Script::status(400));
+
+    page.click(HELP).await;
+    page.click_text(".helper button", "Suggest replies").await;
+
+    page.see_text(".suggestion--failed", "The model answered with an error.")
+        .await;
+    page.gone(".suggestion--waiting").await;
+}
+
+#[tokio::test]
+async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.see(HELP).await;
+
+    page.press(Key::Shift + Key::Tab).await;
+    page.press(Key::Enter).await;
+    page.truth(
+        "the wish has the focus",
+        "document.activeElement.matches('.helper input')",
+    )
+    .await;
+    page.press(Key::Escape).await;
+
+    page.gone(".helper").await;
+    page.truth(
+        "the field has the focus",
+        &format!("document.activeElement.matches('{FIELD}')"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take_over() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+
+    page.click(HELP).await;
+    page.click_text(".helper button", "Speak for me").await;
+    page.see_text(
+        ".copilot-lock",
+        "The AI speaks for you, as ann. 3 texts left.",
+    )
+    .await;
+    page.gone(FIELD).await;
+    keep_picture(&page, "copilot-1280").await;
+    page.click_text(".copilot-lock button", "Take over").await;
+
+    page.gone(".copilot-lock").await;
+    gate.open();
+    page.say("It is me.").await;
+    page.answered_by("Mina").await;
+    assert_eq!(room.texts().await[0], "It is me.");
+}
+
+#[tokio::test]
+async fn the_ai_speaks_as_often_as_it_was_told_and_gives_the_composer_back() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+
+    page.click(HELP).await;
+    page.run("const it = document.querySelector('.helper__row--copilot select'); it.value = '2'")
+        .await;
+    page.click_text(".helper button", "Speak for me").await;
+
+    page.truth(
+        "two texts of one's own and their answers are there",
+        "[...document.querySelectorAll('.message[data-state=final]')].map((it) => it.classList.contains('message--own')).join() === 'true,false,true,false'",
+    )
+    .await;
+    page.gone(".copilot-lock").await;
+    page.see(FIELD).await;
+}
+
+#[tokio::test]
+async fn a_copilot_that_rests_is_told_to_go_on() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    house.upstream.next(Script::status(400));
+
+    page.click(HELP).await;
+    page.click_text(".helper button", "Speak for me").await;
+    page.see_text(".copilot-lock", "It rests until you let it go on.")
+        .await;
+    page.click_text(".copilot-lock button", "Go on").await;
+
+    page.gone(".copilot-lock").await;
+    assert_eq!(room.texts().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_phone_shows_the_help_and_the_lock_whole() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page_on(Screen::Phone).await;
+    house
+        .upstream
+        .say("With pleasure, and two lumps of sugar, if it is not too much trouble.");
+    let width = "document.documentElement.scrollWidth";
+
+    page.click(HELP).await;
+    page.click_text(".helper button", "Suggest replies").await;
+    page.see("button.suggestion").await;
+    assert_eq!(page.value(width).await, json!(390));
+    assert_eq!(page.value(&small_targets()).await, json!([]));
+    keep_picture(&page, "suggestions-390").await;
+    let gate = house.upstream.gate();
+    page.click_text(".helper button", "Speak for me").await;
+    page.see(".copilot-lock").await;
+
+    assert_eq!(page.value(width).await, json!(390));
+    assert_eq!(page.value(&small_targets()).await, json!([]));
+    keep_picture(&page, "copilot-390").await;
+    gate.open();
+}

@@ -1,0 +1,122 @@
+//! The queue of a round, arranged by people through its door.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+
+/// Nobody works: what is queued stays queued.
+const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
+
+/// A round of Ada, Bob and Cid waits for Ada.
+struct Stage {
+    app: TestApp,
+    ann: Person,
+    conversation: i64,
+    seats: Vec<i64>,
+}
+
+impl Stage {
+    async fn set(backend: Backend) -> Stage {
+        let app = TestApp::start_with(backend, IDLE).await;
+        let ann = app.admin().await;
+        let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
+        let space = ann.create_space("Room", rules).await;
+        let mut seats = Vec::new();
+        for name in ["Ada", "Bob", "Cid"] {
+            let character = ann.create_character(name, None).await;
+            seats.push(id(&ann.seat(&space, &character).await));
+        }
+        let conversation = root_of(&space);
+        expect(201, ann.post_message(conversation, "Hi.", None).await);
+        Stage {
+            app,
+            ann,
+            conversation,
+            seats,
+        }
+    }
+
+    async fn document(&self) -> Value {
+        self.ann.conversation(self.conversation).await
+    }
+
+    async fn edits(&self, round: &Value, slots: Value) -> (u16, Value) {
+        let path = format!("/api/conversations/{}/round", self.conversation);
+        let body = json!({"round_id": round, "slots": slots});
+        self.ann.patch(&path, body).await
+    }
+}
+
+fn members(document: &Value) -> Vec<i64> {
+    let slots = document["round"]["slots"].as_array().expect("a round");
+    let members = slots.iter().map(|it| it["membership_id"].as_i64());
+    members.map(|it| it.expect("a seat")).collect()
+}
+
+on_both! {
+    async fn the_queue_is_what_one_says_it_is(backend) {
+        let stage = Stage::set(backend).await;
+        let [ada, _, cid] = stage.seats[..] else { panic!("three seats") };
+        let before = stage.document().await;
+        let round = &before["round"]["id"];
+
+        let after = expect(200, stage.edits(round, json!([cid, ada, cid])).await);
+
+        assert_eq!(members(&after), [cid, ada, cid]);
+        assert_eq!(after["round"]["id"], *round);
+        let because: Vec<_> = after["round"]["slots"].as_array().unwrap().iter().map(|it| &it["chosen_because"]).collect();
+        assert_eq!(because, ["next by position", "next by position", "put in the queue by admin"]);
+        assert_eq!(after["queued_run"]["id"], before["queued_run"]["id"]);
+        assert_eq!(after["queued_run"]["speaker_space_membership_id"], cid);
+        assert_eq!(after, stage.document().await);
+        stage.app.close().await;
+    }
+
+    async fn an_empty_queue_ends_the_round(backend) {
+        let stage = Stage::set(backend).await;
+        let round = stage.document().await["round"]["id"].clone();
+
+        let after = expect(200, stage.edits(&round, json!([])).await);
+        let again = stage.edits(&round, json!([])).await;
+
+        assert_eq!((&after["state"], &after["round"]), (&json!("idle"), &Value::Null));
+        assert_eq!(refusal(&again), (409, "stale_round".to_owned()));
+        stage.app.close().await;
+    }
+
+    async fn a_list_made_for_another_round_is_refused(backend) {
+        let stage = Stage::set(backend).await;
+        let round = stage.document().await["round"]["id"].clone();
+        expect(201, stage.ann.post_message(stage.conversation, "And?", None).await);
+
+        let stale = stage.edits(&round, json!(stage.seats)).await;
+
+        assert_eq!(refusal(&stale), (409, "stale_round".to_owned()));
+        stage.app.close().await;
+    }
+
+    async fn who_cannot_be_scheduled_is_refused(backend) {
+        let stage = Stage::set(backend).await;
+        let round = stage.document().await["round"]["id"].clone();
+        let [ada, bob, _] = stage.seats[..] else { panic!("three seats") };
+        let mute = json!({"participation": "muted"});
+        expect(200, stage.ann.patch(&format!("/api/memberships/{bob}"), mute).await);
+        let too_many = vec![ada; 101];
+
+        for slots in [json!([bob]), json!([999_999]), json!(too_many)] {
+            let (status, body) = stage.edits(&round, slots).await;
+
+            assert_eq!((status, &body["error"]["code"]), (422, &json!("invalid_value")));
+            assert_eq!(body["error"]["param"], "slots");
+        }
+        stage.app.close().await;
+    }
+}

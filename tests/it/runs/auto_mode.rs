@@ -1,0 +1,318 @@
+//! Auto mode through the whole engine: the pause, the budget, and what stops it; on one node, on
+//! two, and when nodes die.
+
+use sea_orm::EntityTrait;
+use serde_json::Value;
+use troupe::runs::reaper::Report;
+use troupe::runs::run::Kind;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+use troupe::spaces::space;
+use troupe::spaces::space::RepliesPerTurn;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::blueprint::Blueprint;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+const DELAY_MS: i64 = 5_000;
+const TURNS: i64 = 3;
+
+/// Ada and Bob answer each other three times.
+fn blueprint(backend: Backend) -> Blueprint {
+    EngineRoom::on(backend).cast(&["Ada", "Bob"]).rules(|it| {
+        it.auto_mode_enabled = true;
+        it.auto_mode_delay_ms = DELAY_MS;
+        it.auto_mode_max_turns = TURNS;
+    })
+}
+
+/// Ada has answered, and Bob's turn waits.
+async fn waiting(backend: Backend) -> EngineRoom {
+    let room = blueprint(backend).open().await;
+    room.human.says("Hello.").await;
+    room.settle().await;
+    room
+}
+
+/// Bob has said "One" of "One two three.", of his own accord.
+async fn speaking(backend: Backend) -> (EngineRoom, Gate) {
+    let room = waiting(backend).await;
+    let gate = Gate::closed();
+    room.upstream
+        .next(Script::say("One two three.").gated(&gate));
+    room.clock.advance_ms(DELAY_MS);
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, gate)
+}
+
+impl EngineRoom {
+    /// More than one delay goes by, and what was due is done.
+    async fn time_passes(&self) {
+        for _ in 0..2 * TURNS {
+            self.clock.advance_ms(DELAY_MS);
+            self.settle().await;
+        }
+    }
+
+    /// The replies that auto mode brought about.
+    async fn n_by_itself(&self) -> usize {
+        let runs = self.runs().await;
+        let replies = runs.iter().filter(|it| it.kind == Kind::AutoMode);
+        replies.filter(|it| it.status == Status::Succeeded).count()
+    }
+
+    /// As the API tells it.
+    async fn turns_left(&self) -> Option<i64> {
+        let space = space::Entity::find_by_id(self.space).one(self.db.reader());
+        let space = space.await.expect("the database answers").expect("a space");
+        let document = self.engine.conversation(&self.row().await, &space).await;
+        document.expect("a document").auto_mode_turns_left
+    }
+
+    async fn switches_auto_mode(&self, on: bool) {
+        self.change_rules(|it| it.auto_mode_enabled = on).await;
+        let told = self.engine.settings_changed(self.space).await;
+        told.expect("the schedule is told");
+    }
+}
+
+on_both! {
+    async fn ai_answers_ai_after_the_delay_until_its_turns_are_spent(backend) {
+        let room = waiting(backend).await;
+
+        assert_eq!(room.answers().await.len(), 1, "nothing before the delay is over");
+        assert_eq!(room.runtime().await.state(), State::Queued);
+        room.clock.advance_ms(DELAY_MS - 1);
+        room.settle().await;
+        assert_eq!(room.answers().await.len(), 1);
+        room.clock.advance_ms(1);
+        room.settle().await;
+        assert_eq!(room.answers().await.len(), 2);
+        room.time_passes().await;
+
+        let kinds: Vec<Kind> = room.runs().await.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [Kind::UserTurn, Kind::AutoMode, Kind::AutoMode, Kind::AutoMode]);
+        assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Ada", "Bob"]);
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn the_turns_that_are_left_are_told_everywhere(backend) {
+        let room = blueprint(backend).open().await;
+        assert_eq!(room.turns_left().await, Some(3));
+
+        room.human.says("Hello.").await;
+        room.settle().await;
+        let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap().expect("a conversation");
+        let early = room.turns_left().await;
+        room.time_passes().await;
+        room.settle().await;
+
+        assert_eq!((early, snapshot.auto_mode_turns_left), (Some(2), Some(2)));
+        assert_eq!(room.turns_left().await, Some(0));
+        let log = room.ear.log();
+        let updates = log.iter().filter(|it| it["type"] == "queue_updated");
+        let mut told: Vec<&Value> = updates.map(|it| &it["auto_mode_turns_left"]).collect();
+        told.dedup();
+        assert_eq!(told, [3, 2, 1, 0]);
+        room.switches_auto_mode(false).await;
+        assert_eq!(room.turns_left().await, None);
+        room.close().await;
+    }
+
+    async fn a_human_message_goes_first_and_gives_the_turns_anew(backend) {
+        let room = waiting(backend).await;
+        room.time_passes().await;
+
+        room.human.says("Go on.").await;
+        room.settle().await;
+        let left = room.turns_left().await;
+        room.human.says("No, wait for me.").await;
+        room.time_passes().await;
+
+        assert_eq!(left, Some(2));
+        assert_eq!(room.n_by_itself().await, 6);
+        let speakers = room.speakers().await;
+        assert_eq!(speakers[5..9], ["Eve", "Ada", "Eve", "Bob"], "Bob answers Eve, not Ada");
+        room.close().await;
+    }
+
+    async fn switched_off_it_drops_what_waits(backend) {
+        let room = waiting(backend).await;
+
+        room.switches_auto_mode(false).await;
+        room.time_passes().await;
+
+        assert_eq!(room.answers().await.len(), 1);
+        assert_eq!(room.runs().await[1].status, Status::Canceled);
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn switched_off_it_lets_the_reply_finish_and_nothing_follow(backend) {
+        let (room, gate) = speaking(backend).await;
+
+        room.switches_auto_mode(false).await;
+        gate.open();
+        room.time_passes().await;
+
+        assert_eq!(room.answers().await, ["Hello.", "One two three."]);
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn switched_on_it_starts_nothing_by_itself(backend) {
+        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        room.human.says("Hello.").await;
+        room.settle().await;
+
+        room.switches_auto_mode(true).await;
+        room.time_passes().await;
+        let before = room.answers().await.len();
+        room.engine.force_talk(room.conversation, None, "Eve".to_owned()).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(before, 1);
+        let waits = room.runtime().await.queued.expect("a forced reply is answered");
+        assert_eq!(waits.kind, Kind::AutoMode);
+        room.close().await;
+    }
+
+    async fn a_failed_turn_waits_for_a_person_and_is_not_counted_twice(backend) {
+        let room = waiting(backend).await;
+        room.upstream.next(Script::status(400));
+        room.time_passes().await;
+        let failed = (room.runtime().await.state(), room.answers().await.len());
+
+        room.engine.retry(room.conversation).await.unwrap();
+        room.time_passes().await;
+
+        assert_eq!(failed, (State::Failed, 1), "nothing goes on by itself");
+        assert_eq!(room.n_by_itself().await, 3);
+        room.close().await;
+    }
+
+    async fn a_paused_turn_waits_for_resume(backend) {
+        let room = waiting(backend).await;
+        room.engine.pause(room.conversation).await.unwrap();
+        room.time_passes().await;
+        let paused = (room.runtime().await.state(), room.answers().await.len());
+
+        room.engine.resume(room.conversation).await.unwrap();
+        room.settle().await;
+        let at_once = room.answers().await.len();
+        room.time_passes().await;
+
+        assert_eq!(paused, (State::Paused, 1));
+        assert_eq!(at_once, 2, "resume does not wait");
+        assert_eq!(room.n_by_itself().await, 3);
+        room.close().await;
+    }
+
+    async fn paused_during_a_reply_the_next_one_waits_for_resume(backend) {
+        let (room, gate) = speaking(backend).await;
+
+        room.engine.pause(room.conversation).await.unwrap();
+        gate.open();
+        room.time_passes().await;
+        let paused = (room.runtime().await.state(), room.answers().await.len());
+        room.engine.resume(room.conversation).await.unwrap();
+        room.time_passes().await;
+
+        assert_eq!(paused, (State::Paused, 2));
+        assert_eq!(room.n_by_itself().await, 3);
+        room.close().await;
+    }
+
+    async fn stopped_it_rests_until_somebody_speaks(backend) {
+        let (room, gate) = speaking(backend).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        room.upstream.hung_up(1).await;
+        gate.open();
+        room.time_passes().await;
+        let stopped = (room.runtime().await.state(), room.answers().await);
+        room.human.says("Go on.").await;
+        room.time_passes().await;
+
+        assert_eq!(stopped, (State::Idle, vec!["Hello.".to_owned(), "One".to_owned()]));
+        assert_eq!(room.n_by_itself().await, 3);
+        room.close().await;
+    }
+
+    async fn in_rounds_of_several_each_turn_waits_and_counts(backend) {
+        let room = blueprint(backend)
+            .cast(&["Ada", "Bob", "Cid"])
+            .rules(|it| it.replies_per_turn = RepliesPerTurn::Activated)
+            .open()
+            .await;
+        room.human.says("Hello.").await;
+        room.settle().await;
+        let of_the_human = room.answers().await.len();
+
+        room.clock.advance_ms(DELAY_MS);
+        room.settle().await;
+        let after_one_delay = room.answers().await.len();
+        room.time_passes().await;
+
+        assert_eq!((of_the_human, after_one_delay), (3, 4));
+        assert_eq!(room.n_by_itself().await, 3);
+        let mut facts = room.facts().await;
+        let reasons = facts.rows("SELECT ended_reason FROM conversation_rounds WHERE kind = 'auto_mode' ORDER BY created_at").await;
+        assert!(format!("{:?}", reasons.last()).contains("auto_mode_budget"), "{reasons:?}");
+        room.close().await;
+    }
+
+    async fn a_node_that_dies_does_not_give_it_a_turn_more(backend) {
+        let (room, gate) = speaking(backend).await;
+        // The clock goes on until the silence is long enough to be judged.
+        room.engine.context().shutdown.draining.cancel();
+        room.last_heard(60_000).await;
+        let node = room.another_node();
+
+        let report = node.reap().await.unwrap();
+        node.start().await.unwrap();
+        room.until("its turns are spent", async |room| {
+            room.clock.advance_ms(DELAY_MS);
+            room.n_by_itself().await >= 3
+        })
+        .await;
+        gate.open();
+        room.is_idle().await;
+        for _ in 0..5 {
+            room.clock.advance_ms(DELAY_MS);
+            room.settle_alone().await;
+        }
+
+        assert_eq!(report, Report { failed: 1, requeued: 1, rounds_closed: 0 });
+        assert_eq!(room.n_by_itself().await, 3, "the second attempt is the same turn");
+        assert_eq!(room.turns_left().await, Some(0));
+        room.stop(&node).await;
+        room.close_deaf().await;
+    }
+
+    async fn two_nodes_together_make_no_turn_more(backend) {
+        let room = waiting(backend).await;
+        let node = room.another_node();
+        node.start().await.unwrap();
+
+        for _ in 0..8 {
+            room.clock.advance_ms(DELAY_MS);
+            let due = async |room: &EngineRoom| {
+                let runtime = room.runtime().await;
+                runtime.running.is_none()
+                    && runtime.queued.is_none_or(|it| it.run_after > Some(room.clock.now()))
+            };
+            room.until("what was due is done", due).await;
+        }
+
+        assert_eq!(room.n_by_itself().await, 3);
+        room.stop(&node).await;
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+}

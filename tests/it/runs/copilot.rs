@@ -1,0 +1,341 @@
+//! Copilot through the whole engine: the AI speaks as a human, so often as it was told and no oftener.
+
+use serde_json::Value;
+use serde_json::json;
+use troupe::conversations::message::Role;
+use troupe::ids::UserId;
+use troupe::realtime::topic::Topic;
+use troupe::runs::command::Refusal;
+use troupe::runs::error::EngineError;
+use troupe::runs::run;
+use troupe::runs::run::Reason;
+use troupe::runs::run::Status;
+use troupe::runs::situation::State;
+use troupe::spaces::membership;
+use troupe::spaces::membership::CopilotMode;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::eavesdropper::Eavesdropper;
+use crate::support::engine_room::EngineRoom;
+use crate::support::transitions;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+impl EngineRoom {
+    /// Eve's seat says that the copilot is on here; the schedule is not told.
+    async fn copilot(&self, steps: i64) {
+        let here = self.conversation;
+        self.change_seat("Eve", |it| {
+            it.copilot_mode = CopilotMode::Full;
+            it.copilot_remaining_steps = Some(steps);
+            it.copilot_conversation_id = Some(here);
+        })
+        .await;
+    }
+
+    /// Eve turns her copilot on, as the door does.
+    async fn turn_copilot_on(&self, steps: i64) {
+        self.copilot(steps).await;
+        let started = self
+            .engine
+            .start_copilot(self.conversation, self.human.seat);
+        started.await.expect("the database answers");
+    }
+
+    /// Eve takes over, as the door does.
+    async fn take_over(&self) {
+        self.change_seat("Eve", |it| {
+            it.copilot_mode = CopilotMode::None;
+            it.copilot_remaining_steps = None;
+        })
+        .await;
+        let told = self.engine.member_changed(self.space, self.human.seat);
+        told.await.expect("the database answers");
+    }
+
+    async fn steps_left(&self) -> (CopilotMode, Option<i64>) {
+        let eve = self.seat("Eve").await;
+        (eve.copilot_mode, eve.copilot_remaining_steps)
+    }
+
+    /// Who spoke, in order: `E` for Eve's copilot, `A` for a character.
+    async fn voices(&self) -> String {
+        let all = self.messages().await.into_iter();
+        all.map(|it| match it.role {
+            Role::User => 'E',
+            _ => 'A',
+        })
+        .collect()
+    }
+
+    async fn reasons(&self) -> Vec<Reason> {
+        self.runs().await.iter().map(|it| it.reason).collect()
+    }
+}
+
+const OFF: (CopilotMode, Option<i64>) = (CopilotMode::None, None);
+
+/// What goes to Eve's own sockets.
+async fn eves_own_ear(room: &EngineRoom) -> Eavesdropper {
+    let eve: membership::Model = room.seat("Eve").await;
+    let user: UserId = eve.user_id.expect("a person");
+    Eavesdropper::at(&room.engine.context().hub, Topic::User(user))
+}
+
+fn numbered(room: &EngineRoom) {
+    let mut n = 0;
+    room.upstream.answer_with(move |_| {
+        n += 1;
+        Script::say(&format!("Text {n}."))
+    });
+}
+
+/// Eve's copilot has said "One" of "One two three." when its node falls silent.
+async fn silent(backend: Backend, steps: i64) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend).open().await;
+    let gate = Gate::closed();
+    room.upstream
+        .next(Script::say("One two three.").gated(&gate));
+    room.turn_copilot_on(steps).await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    // It takes nothing more, so that the second attempt is another node's.
+    room.engine.context().shutdown.draining.cancel();
+    room.last_heard(60_000).await;
+    (room, gate)
+}
+
+on_both! {
+    async fn every_step_is_a_text_and_the_last_one_is_answered_too(backend) {
+        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        numbered(&room);
+        let (own, space) = (eves_own_ear(&room).await, Eavesdropper::at(&room.engine.context().hub, Topic::Space(room.space)));
+
+        room.turn_copilot_on(3).await;
+        room.settle().await;
+
+        assert_eq!(room.voices().await, "EAEAEA");
+        assert_eq!(room.steps_left().await, OFF);
+        let runs = room.runs().await;
+        let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == room.human.seat).collect();
+        let reasons: Vec<_> = of_eve.iter().map(|it| it.reason).collect();
+        assert_eq!(reasons, [Reason::CopilotStart, Reason::CopilotFollowup, Reason::CopilotFollowup]);
+        assert!(of_eve.iter().all(|it| it.kind == run::Kind::UserTurn && it.round_id.is_none()));
+        let told: Vec<Value> = own.log();
+        let left: Vec<&Value> = told.iter().map(|it| &it["copilot_remaining_steps"]).collect();
+        assert_eq!(left, [&json!(2), &json!(1), &Value::Null]);
+        assert_eq!(told[2]["copilot_mode"], "none");
+        let seats = space.log().into_iter().filter(|it| it["type"] == "membership_updated");
+        let last = seats.last().expect("the space hears of it");
+        assert_eq!(last["membership"]["copilot_mode"], "none");
+        room.close().await;
+    }
+
+    async fn the_prompt_of_a_copilot_is_the_persons(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.human.says("I love bread.").await;
+        room.settle().await;
+        room.upstream.next(Script::say("Eve: And cheese.\nAda: Me too."));
+
+        room.turn_copilot_on(1).await;
+        room.settle().await;
+
+        assert_eq!(room.messages().await[2].content, "And cheese.");
+        let prompt = room.upstream.body(1)["messages"].to_string();
+        assert!(prompt.contains("You write for Eve"), "{prompt}");
+        assert!(prompt.contains("[Write the next message of Eve"), "{prompt}");
+        room.close().await;
+    }
+
+    async fn a_person_whose_copilot_is_on_posts_only_after_taking_over(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.turn_copilot_on(3).await;
+        room.upstream.requested(1).await;
+
+        let refused = room.human.tries_to_say("Me.").await;
+        assert!(matches!(refused, Err(EngineError::Refused(Refusal::CopilotActive))), "{refused:?}");
+        room.take_over().await;
+
+        room.upstream.hung_up(0).await;
+        assert_eq!(room.runs().await[0].status, Status::Canceled);
+        gate.open();
+        room.human.says("Me.").await;
+        room.settle().await;
+        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.messages().await[0].content, "Me.");
+        room.close().await;
+    }
+
+    async fn taking_over_cancels_what_waits(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        room.turn_copilot_on(3).await;
+
+        room.take_over().await;
+
+        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.runtime().await.state(), State::Idle);
+        room.close().await;
+    }
+
+    async fn out_of_steps_at_the_claim_its_run_is_skipped(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        room.turn_copilot_on(1).await;
+        room.change_seat("Eve", |it| {
+            it.copilot_mode = CopilotMode::None;
+            it.copilot_remaining_steps = None;
+        })
+        .await;
+
+        room.engine.start().await.unwrap();
+        room.settle().await;
+
+        let run = room.only_run().await;
+        assert_eq!((run.status, run.debug.skipped_because.as_deref()), (Status::Skipped, Some("speaker_unavailable")));
+        assert_eq!(room.upstream.n_requests(), 0);
+        room.close().await;
+    }
+
+    async fn a_failed_answer_makes_it_rest_and_a_retry_lets_it_go_on(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.next(Script::say("Hi."));
+        room.upstream.next(Script::status(400));
+        room.turn_copilot_on(2).await;
+        room.settle().await;
+        assert_eq!((room.voices().await.as_str(), room.runtime().await.state()), ("E", State::Failed));
+
+        room.engine.retry(room.conversation).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.voices().await, "EAEA");
+        assert_eq!(room.steps_left().await, OFF);
+        room.close().await;
+    }
+
+    async fn its_own_failed_text_costs_no_step_and_is_tried_again(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.next(Script::status(400));
+        room.turn_copilot_on(1).await;
+        room.settle().await;
+        assert_eq!(room.steps_left().await, (CopilotMode::Full, Some(1)));
+
+        let run = room.engine.retry(room.conversation).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(run.reason, Reason::CopilotContinue);
+        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.steps_left().await, OFF);
+        room.close().await;
+    }
+
+    async fn stopped_it_rests_until_somebody_resumes(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.turn_copilot_on(1).await;
+        room.upstream.requested(1).await;
+        room.engine.stop(room.conversation, false).await.unwrap();
+        gate.open();
+        room.settle().await;
+        assert_eq!((room.voices().await.as_str(), room.steps_left().await), ("", (CopilotMode::Full, Some(1))));
+
+        room.engine.resume(room.conversation).await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.reasons().await[1], Reason::CopilotContinue);
+        room.close().await;
+    }
+
+    async fn a_dead_node_costs_no_step_and_its_second_attempt_one(backend) {
+        let (room, gate) = silent(backend, 2).await;
+        let node = room.another_node();
+        node.start().await.unwrap();
+
+        node.reap().await.unwrap();
+        room.until("both steps are spent", async |it| it.steps_left().await == OFF).await;
+        room.until("both are answered", async |it| it.voices().await == "EAEA").await;
+        // The node that was thought dead comes back, and its words count for nothing.
+        gate.open();
+        room.upstream.finished(0).await;
+        room.is_idle().await;
+
+        assert_eq!(room.voices().await, "EAEA");
+        let of_eve: Vec<_> = room.runs().await.into_iter().filter(|it| it.speaker_space_membership_id == room.human.seat).collect();
+        let told: Vec<_> = of_eve.iter().map(|it| (it.status, it.reason, it.attempt)).collect();
+        assert_eq!(
+            told,
+            [
+                (Status::Failed, Reason::CopilotStart, 1),
+                (Status::Succeeded, Reason::Recovered, 2),
+                (Status::Succeeded, Reason::CopilotFollowup, 1),
+            ]
+        );
+        room.stop(&node).await;
+        room.close_deaf().await;
+    }
+
+    async fn two_nodes_spend_no_step_twice(backend) {
+        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).not_started().open().await;
+        let mut facts = room.facts().await;
+        transitions::record(&mut facts).await;
+        let nodes = [room.another_node(), room.another_node()];
+        for node in &nodes {
+            node.start().await.unwrap();
+        }
+        room.copilot(10).await;
+
+        // Turned on at both at once.
+        let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.human.seat));
+        futures::future::join_all(starts).await;
+        wait::until("all steps are spent and answered", async || {
+            nodes.iter().for_each(|it| it.context().bell.ring());
+            let is_over = room.steps_left().await == OFF && room.runtime().await.state() == State::Idle;
+            is_over.then_some(())
+        })
+        .await;
+
+        assert_eq!(room.voices().await, "EA".repeat(10));
+        assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
+        for node in &nodes {
+            room.stop(node).await;
+        }
+        room.close_deaf().await;
+    }
+
+    async fn a_step_that_was_taken_back_in_between_is_not_spent_below_nothing(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.turn_copilot_on(1).await;
+        room.upstream.requested(1).await;
+        // Turned off at the very moment of the commit: the schedule has not been told yet.
+        room.change_seat("Eve", |it| {
+            it.copilot_mode = CopilotMode::None;
+            it.copilot_remaining_steps = None;
+        })
+        .await;
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.steps_left().await, OFF);
+        room.close().await;
+    }
+
+    async fn another_persons_words_come_before_the_copilots(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        room.turn_copilot_on(2).await;
+        room.copilot(2).await;
+        let gus = room.another_human("Gus").await;
+        gus.says("Wait.").await;
+        assert_eq!(room.reasons().await, [Reason::UserMessage]);
+
+        room.engine.start().await.unwrap();
+        room.settle().await;
+
+        assert_eq!(room.voices().await, "EAEAEA");
+        assert_eq!(room.messages().await[0].content, "Wait.");
+        room.close().await;
+    }
+}

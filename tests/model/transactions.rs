@@ -1,0 +1,279 @@
+//! The transactions that change the rows, each as one step.
+
+use crate::world::Kind;
+use crate::world::Policy;
+use crate::world::Round;
+use crate::world::Rows;
+use crate::world::Run;
+use crate::world::State;
+use crate::world::Status;
+use crate::world::Text;
+
+/// A run is planned again at most so often, the first time included.
+const MOST_ATTEMPTS: u8 = 2;
+
+/// What the room is set to.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub n_slots: u8,
+    pub auto_budget: Option<u8>,
+    pub policy: Policy,
+}
+
+impl Rows {
+    /// A person's message is stored. Gives its `seq`.
+    pub fn append_post(&mut self, room: &Room) -> u8 {
+        self.texts.push(Text::OfAPerson);
+        self.is_stopped = false;
+        if room.policy == Policy::Restart
+            && let Some(running) = self.in_status(Status::Running)
+        {
+            self.run_mut(running).was_stopped = true;
+            self.end(running, Status::Canceled);
+        }
+        self.tail()
+    }
+
+    /// The plan for a person's message: what was is superseded, a new round answers.
+    pub fn plan_post(&mut self, seq: u8) {
+        self.new_round(Kind::UserTurn);
+        let run = self.enqueue(Kind::UserTurn, 1, 0);
+        self.planned.push((seq, run));
+    }
+
+    /// Everything rests. `only_asks`: the running run is flagged, not ended.
+    pub fn stop(&mut self, only_asks: bool) {
+        if let Some(running) = self.in_status(Status::Running) {
+            self.run_mut(running).was_stopped = true;
+            if !only_asks {
+                self.end(running, Status::Canceled);
+            }
+        }
+        self.stop_the_rest();
+    }
+
+    /// The same, but the running run is asked to end and to keep what it has.
+    pub fn stop_keeping(&mut self) {
+        if let Some(running) = self.in_status(Status::Running) {
+            self.run_mut(running).was_asked = true;
+        }
+        self.stop_the_rest();
+    }
+
+    fn stop_the_rest(&mut self) {
+        if let Some(queued) = self.in_status(Status::Queued) {
+            self.end(queued, Status::Canceled);
+        }
+        self.rest();
+        self.is_stopped = true;
+    }
+
+    /// The cursor's slot gets its turn again.
+    pub fn resume(&mut self) {
+        self.is_stopped = false;
+        self.set_state(State::Generating);
+        let round = self.round.as_ref().expect("a round rests");
+        self.enqueue(round.kind, 1, 0);
+    }
+
+    /// Takes a run that may be taken; `cutoff` when it was read before.
+    pub fn claim(&mut self, id: u8, cutoff: Option<u8>) -> u8 {
+        let tail = self.tail();
+        let run = self.run_mut(id);
+        run.status = Status::Running;
+        run.lease += 1;
+        run.cutoff = cutoff.unwrap_or(tail);
+        run.is_silent = false;
+        run.lease
+    }
+
+    /// The checks at the claim: a run whose tail is another makes no sense any more.
+    pub fn is_out_of_date(&self, id: u8) -> bool {
+        let expected = self.run(id).expected_tail;
+        expected != 0 && expected != self.tail()
+    }
+
+    pub fn pass_over(&mut self, id: u8, room: &Room) {
+        self.end(id, Status::Skipped);
+        if self.is_current_turn(id) {
+            self.advance(id, room);
+        }
+    }
+
+    /// Every write on behalf of a run goes past here: was it theirs to write?
+    fn as_holder(&mut self, id: u8, lease: u8) {
+        self.broke_the_fence |= !self.is_held(id, lease);
+    }
+
+    /// The text becomes a message. What follows is [`Rows::follow`]'s.
+    pub fn finish(&mut self, id: u8, lease: u8) {
+        self.as_holder(id, lease);
+        let end = match self.run(id).was_asked {
+            true => Status::Canceled,
+            false => Status::Succeeded,
+        };
+        self.end(id, end);
+        self.texts.push(Text::OfRun(id));
+    }
+
+    /// What follows from a text: the next slot, or what auto mode makes of the end of the round.
+    /// `heeds`: whether a stop or a round that rests is looked at.
+    pub fn follow(&mut self, id: u8, heeds: bool, room: &Room) {
+        if !self.is_current_turn(id) {
+            return;
+        }
+        let rests = heeds && !self.is_going_on();
+        let was_asked = heeds && self.run(id).was_asked;
+        self.advance(id, room);
+        if self.round.is_none() && !was_asked {
+            self.go_on_by_itself(rests, room);
+        }
+    }
+
+    pub fn fail(&mut self, id: u8, lease: u8) {
+        self.as_holder(id, lease);
+        self.end(id, Status::Failed);
+        if self.is_current_turn(id) {
+            self.set_state(State::Failed);
+        }
+    }
+
+    /// A closing node gives a run back, or ends it where nobody would go on with it.
+    pub fn hand_back(&mut self, id: u8, lease: u8) {
+        self.as_holder(id, lease);
+        let rests = self.is_current_turn(id) && !self.is_going_on();
+        let is_over = rests || self.run(id).was_asked;
+        if self.in_status(Status::Queued).is_some() || is_over {
+            return self.end(id, Status::Canceled);
+        }
+        let run = self.run_mut(id);
+        run.status = Status::Queued;
+        run.cutoff = 0;
+        run.is_silent = false;
+    }
+
+    /// A run whose heartbeat stopped: it failed, and its turn is planned once more.
+    pub fn abandon(&mut self, id: u8) {
+        if self.run(id).was_asked {
+            return self.end(id, Status::Canceled);
+        }
+        self.end(id, Status::Failed);
+        if self.in_status(Status::Queued).is_some() || !self.is_current_turn(id) {
+            return;
+        }
+        let (kind, attempt) = (self.run(id).kind, self.run(id).attempt);
+        if attempt < MOST_ATTEMPTS && self.is_going_on() {
+            self.enqueue(kind, attempt + 1, 0);
+        } else {
+            self.set_state(State::Failed);
+        }
+    }
+
+    /// The naive way: the row is queued again.
+    pub fn put_back(&mut self, id: u8) {
+        let run = self.run_mut(id);
+        run.status = Status::Queued;
+        run.attempt += 1;
+        run.cutoff = 0;
+        run.is_silent = false;
+    }
+
+    /// A round that nothing moves is closed.
+    pub fn close_round(&mut self) {
+        self.round = None;
+        self.was_adrift = true;
+    }
+
+    /// The next slot, or the end of the round.
+    fn advance(&mut self, id: u8, room: &Room) {
+        let kind = self.run(id).kind;
+        let expected = self.tail();
+        let may_take_a_turn = kind == Kind::UserTurn || self.has_turns_left(room);
+        let Some(round) = self.round.as_mut() else {
+            return;
+        };
+        round.cursor += 1;
+        if round.cursor == room.n_slots || !may_take_a_turn {
+            self.round = None;
+        } else if round.state == State::Generating {
+            self.enqueue(kind, 1, expected);
+        }
+    }
+
+    /// A turn of auto mode, if there is one left. What follows a round that rests, rests.
+    fn go_on_by_itself(&mut self, rests: bool, room: &Room) {
+        if !self.has_turns_left(room) || self.in_status(Status::Queued).is_some() {
+            return;
+        }
+        self.new_round(Kind::AutoMode);
+        match rests {
+            true => self.set_state(State::Paused),
+            false => _ = self.enqueue(Kind::AutoMode, 1, self.tail()),
+        }
+    }
+
+    fn has_turns_left(&self, room: &Room) -> bool {
+        let spent = self.n_auto_turns(self.epoch());
+        room.auto_budget.is_none_or(|it| spent < it)
+    }
+
+    /// The upsert into the one queued place: the row that is there keeps its id and its lease.
+    fn enqueue(&mut self, kind: Kind, attempt: u8, expected_tail: u8) -> u8 {
+        let round = self.round.as_ref().expect("runs of this model are turns");
+        let plan = Run {
+            status: Status::Queued,
+            kind,
+            lease: 0,
+            attempt,
+            cutoff: 0,
+            round: round.id,
+            slot: round.cursor,
+            expected_tail,
+            epoch: self.epoch(),
+            is_silent: false,
+            was_stopped: false,
+            was_asked: false,
+            n_ends: 0,
+        };
+        match self.in_status(Status::Queued) {
+            Some(id) => {
+                let lease = self.run(id).lease;
+                *self.run_mut(id) = Run { lease, ..plan };
+                id
+            }
+            None => {
+                self.runs.push(plan);
+                self.runs.len() as u8 - 1
+            }
+        }
+    }
+
+    pub fn end(&mut self, id: u8, status: Status) {
+        let run = self.run_mut(id);
+        run.status = status;
+        run.n_ends += 1;
+        run.is_silent = false;
+    }
+
+    fn new_round(&mut self, kind: Kind) {
+        self.n_rounds += 1;
+        self.round = Some(Round {
+            id: self.n_rounds,
+            kind,
+            cursor: 0,
+            state: State::Generating,
+        });
+    }
+
+    fn set_state(&mut self, state: State) {
+        if let Some(round) = self.round.as_mut() {
+            round.state = state;
+        }
+    }
+
+    fn rest(&mut self) {
+        if self.is_going_on() {
+            self.set_state(State::Paused);
+        }
+    }
+}
