@@ -27,6 +27,8 @@ pub async fn stock_demo(db: &Db, sealer: &Sealer, now: Timestamp) -> Result<(), 
     let sealer = sealer.clone();
     db.write(move |tx| {
         Box::pin(async move {
+            // Several nodes may start at once.
+            provider::one_at_a_time(tx).await?;
             if provider::Entity::find().one(tx).await?.is_some() {
                 return Ok(());
             }
