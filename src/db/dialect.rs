@@ -2,6 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
 use sea_orm::SqlErr;
@@ -18,6 +19,19 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
         // clock_timestamp(), not now(): that stands still inside a transaction.
         Dialect::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
     }
+}
+
+/// Any number, the same on every node: who holds it furnishes the house.
+const START_LOCK: i64 = 7_236_451_919;
+
+/// Nodes that start at once do what comes next one after the other, up to the end of `tx`: rows
+/// that are not there yet cannot be locked. On SQLite the transaction itself is the lock.
+pub async fn one_by_one(tx: &impl ConnectionTrait, dialect: Dialect) -> Result<(), DbErr> {
+    if dialect == Dialect::Postgres {
+        let lock = format!("select pg_advisory_xact_lock({START_LOCK})");
+        tx.execute_unprepared(&lock).await?;
+    }
+    Ok(())
 }
 
 /// The text under `key` of a JSON document; null where there is none.
@@ -40,6 +54,35 @@ pub fn json_number(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> S
         Dialect::Sqlite => text,
         Dialect::Postgres => text.cast_as("bigint"),
     }
+}
+
+/// The number of the present transaction, which has written something; SQLite has none.
+pub fn transaction_number(dialect: Dialect) -> SimpleExpr {
+    match dialect {
+        Dialect::Sqlite => Expr::value(0_i64),
+        Dialect::Postgres => Expr::cust("txid_current()"),
+    }
+}
+
+/// In a word what became of a transaction. On SQLite, which one process owns, what can be read is
+/// committed.
+pub fn transaction_status(dialect: Dialect, number: i64) -> SimpleExpr {
+    match dialect {
+        Dialect::Sqlite => Expr::value("committed"),
+        Dialect::Postgres => Expr::cust_with_values("txid_status($1)", [number]),
+    }
+}
+
+/// Whether the database undid a transaction for others' sake: tried again, it may well succeed.
+pub fn was_undone(error: &DbErr) -> bool {
+    let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) =
+        error
+    else {
+        return false;
+    };
+    let code = cause.as_database_error().and_then(|it| it.code());
+    // A deadlock, or a serialization that failed.
+    code.is_some_and(|it| it.len() == 5 && it.starts_with("40"))
 }
 
 /// Whether a statement failed because a row with the same unique key exists.

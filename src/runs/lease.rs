@@ -197,8 +197,9 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
         return Ok(());
     }
     crate::fail_point!("beat.begin", ?);
-    let db = &context.db;
-    let alive = queue::beat(db.pulse(), &context.node, context.clock.now(), db.dialect()).await?;
+    let (db, now) = (&context.db, context.clock.now());
+    let ids: Vec<RunId> = held.iter().map(|it| it.run).collect();
+    let alive = queue::beat(db.pulse(), &context.node, &ids, now, db.dialect()).await?;
     for lease in held {
         match alive
             .iter()

@@ -35,6 +35,9 @@ pub enum Act {
     /// For the round that is active, or for another.
     EditQueue(Vec<i64>, bool),
     AutoTurns(i64),
+    /// Eve's copilot is on with so many steps, or off.
+    Copilot(Option<i64>),
+    StartCopilot,
     Provider(bool),
     TokenLimit(i64),
     Archive(bool),
@@ -98,7 +101,9 @@ pub fn act() -> impl Strategy<Value = Act> {
         2 => select(vec![None, Some(2), Some(3), Some(9)]).prop_map(A::Force),
         2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
         2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
-        2 => (2..6_i64).prop_map(A::TellSeat),
+        2 => (1..6_i64).prop_map(A::TellSeat),
+        2 => prop::option::weighted(0.7, 1..4_i64).prop_map(A::Copilot),
+        2 => Just(A::StartCopilot),
         6 => select(vec![
             A::LateEnd, A::Die, A::Die, A::HandBack, A::HandBack, A::Adrift, A::TellSettings,
             A::Close,
