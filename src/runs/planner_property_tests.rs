@@ -14,8 +14,10 @@ use crate::runs::planner::property_acts::How;
 use crate::runs::planner::property_acts::act;
 use crate::runs::planner::property_acts::order;
 use crate::runs::planner::property_acts::policy;
+use crate::runs::planner::property_laws;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
+use crate::runs::planner::stage::EVE;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::failure;
 use crate::runs::planner::stage::post;
@@ -23,6 +25,7 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::runs::situation::Round;
+use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use proptest::prelude::*;
@@ -127,6 +130,17 @@ impl Theater {
                     by: "Eve".to_owned(),
                 });
             }
+            Act::Copilot(steps) => {
+                let here = s.conversation.id;
+                let eve = self.stage.seat(EVE);
+                eve.copilot_mode = match steps {
+                    0 => CopilotMode::None,
+                    _ => CopilotMode::Full,
+                };
+                eve.copilot_remaining_steps = Some(steps).filter(|it| *it > 0);
+                eve.copilot_conversation_id = Some(here);
+            }
+            Act::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
             Act::Auto(on) => s.space.auto_mode_enabled = on,
             Act::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             Act::Provider(there) => self.stage.has_provider = there,
@@ -149,7 +163,11 @@ impl Theater {
 
     fn carry_out(&mut self, command: &Command) {
         // The stage panics when a plan cannot be carried out; a refusal changes nothing.
+        let before = self.stage.s.clone();
         let outcome = self.stage.carries_out(command);
+        if let Ok((plan, _)) = &outcome {
+            property_laws::hold(&before, command, plan, &self.stage);
+        }
         if outcome.is_ok() && matches!(command, Command::Posted(_)) {
             self.turns.clear();
         }
@@ -223,7 +241,7 @@ impl Theater {
 
     /// Lets everything come to its end: nothing new happens, every reply succeeds.
     fn quiesce(&mut self) {
-        for _ in 0..50 {
+        for _ in 0..100 {
             if self.stage.s.running.is_some() {
                 self.play(Act::End(How::Success));
             } else if let Some(queued) = &self.stage.s.queued {
