@@ -3,11 +3,14 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
+use crate::ids::RoundId;
 use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::Plan;
+use crate::runs::plan::Reference;
+use crate::runs::planner::stage;
 use crate::runs::planner::stage::Stage;
 use crate::runs::run;
 use crate::runs::run::Kind;
@@ -81,7 +84,7 @@ fn waits_as_it_must(enqueue: &Enqueue, command: &Command, stage: &Stage) {
                 true => stage.s.space.auto_mode_delay_ms,
                 false => 0,
             };
-            assert_eq!(wait, delay, "{run:?}");
+            assert_eq!(wait, delay, "the wait: {run:?}");
         }
     }
 }
@@ -93,7 +96,7 @@ fn expects_its_tail(enqueue: &Enqueue, stage: &Stage) {
     let builds_on = run.kind == Kind::AutoMode || run.kind == Kind::Regenerate || is_later_slot;
     let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
     if builds_on && stage.messages.iter().any(|it| is_shown(&it)) {
-        assert!(enqueue.expected_tail.is_some(), "{run:?}");
+        assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
     }
 }
 
@@ -221,4 +224,51 @@ fn copilots_end(stage: &Stage) {
         let is_on = seat.copilot_mode == CopilotMode::Full;
         assert!(!is_on || seat.copilot_remaining_steps > Some(0), "{seat:?}");
     }
+}
+
+/// A plan of Ada's reply, and what it led to, to be held with something changed.
+fn after_a_reply(change: impl FnOnce(&mut Plan)) {
+    let mut stage = stage::queued();
+    stage.due();
+    let before = stage.s.clone();
+    let (run, lease) = stage.running();
+    let end = stage::success("Hello.");
+    let command = Command::Ended { run, lease, end };
+    let (mut plan, _) = stage.carries_out(&command).expect("the run is ours");
+    change(&mut plan);
+    hold(&before, &command, &plan, &stage);
+}
+
+#[test]
+fn a_right_plan_breaks_no_law() {
+    after_a_reply(|_| {});
+}
+
+#[test]
+#[should_panic = "the wait"]
+fn a_turn_that_waits_for_nothing_is_seen() {
+    after_a_reply(|it| {
+        let enqueue = it.enqueue.as_mut().expect("Bob is next");
+        enqueue.run.run_after = enqueue.run.run_after.map(|at| at.plus_ms(5));
+    });
+}
+
+#[test]
+#[should_panic = "no expected_tail"]
+fn a_later_slot_without_its_tail_is_seen() {
+    after_a_reply(|it| it.enqueue.as_mut().expect("Bob is next").expected_tail = None);
+}
+
+#[test]
+#[should_panic = "a round of nobody"]
+fn an_empty_round_is_seen() {
+    after_a_reply(|it| {
+        it.changes.push(Change::NewRound {
+            id: RoundId::new(),
+            kind: round::Kind::UserTurn,
+            trigger: Reference::Appended,
+            seed: 1,
+            slots: Vec::new(),
+        });
+    });
 }
