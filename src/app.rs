@@ -26,6 +26,7 @@ use crate::realtime::typing::Typing;
 use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
+use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
@@ -105,9 +106,16 @@ impl App {
             models.clone(),
             Settings::new(&config),
         ));
-        nodes::connect(&config, engine.context()).await?;
-        nodes::watch(engine.context());
-        let limits = Arc::new(Limits::new(&config.limits, &clock));
+        let presence = Presence::start(hub.clone(), &shutdown);
+        let typing = Typing::start(hub.clone(), clock.clone(), &shutdown);
+        let relay = Relay {
+            context: engine.context().clone(),
+            presence: presence.clone(),
+            typing: typing.clone(),
+        };
+        let tally = nodes::connect(&config, relay).await?;
+        let limits = Arc::new(Limits::new(&config.limits, &clock, &tally));
+        nodes::watch(&limits, engine.context());
         let started_at = clock.now();
         let metrics = Metrics::gather(started_at.0, |registry| {
             hub.meter().register(registry);
@@ -122,8 +130,8 @@ impl App {
             metrics: Arc::new(metrics),
             limits,
             pace: Pace::default(),
-            presence: Presence::start(hub.clone(), &shutdown),
-            typing: Typing::start(hub.clone(), clock.clone(), &shutdown),
+            presence,
+            typing,
             passwords: Passwords::new(),
             config: Arc::new(config),
             started_at,

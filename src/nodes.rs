@@ -1,14 +1,20 @@
 //! What makes a process one node of several: the settings for it, and the wire to the others.
 
+use crate::accounts::limits::Limits;
+use crate::accounts::sockets::KEEP_UP_EVERY;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Dialect;
 use crate::realtime::bus::handle::Bus;
 use crate::realtime::bus::link;
 use crate::realtime::bus::link::Settings;
+use crate::realtime::bus::tally::Tally;
 use crate::runs::context::Context;
 use crate::runs::positions;
 use crate::runs::relay::Relay;
+use crate::shutdown::Shutdown;
+use crate::spaces::watch;
+use crate::spaces::watch::Watch;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
@@ -47,39 +53,72 @@ pub fn bus(config: &Config) -> Bus {
     }
 }
 
-/// Ties the rope: from now on this node hears the others, whenever Redis is there.
+/// Ties the rope: from now on this node hears the others, and counts with them, whenever Redis is
+/// there.
 ///
 /// # Errors
 /// When the database does not tell which one it is.
-pub async fn connect(config: &Config, context: &Context) -> anyhow::Result<()> {
+pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<Tally> {
+    let Relay {
+        context, presence, ..
+    } = &relay;
     let (Some(url), Some(line)) = (&config.redis_url, context.hub.bus().line()) else {
-        return Ok(());
+        return Ok(Tally::none());
     };
     let identity = context.db.identity().await;
     let identity = identity.context("the database does not tell which one it is")?;
     let secret = config.secret_key.as_ref().map(|it| it.0.clone());
+    let secret = secret.context("TROUPE_SECRET_KEY is needed beside REDIS_URL")?;
+    let house = format!("troupe:{identity}");
     let settings = Settings {
         url: url.0.clone(),
-        channel: format!("troupe:{identity}:events"),
-        secret: secret.context("TROUPE_SECRET_KEY is needed beside REDIS_URL")?,
+        channel: format!("{house}:events"),
+        secret: secret.clone(),
     };
-    let hub = context.hub.clone();
-    let stopping = context.shutdown.stopping.clone();
-    context.shutdown.spawn(async move {
-        let giving_up = hub.keep_giving_up_after(OUT_OF_ORDER);
-        stopping.run_until_cancelled(giving_up).await;
+    let (hub, presence) = (context.hub.clone(), presence.clone());
+    let (line, shutdown) = (line.clone(), context.shutdown.clone());
+    until_closing(&shutdown, async move {
+        hub.keep_giving_up_after(OUT_OF_ORDER).await;
     });
-    let relay = Arc::new(Relay::new(context.clone()));
-    link::start(settings, line, relay, &context.shutdown).context("REDIS_URL cannot be used")
+    until_closing(&shutdown, async move { presence.keep_up().await });
+    let tally = Tally::over(url, house, secret, &shutdown);
+    let relay = Arc::new(relay);
+    let linked = link::start(settings, &line, relay, &shutdown);
+    linked.and(tally).context("REDIS_URL cannot be used")
 }
 
 /// Looks after what may have happened on other nodes, with Redis and without, until the house
-/// closes. Not on SQLite, where there are none.
-pub fn watch(context: &Context) {
-    if context.db.dialect() == Dialect::Postgres {
-        let looking = positions::keep_looking(context.clone());
-        context.shutdown.spawn(looking);
+/// closes: what listeners missed, and who may still listen. Not on SQLite, where there are none.
+pub fn watch(limits: &Arc<Limits>, context: &Context) {
+    if context.db.dialect() == Dialect::Sqlite {
+        return;
     }
+    let looking = positions::keep_looking(context.clone());
+    context.shutdown.spawn(looking);
+    let shutdown = &context.shutdown;
+    let (db, hub, clock) = (&context.db, &context.hub, &context.clock);
+    let mut watch = Watch::new(db.clone(), hub.clone(), clock.clone());
+    let watched = limits.clone();
+    until_closing(shutdown, async move {
+        loop {
+            tokio::time::sleep(watch::EVERY).await;
+            if let Err(error) = watch.look(&watched.sockets).await {
+                tracing::warn!(%error, "who may still listen could not be looked up: {error}");
+            }
+        }
+    });
+    let kept = limits.clone();
+    until_closing(shutdown, async move {
+        loop {
+            tokio::time::sleep(KEEP_UP_EVERY).await;
+            kept.sockets.keep_up();
+        }
+    });
+}
+
+fn until_closing(shutdown: &Shutdown, work: impl Future<Output = ()> + Send + 'static) {
+    let stopping = shutdown.stopping.clone();
+    shutdown.spawn(async move { stopping.run_until_cancelled(work).await });
 }
 
 /// Makes the figures of the wire known, where there is one.

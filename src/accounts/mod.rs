@@ -2,6 +2,7 @@
 
 pub mod api_key;
 pub mod likeness;
+pub mod limit;
 pub mod limits;
 pub mod name_schemas;
 pub mod names;
@@ -11,3 +12,4 @@ pub mod session;
 pub mod sockets;
 pub mod token;
 pub mod user;
+pub mod window;

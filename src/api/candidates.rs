@@ -75,7 +75,8 @@ pub async fn suggest(
         return Err(ApiError::invalid_value("count", "This takes 1 to 4."));
     }
     let instruction = body.instruction.map(instruction).transpose()?.flatten();
-    app.limits.posts.take(caller.id()).map_err(|wait| {
+    let place = app.limits.posts.take(caller.id()).await;
+    place.map_err(|wait| {
         ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
     })?;
     let generation_id = app.engine.suggest(candidates::Wish {

@@ -13,8 +13,18 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
 pub struct Word {
-    /// `alive`, or `ready`.
+    /// `alive`.
     status: &'static str,
+}
+
+/// Whether the server takes work, and hears the others.
+#[derive(Serialize, ToSchema)]
+pub struct Readiness {
+    /// `ready`.
+    status: &'static str,
+    /// Only with several nodes: `connected`, or `away`; then other nodes are heard late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redis: Option<&'static str>,
 }
 
 /// The process lives.
@@ -31,13 +41,14 @@ pub async fn alive() -> HttpResponse {
 
 /// The server takes work.
 ///
-/// The database answers, and nobody has asked the server to end.
+/// The database answers, and nobody has asked the server to end. Without Redis it takes work all
+/// the same: if it did not, all nodes would leave their proxy at once.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "server",
     security(),
-    responses((status = 200, body = Word), (status = 503, description = "`internal`: not ready."))
+    responses((status = 200, body = Readiness), (status = 503, description = "`internal`: not ready."))
 )]
 pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
     if app.shutdown.draining.is_cancelled() {
@@ -48,7 +59,13 @@ pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
         return Err(not_ready("The database does not answer."));
     }
     // The migrations are done before the first connection is taken.
-    Ok(HttpResponse::Ok().json(Word { status: "ready" }))
+    let bus = app.hub.bus();
+    let redis = bus.line().map(|_| match bus.is_connected() {
+        true => "connected",
+        false => "away",
+    });
+    let status = "ready";
+    Ok(HttpResponse::Ok().json(Readiness { status, redis }))
 }
 
 fn not_ready(message: &str) -> ApiError {

@@ -181,7 +181,7 @@ pub async fn enter(
     token: String,
     joiner: Joiner,
 ) -> ApiResult<HttpResponse> {
-    may_guess(app, request)?;
+    may_guess(app, request).await?;
     let agent = session::agent_of(request).to_owned();
     let joined = joining::join(&app.db, token, joiner, agent, app.clock.now()).await;
     let joined = joined.map_err(|error| noted(app, request, error))?;
@@ -212,15 +212,18 @@ pub async fn must_be_open(app: &App, request: &HttpRequest, token: &str) -> ApiR
 }
 
 async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> {
-    may_guess(app, request)?;
+    may_guess(app, request).await?;
     let found = joining::door(app.db.reader(), token).await;
     found.map_err(|error| noted(app, request, error))
 }
 
 /// Whether this address may try a token now.
-fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
+async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let address = peer::address_of(request);
-    let wait = address.and_then(|it| app.limits.guesses.wait_for(&it));
+    let wait = match address {
+        Some(address) => app.limits.guesses.wait_for(&address).await,
+        None => None,
+    };
     match wait {
         Some(seconds) => Err(ApiError::rate_limited(
             seconds,

@@ -142,7 +142,8 @@ pub async fn create(
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Post)?;
     let author = at.own_seat()?;
-    app.limits.posts.take(caller.id()).map_err(|wait| {
+    let place = app.limits.posts.take(caller.id()).await;
+    place.map_err(|wait| {
         ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
     })?;
     let body = body.read().await?;

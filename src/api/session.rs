@@ -113,10 +113,10 @@ pub async fn is_right(
     (attempt, hash): (String, Option<String>),
 ) -> ApiResult<bool> {
     // Who has to wait anyway takes no place. The place is held until a failure has been counted.
-    may_try(app, address, username)?;
+    may_try(app, address, username).await?;
     let place = app.passwords.place().await.map_err(ApiError::internal)?;
     // Others may have failed while this one waited: who guesses at once gains nothing by it.
-    may_try(app, address, username)?;
+    may_try(app, address, username).await?;
     let checked = app.passwords.check(&place, attempt, hash).await;
     let is_right = checked.map_err(ApiError::internal)?;
     if !is_right {
@@ -125,8 +125,8 @@ pub async fn is_right(
     Ok(is_right)
 }
 
-fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
-    let checked = app.limits.sign_ins.check(address, username);
+async fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
+    let checked = app.limits.sign_ins.check(address, username).await;
     checked.map_err(|Wait(seconds)| {
         ApiError::rate_limited(
             seconds,

@@ -170,17 +170,16 @@ pub async fn counted<T>(
     work: impl Future<Output = ApiResult<T>>,
 ) -> ApiResult<T> {
     let address = peer::address_of(request);
-    if let Some(address) = address {
-        app.limits
-            .registrations
-            .take(address)
-            .map_err(|Wait(seconds)| {
-                ApiError::rate_limited(seconds, "Too many accounts were made from here. Wait.")
-            })?;
-    }
+    let place = match address {
+        Some(address) => Some(app.limits.registrations.take(address).await),
+        None => None,
+    };
+    let place = place.transpose().map_err(|Wait(seconds)| {
+        ApiError::rate_limited(seconds, "Too many accounts were made from here. Wait.")
+    })?;
     let made = work.await;
-    if let (Err(_), Some(address)) = (&made, address) {
-        app.limits.registrations.give_back(&address);
+    if let (Err(_), Some(place)) = (&made, place) {
+        app.limits.registrations.give_back(place);
     }
     made
 }

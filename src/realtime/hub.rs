@@ -65,8 +65,10 @@ impl Hub {
     ///
     /// It was encoded when it was made; what a further listener costs is a pointer in a queue.
     pub fn publish(&self, envelope: Envelope) {
-        self.publish_here(envelope.clone());
-        self.bus.put(Parcel::Envelope(envelope));
+        if self.bus.line().is_some() {
+            self.bus.put(Parcel::Envelope(envelope.clone()));
+        }
+        self.publish_here(envelope);
     }
 
     /// Gives the envelope to everyone who listens to its topic on this node.

@@ -4,6 +4,7 @@
 
 pub mod bus;
 pub mod channel;
+pub mod elsewhere;
 pub mod event;
 pub mod hub;
 pub mod meter;

@@ -5,6 +5,9 @@
 
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
+use crate::realtime::bus::signal::Signal;
+use crate::realtime::elsewhere::Elsewhere;
+use crate::realtime::elsewhere::TELL_EVERY;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::hub::Hub;
@@ -15,11 +18,12 @@ use serde::Deserialize;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Between two tellings; the first change after a quiet time is told at once.
 const GATHER: Duration = Duration::from_millis(250);
@@ -144,12 +148,15 @@ impl Sockets {
     }
 }
 
-/// The board of this node, and who tells its changes. Cloning gives another handle on the same.
+/// Who is here, on all nodes, and who tells its changes. Cloning gives another handle on the same.
 #[derive(Clone)]
 pub struct Presence {
+    hub: Hub,
+    /// Of this node.
     board: Arc<Mutex<Board>>,
-    /// Conversations whose change is not told yet.
-    changed: Arc<Mutex<HashSet<ConversationId>>>,
+    elsewhere: Arc<Mutex<Elsewhere>>,
+    /// Conversations whose change is not told yet, and whether the others do not know it either.
+    changed: Arc<Mutex<HashMap<ConversationId, bool>>>,
     bell: Arc<Notify>,
 }
 
@@ -157,14 +164,16 @@ impl Presence {
     /// An empty board. Changes are told until the house closes.
     pub fn start(hub: Hub, shutdown: &Shutdown) -> Self {
         let presence = Self {
+            hub,
             board: Arc::default(),
+            elsewhere: Arc::default(),
             changed: Arc::default(),
             bell: Arc::default(),
         };
         let teller = presence.clone();
         let stopping = shutdown.stopping.clone();
         shutdown.spawn(async move {
-            stopping.run_until_cancelled(teller.tell(hub)).await;
+            stopping.run_until_cancelled(teller.tell()).await;
         });
         presence
     }
@@ -187,32 +196,91 @@ impl Presence {
         self.note(at, is_seen);
     }
 
-    /// As [`Board::members`].
+    /// Who is there, on any node, by membership.
     pub fn members(&self, at: ConversationId) -> Vec<Present> {
-        self.board.lock().members(at)
+        let mut all: BTreeMap<MembershipId, State> = BTreeMap::new();
+        let elsewhere = self.elsewhere.lock();
+        let here = self.board.lock().members(at);
+        for it in here.into_iter().chain(elsewhere.people(at)) {
+            let state = all.entry(it.membership_id).or_insert(it.state);
+            if it.state == State::Online {
+                *state = State::Online;
+            }
+        }
+        let present = |(membership_id, state)| Present {
+            membership_id,
+            state,
+        };
+        all.into_iter().map(present).collect()
+    }
+
+    /// Tells the other nodes of everybody who is with this one.
+    pub fn tell_all(&self) {
+        let board = self.board.lock();
+        let rooms = board.rooms.keys().map(|at| (*at, board.members(*at)));
+        let rooms = rooms.collect();
+        self.hub.bus().say(Signal::Presence { whole: true, rooms });
+    }
+
+    /// Another node told who is with it.
+    pub fn hear(&self, node: Uuid, whole: bool, rooms: Vec<(ConversationId, Vec<Present>)>) {
+        let now = Instant::now();
+        let changed = self.elsewhere.lock().hear(node, whole, rooms, now);
+        self.note_elsewhere(changed);
+    }
+
+    /// Another node has closed.
+    pub fn gone(&self, node: Uuid) {
+        let changed = self.elsewhere.lock().gone(node);
+        self.note_elsewhere(changed);
+    }
+
+    /// Tells the others again and again, and forgets those that do not, for as long as it is polled.
+    pub async fn keep_up(&self) {
+        loop {
+            tokio::time::sleep(TELL_EVERY).await;
+            self.tell_all();
+            let changed = self.elsewhere.lock().expire(Instant::now());
+            self.note_elsewhere(changed);
+        }
     }
 
     fn note(&self, at: ConversationId, is_seen: bool) {
         if is_seen {
-            self.changed.lock().insert(at);
+            self.changed.lock().insert(at, true);
             self.bell.notify_one();
         }
     }
 
-    async fn tell(self, hub: Hub) {
+    fn note_elsewhere(&self, changed: Vec<ConversationId>) {
+        if changed.is_empty() {
+            return;
+        }
+        let mut all = self.changed.lock();
+        for at in changed {
+            all.entry(at).or_insert(false);
+        }
+        self.bell.notify_one();
+    }
+
+    async fn tell(self) {
         loop {
             self.bell.notified().await;
             let changed = std::mem::take(&mut *self.changed.lock());
-            for conversation_id in changed {
+            for (conversation_id, is_ours) in changed {
+                if is_ours {
+                    let people = self.board.lock().members(conversation_id);
+                    let rooms = vec![(conversation_id, people)];
+                    let whole = false;
+                    self.hub.bus().say(Signal::Presence { whole, rooms });
+                }
                 let members = self.members(conversation_id);
                 let event = PresenceUpdated {
                     conversation_id,
                     members,
                 };
-                hub.publish(Envelope::plain(
-                    Topic::Conversation(conversation_id),
-                    &event,
-                ));
+                let topic = Topic::Conversation(conversation_id);
+                self.hub.publish_here(Envelope::plain(topic, &event));
             }
             tokio::time::sleep(GATHER).await;
         }

@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::UserId;
+use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::hub::Hub;
@@ -120,7 +121,7 @@ impl Typing {
         typing
     }
 
-    /// A person types, or stops.
+    /// A person types on this node, or stops.
     pub fn set(&self, hands: Hands, active: bool) {
         let mut typists = self.typists.lock();
         let is_news = match active {
@@ -130,11 +131,26 @@ impl Typing {
         if is_news {
             // Under the lock, so that what is told last is what is so.
             self.tell(hands, active);
+            self.hub.bus().say(Signal::Typing { hands, active });
         }
         drop(typists);
         if active {
             self.bell.notify_one();
         }
+    }
+
+    /// The same, said by another node. It runs out here too, should that node say no more.
+    pub fn hear(&self, hands: Hands, active: bool) {
+        let mut typists = self.typists.lock();
+        let is_news = match active {
+            true => typists.press(hands, self.clock.now()),
+            false => typists.rest(hands),
+        };
+        if is_news {
+            self.tell(hands, active);
+        }
+        drop(typists);
+        self.bell.notify_one();
     }
 
     fn tell(&self, hands: Hands, active: bool) {
@@ -144,7 +160,8 @@ impl Typing {
             active,
         };
         let topic = Topic::Conversation(hands.conversation);
-        self.hub.publish(Envelope::aside(topic, &event, hands.user));
+        let aside = Envelope::aside(topic, &event, hands.user);
+        self.hub.publish_here(aside);
     }
 
     async fn watch_expiries(self) {

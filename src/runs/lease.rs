@@ -3,6 +3,7 @@
 //! **Invariant:** one statement renews every run of the node and brings back what became of them.
 //! A run that is missing in the answer is no longer ours; whatever it writes will not count.
 
+use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::context::Context;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// The runs of this node. Cloning gives another handle on the same ones.
@@ -152,14 +155,37 @@ impl Leases {
 pub async fn keep_beating(context: Context) {
     let mut tick = tokio::time::interval(context.settings.heartbeat);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut last = Instant::now();
     loop {
         tokio::select! {
             () = context.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        if let Err(error) = beat(&context).await {
-            tracing::warn!(%error, "the heartbeat failed, it is tried again: {error}");
+        let began = Instant::now();
+        let beaten = timeout(context.settings.stale_after, beat(&context)).await;
+        match beaten {
+            Ok(Ok(())) => last = began,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the heartbeat failed, it is tried again: {error}");
+            }
+            Err(_) => tracing::warn!("the heartbeat got no answer, it is tried again"),
         }
+        put_down_what_others_took(&context, last);
+    }
+}
+
+/// Who has not been heard of since `last` counts as dead among other nodes: they write its runs
+/// again, and readers must not see both. On SQLite there are no others.
+fn put_down_what_others_took(context: &Context, last: Instant) {
+    let is_alone = context.db.dialect() == Dialect::Sqlite;
+    if is_alone || last.elapsed() < context.settings.stale_after {
+        return;
+    }
+    for lease in context.leases.all() {
+        lease.end(Why::Lost);
+        context
+            .live
+            .close(lease.conversation, lease.run, lease.number);
     }
 }
 
@@ -171,8 +197,9 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
         return Ok(());
     }
     crate::fail_point!("beat.begin", ?);
-    let db = &context.db;
-    let alive = queue::beat(db.pulse(), &context.node, context.clock.now(), db.dialect()).await?;
+    let (db, now) = (&context.db, context.clock.now());
+    let ids: Vec<RunId> = held.iter().map(|it| it.run).collect();
+    let alive = queue::beat(db.pulse(), &context.node, &ids, now, db.dialect()).await?;
     for lease in held {
         match alive
             .iter()

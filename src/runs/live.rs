@@ -360,3 +360,7 @@ impl Stream {
         self.rewrite(String::new());
     }
 }
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

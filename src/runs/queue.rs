@@ -128,16 +128,19 @@ pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbE
         .unwrap_or_default())
 }
 
-/// Renews the heartbeats of a node's running runs, and tells what became of them. A run that is
-/// not in the answer is no longer ours.
+/// Renews the heartbeats of the runs that a node executes, and tells what became of them. A run that
+/// is not in the answer is no longer ours. One that is the node's by its row alone, since the answer
+/// to its claim was lost, is not renewed: nobody writes it.
 pub async fn beat(
     db: &impl ConnectionTrait,
     worker: &str,
+    held: &[RunId],
     now: Timestamp,
     dialect: Dialect,
 ) -> Result<Vec<run::Model>, DbErr> {
     run::Entity::update_many()
         .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .filter(Column::Id.is_in(held.iter().copied()))
         .filter(Column::WorkerId.eq(worker))
         .filter(Column::Status.eq(Status::Running))
         .exec_with_returning(db)

@@ -7,23 +7,22 @@ use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Cargo;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Mark;
+use crate::realtime::presence::Presence;
 use crate::realtime::topic::Topic;
+use crate::realtime::typing::Typing;
 use crate::runs::context::Context;
 use crate::runs::lease::Why;
 use crate::runs::live::Heard;
 use uuid::Uuid;
 
-/// The ear of the engine room at the wire between nodes.
+/// The ear of this node at the wire to the others.
 pub struct Relay {
-    context: Context,
+    pub context: Context,
+    pub presence: Presence,
+    pub typing: Typing,
 }
 
 impl Relay {
-    /// For this node's engine.
-    pub fn new(context: Context) -> Self {
-        Self { context }
-    }
-
     fn take_envelope(&self, envelope: Envelope) {
         let live = &self.context.live;
         match (envelope.topic, envelope.cargo) {
@@ -61,7 +60,7 @@ impl Relay {
         }
     }
 
-    fn take_signal(&self, _from: Uuid, signal: Signal) {
+    fn take_signal(&self, from: Uuid, signal: Signal) {
         match signal {
             Signal::Bell => self.context.bell.ring(),
             Signal::KeepPartial { run, lease } => {
@@ -70,10 +69,11 @@ impl Relay {
             }
             Signal::Ask { conversation } => self.context.live.tell(conversation),
             Signal::Text(it) => self.context.live.hear_text(it),
-            Signal::Beat { .. }
-            | Signal::Gone
-            | Signal::Presence { .. }
-            | Signal::Typing { .. } => {}
+            Signal::Beat { is_new: false } => {}
+            Signal::Beat { is_new: true } => self.presence.tell_all(),
+            Signal::Gone => self.presence.gone(from),
+            Signal::Presence { whole, rooms } => self.presence.hear(from, whole, rooms),
+            Signal::Typing { hands, active } => self.typing.hear(hands, active),
         }
     }
 }
@@ -91,6 +91,7 @@ impl Inbox for Relay {
     }
 
     fn tuned_in(&self) {
+        self.presence.tell_all();
         self.context.bell.ring();
     }
 }

@@ -1,7 +1,9 @@
 //! The upgrade: who calls, from where, and whether there is room for one more.
 
+use crate::accounts::sockets::Shown;
 use crate::app::App;
 use crate::http::auth;
+use crate::http::auth::Credential;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::peer;
@@ -66,7 +68,12 @@ pub async fn connect(
     let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
     // Only now: what is no upgrade at all takes no place.
     let address = peer::address_of(&request);
-    let Some(place) = app.limits.sockets.take(caller.user, address) else {
+    let shown = match caller.by {
+        Credential::Session(id) => Shown::Session(id),
+        Credential::ApiKey(id) => Shown::Key(id),
+    };
+    let place = app.limits.sockets.take(caller.user, shown, address).await;
+    let Some(place) = place else {
         let most = "There are as many sockets open, yours or from where you are, as may be.";
         return Err(ApiError::rate_limited(10, most).into());
     };

@@ -9,3 +9,4 @@ pub mod roster;
 pub mod seat_change;
 pub mod space;
 pub mod tenancy;
+pub mod watch;

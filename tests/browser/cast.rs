@@ -71,7 +71,7 @@ async fn c72_a_cast_that_is_dragged_into_another_order_is_seen_by_the_others() {
 }
 
 /// Takes the first of these by a mouse and lets go of it further down.
-async fn drag(page: &Page, css: &str, by: i64) {
+pub async fn drag(page: &Page, css: &str, by: i64) {
     let place = page
         .value(&format!(
             "(({{ x, y, width, height }}) => [x + width / 2, y + height / 2])(document.querySelector({}).getBoundingClientRect())",

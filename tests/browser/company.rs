@@ -33,7 +33,11 @@ impl Company {
             ("TROUPE_LLM_MODEL", "scripted"),
             ("TROUPE_OPEN_REGISTRATION", "true"),
         ];
-        let house = House::with(upstream, &env).await;
+        Company::of(House::with(upstream, &env).await, role).await
+    }
+
+    /// The same in a house of any kind, in which anybody may register.
+    pub async fn of(house: House, role: &str) -> Company {
         let room = house.room(manual(), &["Mina", "Rook"]).await;
         let space = room.cast[0]["space_id"].as_i64().expect("a number");
         let (bob, seat) = seated(&room, space, "bob", role).await;

@@ -19,7 +19,7 @@ pub struct House {
     pub server: Server,
     /// The model, when the house has one of its own.
     pub upstream: Upstream,
-    _database: TestDatabase,
+    database: TestDatabase,
 }
 
 /// A room with its cast, and the one who opened it.
@@ -52,13 +52,23 @@ impl House {
 
     /// A house with these settings.
     pub async fn with(upstream: Upstream, env: &[(&str, &str)]) -> House {
-        let database = fresh_database(&Backend::Sqlite).await;
+        House::on(Backend::Sqlite, upstream, env).await
+    }
+
+    /// A house with these settings, on a database of this kind.
+    pub async fn on(backend: Backend, upstream: Upstream, env: &[(&str, &str)]) -> House {
+        let database = fresh_database(&backend).await;
         let server = Server::start(&database, env).await;
         House {
             server,
             upstream,
-            _database: database,
+            database,
         }
+    }
+
+    /// One more server on the same database.
+    pub async fn another_node(&self, env: &[(&str, &str)]) -> Server {
+        Server::start(&self.database, env).await
     }
 
     /// A browser before the door.

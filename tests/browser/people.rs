@@ -33,7 +33,7 @@ async fn c44_who_becomes_a_guest_loses_the_buttons_at_once() {
 const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }))
     .map((it) => it.getAttribute('aria-label') ?? it.innerText)
-    .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show|Mute|Remove)/.test(it))";
+    .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show|Mute|Remove|Move|Leave .* out|Add|Auto)/.test(it))";
 
 #[tokio::test]
 async fn c44_a_guest_stops_nobody_and_writes_their_own() {

@@ -15,6 +15,7 @@ mod postgres;
 // Some of it is only read by whoever looks at the evidence of a broken rule.
 #[allow(dead_code)]
 mod record;
+mod redis_faults;
 mod report;
 mod settings;
 mod stage;

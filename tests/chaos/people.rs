@@ -24,7 +24,7 @@ use crate::record::Try;
 use crate::record::now;
 
 /// Who hears nothing for so long asks another node.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_millis(2_500);
 /// Who got no answer for so long gives up; their message may or may not be there.
 const RESIGNS: Duration = Duration::from_secs(45);
 
@@ -45,6 +45,8 @@ pub struct Visitor {
     /// The node it speaks to.
     pub at: usize,
     pub think: Duration,
+    /// The newest message of its own that was acknowledged.
+    pub last: Option<i64>,
     pub deeds: Arc<Mutex<Deeds>>,
 }
 
@@ -58,10 +60,15 @@ impl Visitor {
             let room = self.dice.random_range(0..self.guest.rooms.len());
             let room = self.guest.rooms[room].clone();
             match self.dice.random_range(0..100) {
-                0..90 => {
+                0..87 => {
                     n += 1;
                     self.speak(&room, n).await;
                 }
+                87..89 => {
+                    self.rewrite(json!({"content": format!("said better, {n}")}))
+                        .await
+                }
+                89..90 => self.rewrite(json!({"visibility": "hidden"})).await,
                 90..93 => self.stop(&room).await,
                 93..95 => self.press(&room, "retry").await,
                 95..96 => self.press(&room, "skip").await,
@@ -109,6 +116,7 @@ impl Visitor {
             }
         }
         let stored = post.acknowledged().map(|it| it.message);
+        self.last = stored.or(self.last);
         self.deeds.lock().posts.push(post);
         if let Some(message) = stored.filter(|_| self.dice.random_range(0..5) == 0) {
             self.read_back(room, message).await;
@@ -147,6 +155,14 @@ impl Visitor {
                 asked_at,
                 at: now(),
             });
+        }
+    }
+
+    /// Changes or takes back what it said last, if that may still be.
+    async fn rewrite(&mut self, change: Value) {
+        if let Some(message) = self.last {
+            let path = format!("/api/messages/{message}");
+            self.ask(Method::PATCH, &path, Some(&change)).await;
         }
     }
 

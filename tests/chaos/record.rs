@@ -228,6 +228,10 @@ pub struct Evidence {
     pub n_spoilt: usize,
     /// What the model said whole.
     pub said: Vec<String>,
+    /// How many tabs there are, and which of their timelines were behind ten seconds after all
+    /// rested, without having come back.
+    pub n_tabs: usize,
+    pub behind: Vec<String>,
     /// Places in the code that panicked without being told to.
     pub panics: Vec<String>,
     pub stale_ms: i64,

@@ -39,6 +39,7 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     timelines::t4_resuming_is_honest,
     timelines::t5_a_rev_is_one_event,
     timelines::t6_everybody_reads_what_was_written,
+    timelines::t8_nobody_is_far_behind,
     streams::d1_deltas_are_the_text,
     streams::d2_nothing_of_the_dead,
     streams::d3_typing_ends_once,

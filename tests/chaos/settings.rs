@@ -13,10 +13,13 @@ pub struct Settings {
     pub seed: u64,
     /// How many people there are (`CHAOS_CLIENTS`, 50).
     pub n_clients: usize,
-    /// How long each of them thinks between two messages, on average (`CHAOS_THINK_MS`, 1800).
+    /// How long each of them thinks between two messages, on average (`CHAOS_THINK_MS`, 1200).
     pub think: Duration,
-    /// How long a node is left in peace between two faults, on average (`CHAOS_PEACE_MS`, 1500).
+    /// How long a node is left in peace between two faults, on average (`CHAOS_PEACE_MS`, 1000).
     pub peace: Duration,
+    /// Whether a Redis stands between the nodes (`CHAOS_REDIS`, 1); without one they find out what
+    /// others did by looking.
+    pub has_redis: bool,
 }
 
 /// How many servers there are.
@@ -37,8 +40,9 @@ impl Settings {
             lasts: Duration::from_secs(number("CHAOS_SECONDS", 600)),
             seed: number("CHAOS_SEED", rand::random()),
             n_clients: number("CHAOS_CLIENTS", 50),
-            think: Duration::from_millis(number("CHAOS_THINK_MS", 1_800)),
-            peace: Duration::from_millis(number("CHAOS_PEACE_MS", 1_500)),
+            think: Duration::from_millis(number("CHAOS_THINK_MS", 1_200)),
+            peace: Duration::from_millis(number("CHAOS_PEACE_MS", 1_000)),
+            has_redis: number("CHAOS_REDIS", 1) == 1,
         }
     }
 }

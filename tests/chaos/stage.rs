@@ -24,6 +24,7 @@ use crate::people::dice_of;
 use crate::postgres::Postgres;
 use crate::record::Evidence;
 use crate::record::Look;
+use crate::redis_faults::Redis;
 use crate::settings;
 use crate::settings::Settings;
 use crate::support::person::http_client;
@@ -38,7 +39,11 @@ const CONVERGES: Duration = Duration::from_secs(10);
 /// Plays it; answers with everything that was written down.
 pub async fn play(settings: &Settings) -> Evidence {
     let model = Model::start(settings.seed).await;
-    let ground = build(&model).await;
+    let mut redis = None;
+    if settings.has_redis {
+        redis = Some(Redis::start(settings::N_NODES).await);
+    }
+    let ground = build(&model, redis.as_ref());
     let house = open(settings, &ground).await;
     let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
     let tabs: Vec<Arc<Tab>> = house
@@ -55,14 +60,20 @@ pub async fn play(settings: &Settings) -> Evidence {
         tokio::spawn(faults::watch_the_clock(Arc::clone(&done))),
         tokio::spawn(look(ground.postgres.url(), Arc::clone(&looks))),
     ];
-    let deeds = live(settings, &ground, &house, &urls, &done).await;
+    let (deeds, _redis) = live(settings, &ground, redis, &house, &urls, &done).await;
     heal(&ground).await;
     rest(&ground).await;
     let mut evidence = Evidence::default();
     triggers::read(&ground.postgres.url(), &mut evidence)
         .await
         .expect("the database answers again");
-    converge(&ground, &tabs, &evidence).await;
+    let mut behind = catch_up(&tabs, &evidence).await;
+    if !behind.is_empty() {
+        ground.cut.send_modify(|n| *n += 1);
+        catch_up(&tabs, &evidence).await;
+    }
+    evidence.n_tabs = tabs.len();
+    evidence.behind.append(&mut behind);
     watching.iter().for_each(|it| it.abort());
 
     let deeds = std::mem::take(&mut *deeds.lock());
@@ -84,7 +95,7 @@ pub async fn play(settings: &Settings) -> Evidence {
     evidence
 }
 
-async fn build(model: &Model) -> Arc<Ground> {
+fn build(model: &Model, redis: Option<&Redis>) -> Arc<Ground> {
     let postgres = Postgres::start();
     let mut env = settings::of_a_node();
     let more = [
@@ -94,7 +105,13 @@ async fn build(model: &Model) -> Arc<Ground> {
         ("TROUPE_LLM_MODEL", "scripted".to_owned()),
     ];
     env.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    let nodes = (0..settings::N_NODES).map(|n| Arc::new(Node::new(n, env.clone())));
+    let node = |n: usize| {
+        let mut env = env.clone();
+        let url = redis.map(|it| it.lines[n].url());
+        env.extend(url.map(|it| ("REDIS_URL".to_owned(), it)));
+        Arc::new(Node::new(n, env))
+    };
+    let nodes = (0..settings::N_NODES).map(node);
     Arc::new(Ground {
         postgres,
         nodes: nodes.collect(),
@@ -116,10 +133,11 @@ async fn open(settings: &Settings, ground: &Ground) -> House {
 async fn live(
     settings: &Settings,
     ground: &Arc<Ground>,
+    redis: Option<Redis>,
     house: &House,
     urls: &[String],
     done: &Done,
-) -> Arc<Mutex<Deeds>> {
+) -> (Arc<Mutex<Deeds>>, Option<Redis>) {
     let end = Instant::now() + settings.lasts;
     let deeds = Arc::<Mutex<Deeds>>::default();
     let mut all = JoinSet::new();
@@ -132,6 +150,7 @@ async fn live(
             http: http.clone(),
             dice: dice_of(settings.seed, guest.index),
             think: settings.think,
+            last: None,
             deeds: Arc::clone(&deeds),
         };
         all.spawn(visitor.live(end));
@@ -148,10 +167,20 @@ async fn live(
         end,
         Arc::clone(done),
     ));
-    while let Some(ended) = all.join_next().await {
-        ended.expect("the harness itself does not break");
-    }
-    deeds
+    let tormenting = async {
+        let dice = dice_of(settings.seed, 4_000);
+        match redis {
+            Some(redis) => Some(redis.torment(dice, end, Arc::clone(done)).await),
+            None => None,
+        }
+    };
+    let everybody = async {
+        while let Some(ended) = all.join_next().await {
+            ended.expect("the harness itself does not break");
+        }
+    };
+    let (redis, ()) = tokio::join!(tormenting, everybody);
+    (deeds, redis)
 }
 
 /// Everything goes on, every node stands.
@@ -184,18 +213,27 @@ async fn rest(ground: &Ground) {
     eprintln!("stuck: {:#?}", stuck.unwrap_or_default());
 }
 
-/// Has every tab come back once more, and waits until each shows what is stored.
-async fn converge(ground: &Ground, tabs: &[Arc<Tab>], evidence: &Evidence) {
-    ground.cut.send_modify(|n| *n += 1);
+/// Waits until each tab shows what is stored; which of them still do not after a while.
+async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
     let end = Instant::now() + CONVERGES;
-    let shows_all = |tab: &Arc<Tab>| {
-        let shown = tab.shown();
-        shown.iter().all(|(conversation, lines)| {
-            evidence.timelines.get(conversation).unwrap_or(&Vec::new()) == lines
-        })
-    };
-    while Instant::now() < end && !tabs.iter().all(shows_all) {
-        sleep(Duration::from_millis(100)).await;
+    let nothing = Vec::new();
+    loop {
+        let mut behind = Vec::new();
+        for (n, tab) in tabs.iter().enumerate() {
+            for (conversation, lines) in tab.shown() {
+                let stored = evidence.timelines.get(&conversation).unwrap_or(&nothing);
+                if *stored != lines {
+                    let (shows, of) = (lines.len(), stored.len());
+                    behind.push(format!(
+                        "tab {n} shows {shows} of {of} lines of conversation {conversation}"
+                    ));
+                }
+            }
+        }
+        if behind.is_empty() || Instant::now() > end {
+            return behind;
+        }
+        sleep(Duration::from_millis(200)).await;
     }
 }
 

@@ -251,7 +251,8 @@ on_both! {
         }
         assert!(bench.tries("request_cancel", &ours, 0).await);
 
-        let alive = queue::beat(bench.db(), NODE, bench.now(), bench.dialect()).await.unwrap();
+        let held = [&ours, &done, &queued, &theirs].map(|it| it.id);
+        let alive = queue::beat(bench.db(), NODE, &held, bench.now(), bench.dialect()).await.unwrap();
 
         let told: Vec<_> = alive.iter().map(|it| (it.id, it.lease)).collect();
         assert_eq!(told, [(ours.id, ours.lease)]);
@@ -279,7 +280,7 @@ on_both! {
         run.heartbeat_at = Some(bench.now().plus_ms(-30 * MINUTE));
         bench.insert(&run).await;
         assert_eq!(expired().await, [run.id]);
-        queue::beat(bench.db(), NODE, bench.now(), bench.dialect()).await.unwrap();
+        queue::beat(bench.db(), NODE, &[run.id], bench.now(), bench.dialect()).await.unwrap();
         assert!(!bench.tries("expire", &run, run.lease).await, "it beats again");
     }
 

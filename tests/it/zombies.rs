@@ -123,7 +123,7 @@ async fn reap(bench: &Bench, db: &Db, run: &run::Model, how: Reap) -> bool {
 
 /// One heartbeat of the node; says whether the run is still its own.
 async fn beats(bench: &Bench, db: &Db, run: &run::Model) -> bool {
-    let beat = queue::beat(db.pulse(), NODE, bench.now(), bench.dialect()).await;
+    let beat = queue::beat(db.pulse(), NODE, &[run.id], bench.now(), bench.dialect()).await;
     let alive = beat.expect("the database answers");
     alive.iter().any(|it| it.id == run.id)
 }

@@ -187,6 +187,17 @@ test("a notice goes when the next run begins", () => {
   assert.equal(room.notice.run, null)
 })
 
+test("a run that was held before it began needs no notice", () => {
+  const room = openRoom()
+  const run = { id: RUN, status: "canceled", started_at: null, created_at: new Date(0).toISOString() }
+
+  room.apply({ type: "run_canceled", rev: 2, run })
+  const whenTold = room.notice.run
+  room.notice.recall([run], room.queue, null)
+
+  assert.deepEqual([whenTold, room.notice.run], [null, null])
+})
+
 test("a canceled run whose text was kept needs no notice", () => {
   const room = streaming(openRoom(), "Hel")
 

@@ -62,9 +62,16 @@ impl Bus {
     }
 
     pub(in crate::realtime) fn put(&self, parcel: Parcel) {
-        if let Some(line) = &self.line {
+        // What stays here takes no number: it would look like a loss.
+        if let Some(line) = self.line.as_ref().filter(|_| parcel.travels()) {
             line.outgoing.put(parcel);
         }
+    }
+
+    /// How often something of other nodes was, or may have been, missed so far.
+    pub fn n_missed(&self) -> u64 {
+        let line = self.line.as_ref();
+        line.map_or(0, |it| it.meter.gaps.get() + it.meter.connects.get())
     }
 
     /// Whether other nodes are heard now.

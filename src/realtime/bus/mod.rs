@@ -12,3 +12,4 @@ pub mod outgoing;
 pub mod packet;
 pub mod peers;
 pub mod signal;
+pub mod tally;

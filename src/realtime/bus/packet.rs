@@ -39,6 +39,13 @@ pub enum Parcel {
     Signal(Signal),
 }
 
+impl Parcel {
+    /// Whether other nodes are to hear it. Each tells its own listeners who types.
+    pub fn travels(&self) -> bool {
+        !matches!(self, Self::Envelope(it) if matches!(it.cargo, Cargo::Aside { .. }))
+    }
+}
+
 /// What arrived.
 #[derive(Debug)]
 pub struct Packet {
@@ -168,7 +175,6 @@ fn parts(parcel: &Parcel) -> Option<(Head, ByteString)> {
             let order = *order;
             (Head::Order { topic, order }, ByteString::new())
         }
-        // Every node tells its own listeners who types.
         Cargo::Aside { .. } => return None,
     })
 }

@@ -14,3 +14,8 @@ export function amount(n) {
   if (Math.abs(n) < LONG) return whole(n)
   return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }).format(n)
 }
+
+// A share of one: "35%".
+export function percent(share) {
+  return new Intl.NumberFormat(locale, { style: "percent" }).format(share)
+}

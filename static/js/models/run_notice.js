@@ -10,7 +10,7 @@ export default class RunNotice {
   }
 
   show({ type, run, error, tail }) {
-    if (type === "run_skipped") return
+    if (type === "run_skipped" || wasOnlyPlanned(run, type.slice(4))) return
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 
@@ -18,6 +18,7 @@ export default class RunNotice {
   recall(runs, queue, tail) {
     const newest = [...runs].sort(byCreation).at(-1)
     if (!newest || !["failed", "canceled"].includes(newest.status)) return
+    if (wasOnlyPlanned(newest, newest.status)) return
     if (tail && Date.parse(tail.created_at) > Date.parse(newest.finished_at ?? newest.created_at)) return
     this.#run = { ...newest, tailSeq: tail?.seq ?? 0 }
     this.settle(queue, tail)
@@ -36,6 +37,11 @@ export default class RunNotice {
   clear() {
     this.#run = null
   }
+}
+
+// Held or stopped before it began: nobody saw a reply, so none was lost.
+function wasOnlyPlanned(run, status) {
+  return status === "canceled" && run.started_at === null
 }
 
 function byCreation(a, b) {

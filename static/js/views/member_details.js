@@ -1,6 +1,7 @@
 // What opens below a member of the cast: what one may change of their seat, or of one's own.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { percent } from "../base/numbers.js"
 import { may } from "../models/rights.js"
 import { button, iconButton } from "./buttons.js"
 import { confirm } from "./dialog.js"
@@ -80,6 +81,17 @@ export default class MemberDetails {
 
   #talkativeness(member) {
     const id = `talk-${member.id}`
+    // A character without a number of their own here has the one of their card.
+    const own = member.talkativeness
+    const said = el(
+      "output",
+      { class: "field__value", for: id },
+      own === null ? t("cast.talkativeness_card") : percent(own),
+    )
+    const input = ({ currentTarget }) => {
+      said.textContent = percent(Number(currentTarget.value))
+      currentTarget.setAttribute("aria-valuetext", said.textContent)
+    }
     const change = ({ currentTarget }) =>
       this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
     const range = el("input", {
@@ -90,13 +102,19 @@ export default class MemberDetails {
       min: "0",
       max: "1",
       step: "0.05",
-      value: String(member.talkativeness ?? 0.5),
-      on: { change },
+      value: String(own ?? 0.5),
+      "aria-valuetext": said.textContent,
+      on: { input, change },
     })
     return el(
       "div",
       { class: "field" },
-      el("label", { class: "field__label", for: id }, t("cast.talkativeness")),
+      el(
+        "div",
+        { class: "field__row" },
+        el("label", { class: "field__label grow", for: id }, t("cast.talkativeness")),
+        said,
+      ),
       range,
       el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
     )

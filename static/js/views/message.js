@@ -8,6 +8,7 @@ import { splitParagraphs } from "../models/emphasis.js"
 import { languageOf } from "../models/script.js"
 import { avatar, hueClass } from "./avatar.js"
 import { button } from "./buttons.js"
+import { explain } from "./explain.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 
 export default class MessageView {
@@ -135,11 +136,10 @@ export default class MessageView {
     const known = {
       network: t("message.failed_network"),
       interrupted: t("message.failed_interrupted"),
-      unexpected: t("error.unexpected"),
     }
     const { onRetry, onDiscard } = this.#context
     return [
-      el("span", { class: "message__note" }, icon("alert"), known[error] ?? error),
+      el("span", { class: "message__note" }, icon("alert"), known[error] ?? explain(error)),
       button(t("retry"), { look: "small", click: () => onRetry(clientId) }),
       button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
     ]

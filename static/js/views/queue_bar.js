@@ -24,6 +24,7 @@ export default class QueueBar {
   #actions = el("div", { class: "queue__actions" })
   #box
   #signature = null
+  #rules = null
   #stops = []
 
   constructor(root, parts) {
@@ -44,8 +45,12 @@ export default class QueueBar {
         if (what !== "typing" && what !== "presence") this.#update()
       }),
       store.on("cast", () => this.#update()),
-      store.on("spaces", () => this.#update()),
+      store.on("spaces", () => {
+        this.#readAnew()
+        this.#update()
+      }),
     ]
+    this.#readAnew()
     this.#update()
   }
 
@@ -55,6 +60,15 @@ export default class QueueBar {
   }
 
   // Private
+
+  // Other rules of auto mode leave it another number of turns.
+  #readAnew() {
+    const { openSpace: space, room } = this.#parts.store
+    const rules = space && room && `${space.auto_mode_enabled} ${space.auto_mode_max_turns}`
+    const isNew = this.#rules !== null && this.#rules !== rules
+    this.#rules = rules
+    if (isNew && rules) this.#parts.room.readQueue().catch(() => {})
+  }
 
   #update() {
     const { store } = this.#parts

@@ -1,7 +1,7 @@
 // What the queue bar says in words: whose turn it is and why, what failed, why nobody is due.
 import { bdi, el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
-import { listParts } from "../base/time.js"
+import { list, listParts } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { explainChoice } from "./explain.js"
 
@@ -56,8 +56,9 @@ export default class QueueWords {
     const { state, because, next, upcoming } = facts
     const isHeld = state === "paused" || state === "failed"
     const coming = state === "paused" && !facts.isSpeaking ? [next, ...upcoming].filter(Boolean) : upcoming
+    const isPausing = state === "paused" && facts.isSpeaking
     // The places of a round show the rest.
-    const after = coming.slice(0, facts.slots.length > 1 ? 1 : coming.length)
+    const after = isPausing ? [] : coming.slice(0, facts.slots.length > 1 ? 1 : coming.length)
     return [
       el(
         "span",
@@ -69,7 +70,7 @@ export default class QueueWords {
       because && !isHeld && this.#because(because),
       facts.isFinishingFirst && el("span", { class: "queue__hint" }, t("queue.finishing_first")),
       after.length > 0 && el("span", { class: "queue__next" }, t("queue.then"), " ", this.#names(after)),
-      state === "paused" && facts.isSpeaking && el("span", { class: "queue__hint" }, t("queue.then_pauses")),
+      isPausing && el("span", { class: "queue__hint" }, t("queue.then_pauses")),
       dropped.length > 0 && el("span", { class: "queue__hint queue__dropped" }, this.#dropped(dropped)),
     ]
   }
@@ -84,7 +85,7 @@ export default class QueueWords {
   // A human's message, or a button, was quicker than they were.
   #dropped(ids) {
     const names = ids.map((id) => this.#name(id))
-    return t("queue.dropped", { n: names.length, names: names.join(", ") })
+    return t("queue.dropped", { names: list(names) })
   }
 
   #names(ids) {

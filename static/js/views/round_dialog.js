@@ -113,7 +113,7 @@ class RoundEditor {
     reconcile(this.#rest, entries, {
       key: ({ key }) => key,
       create: (entry) => this.#create(entry, mayChange),
-      update: (node, entry) => this.#update(node, entries.indexOf(entry), entries.length),
+      update: (node, entry) => this.#update(node, entry, entries.indexOf(entry)),
     })
     if (focused?.isConnected) focused.focus()
     this.#empty.hidden = entries.length > 0
@@ -125,6 +125,10 @@ class RoundEditor {
   // Whoever can have a turn by themselves: a muted one speaks only when asked to.
   #speakers() {
     return this.#parts.store.openRoster.characters.filter(({ participation }) => participation === "active")
+  }
+
+  #canSpeak(membershipId) {
+    return this.#speakers().some(({ id }) => id === membershipId)
   }
 
   #showActions(mayChange) {
@@ -149,9 +153,8 @@ class RoundEditor {
     )
   }
 
-  #create({ key, membershipId, because }, mayChange) {
+  #create({ key, membershipId }, mayChange) {
     const name = this.#nameOf(membershipId)
-    const note = because ? explainChoice(because) : t("round.added")
     const controls = [
       iconButton("up", t("cast.up", { name }), {
         look: "small",
@@ -174,17 +177,20 @@ class RoundEditor {
     return el(
       "li",
       { class: "member", "data-membership-id": membershipId },
-      el("div", { class: "member__row" }, this.#face(membershipId, note), mayChange && controls),
+      el("div", { class: "member__row" }, this.#face(membershipId), mayChange && controls),
     )
   }
 
-  #update(node, index, n) {
+  #update(node, { membershipId, because }, index) {
+    const reason = because ? explainChoice(because) : t("round.added")
+    const note = this.#canSpeak(membershipId) ? reason : t("skip_reason.not_schedulable")
+    node.querySelector(".member__note").textContent = note
     const [up, down] = ["up", "down"].map((act) => node.querySelector(`[data-act=${act}]`))
     up?.setAttribute("aria-disabled", String(index === 0))
-    down?.setAttribute("aria-disabled", String(index === n - 1))
+    down?.setAttribute("aria-disabled", String(index === this.#draft.entries.length - 1))
   }
 
-  #face(membershipId, note) {
+  #face(membershipId, note = "") {
     const member = this.#parts.store.openRoster.byId(membershipId)
     const name = this.#nameOf(membershipId)
     return [
@@ -264,8 +270,10 @@ class RoundEditor {
   async #save({ currentTarget }) {
     const { roundId, membershipIds } = this.#draft
     currentTarget.disabled = true
+    // Who was muted meanwhile would be passed over anyway, and is refused here.
+    const wanted = membershipIds.filter((id) => this.#canSpeak(id))
     try {
-      await this.#parts.room.changeRound(roundId, membershipIds)
+      await this.#parts.room.changeRound(roundId, wanted)
       this.#close()
     } catch (error) {
       // What it is now was fetched, and is shown already.

@@ -12,6 +12,8 @@ pub mod facts;
 pub mod person;
 #[path = "../../it/support/process.rs"]
 pub mod process;
+#[path = "../../it/support/redis.rs"]
+pub mod redis;
 #[path = "../../it/support/upstream/mod.rs"]
 pub mod upstream;
 #[path = "../../it/support/wait.rs"]

@@ -174,14 +174,29 @@ pub fn s12_no_false_reaps(evidence: &Evidence) -> Check {
             .iter()
             .any(|it| excuses(it, step, evidence.stale_ms));
         check.look(excused && step.silence >= evidence.stale_ms, || {
+            let (silence, near) = (step.silence, before(step, &evidence.faults));
             format!(
-                "reaped after {} ms of silence: {}",
-                step.silence,
+                "reaped after {silence} ms of silence: {}\n{near}",
                 told(step)
             )
         });
     }
     check
+}
+
+/// What was done in the seconds before, for the evidence.
+fn before(step: &Move, faults: &[Fault]) -> String {
+    let near = faults
+        .iter()
+        .filter(|it| it.at <= step.at && it.until >= step.at - 5_000_000);
+    let told = near.map(|it| {
+        let (from, to) = ((it.at - step.at) / 1_000, (it.until - step.at) / 1_000);
+        format!(
+            "            {} of {:?} {}, {from} to {to} ms",
+            it.kind, it.node, it.worker
+        )
+    });
+    told.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a fault is reason enough for a run's heartbeat to have stopped.

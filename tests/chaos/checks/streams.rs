@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use crate::checks::check::Check;
 use crate::checks::check::by_run;
+use crate::checks::check::is_final;
 use crate::record::Ear;
 use crate::record::Evidence;
 use crate::record::Heard;
@@ -93,16 +94,21 @@ pub fn d2_nothing_of_the_dead(evidence: &Evidence) -> Check {
 
 pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
     let mut check = Check::of("D3", "who began to type stops typing, once");
+    let ended = ends(evidence);
     for ear in &evidence.ears {
         let (mut types, mut stopped): (Option<&str>, Option<&str>) = (None, None);
         for note in &ear.notes {
+            // A node that stood still may tell late of a run that others have ended meanwhile; what
+            // is heard next puts it right.
+            let is_over = |run: &str| ended.get(run).is_some_and(|at| *at <= note.at);
             match &note.heard {
                 // What a new connection and a snapshot say is true: whoever typed may have stopped.
                 Heard::Connected(_) | Heard::Snapshot { .. } | Heard::Resync => {
-                    (types, stopped) = (None, None)
+                    (types, stopped) = (None, None);
                 }
                 Heard::TypingStart(run) => {
-                    check.look(types.is_none(), || {
+                    let free = types.is_none_or(is_over) || is_over(run);
+                    check.look(free, || {
                         format!(
                             "tab {}: run {run} begins to type while {types:?} does",
                             ear.client
@@ -128,6 +134,12 @@ pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
         });
     }
     check
+}
+
+/// When each run came to its end.
+fn ends(evidence: &Evidence) -> HashMap<&str, Us> {
+    let over = evidence.moves.iter().filter(|it| is_final(&it.became));
+    over.map(|it| (it.run.as_str(), it.at)).collect()
 }
 
 /// How long what is on its way may take.
@@ -304,7 +316,12 @@ mod tests {
         let mut twice = whole();
         twice.push(whole().remove(6));
 
+        let mut both = whole();
+        both.insert(2, Heard::TypingStart("r2".to_owned()));
+        both.push(Heard::TypingStop("r2".to_owned()));
+
         assert_eq!(d3_typing_ends_once(&with(open)).broken.len(), 1);
+        assert_eq!(d3_typing_ends_once(&with(both)).broken.len(), 1);
         assert_eq!(d3_typing_ends_once(&with(twice)).broken.len(), 1);
     }
 

@@ -152,6 +152,16 @@ pub fn t6_everybody_reads_what_was_written(evidence: &Evidence) -> Check {
     check
 }
 
+pub fn t8_nobody_is_far_behind(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T8",
+        "ten seconds after the last event every open tab shows it",
+    );
+    check.n = evidence.n_tabs;
+    check.broken = evidence.behind.clone();
+    check
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

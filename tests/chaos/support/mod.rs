@@ -6,6 +6,10 @@ pub mod backends;
 pub mod facts;
 #[path = "../../it/support/person.rs"]
 pub mod person;
+#[path = "../../it/support/redis.rs"]
+pub mod redis;
+#[path = "../../it/support/redis_line.rs"]
+pub mod redis_line;
 #[path = "../../it/support/timeline.rs"]
 pub mod timeline;
 #[path = "../../it/support/upstream/mod.rs"]

@@ -1,6 +1,10 @@
 //! Limits per address: by the connection's own, unless a proxy that is trusted says for whom it
 //! asks.
 
+use troupe::accounts::sockets::Shown;
+use troupe::ids::SessionId;
+use troupe::ids::UserId;
+
 use reqwest::RequestBuilder;
 use serde_json::json;
 
@@ -148,14 +152,12 @@ async fn an_address_holds_so_many_sockets_whoever_they_belong_to() {
     // A socket that nobody reads goes on until the server has noticed: it is held by its limit.
     let address =
         troupe::accounts::limits::Address::from(std::net::IpAddr::from([198, 51, 100, 7]));
-    let held: Vec<_> = (1..=2)
-        .map(|it| {
-            app.app
-                .limits
-                .sockets
-                .take(troupe::ids::UserId(it), Some(address))
-        })
-        .collect();
+    let browser = Shown::Session(SessionId(0));
+    let mut held = Vec::new();
+    for it in 1..=2 {
+        let sockets = &app.app.limits.sockets;
+        held.push(sockets.take(UserId(it), browser, Some(address)).await);
+    }
     assert!(held.iter().all(Option::is_some));
 
     for person in [&ann, &ben] {

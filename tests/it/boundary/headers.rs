@@ -1,5 +1,9 @@
 //! What every answer wears, whatever it is, and what none may tell.
 
+use troupe::accounts::sockets::Shown;
+use troupe::ids::SessionId;
+use troupe::ids::UserId;
+
 use std::collections::BTreeSet;
 
 use reqwest::Method;
@@ -126,12 +130,9 @@ async fn a_refused_upgrade_and_a_foreign_name_wear_them_too() {
     let ours = base.strip_prefix("http://").unwrap();
     let cookie = ("Cookie", house.admin.cookie());
     let origin = ("Origin", base.as_str());
-    let _held = house
-        .app
-        .app
-        .limits
-        .sockets
-        .take(troupe::ids::UserId(1), None);
+    let browser = Shown::Session(SessionId(0));
+    let sockets = &house.app.app.limits.sockets;
+    let _held = sockets.take(UserId(1), browser, None).await;
 
     for (host, headers, status) in [
         (ours, UPGRADE.to_vec(), 401),

@@ -6,11 +6,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::invariants;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
 use crate::support::redis::RedisServer;
 use crate::support::redis_line::Harm;
+use crate::support::room::SHORT_LEASES;
+use crate::support::room::model_env;
 use crate::support::wait;
+use crate::support::wire::Wire;
 
 /// So far behind a reader may be when Redis carries nothing.
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
@@ -241,5 +246,80 @@ async fn n10_garbage_on_our_channel_is_counted_and_reaches_nobody() {
             .iter()
             .all(|it| it["type"] != "forged")
     );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n8_lines_that_fail_one_after_another_and_come_back_in_another_order_leave_no_trace() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ear().await;
+    let mut n = 0;
+    let mut turn = async || {
+        n += 1;
+        let text = format!("Reply number {n}.");
+        nodes.upstream.say(&text);
+        nodes.say(&format!("Post {n}.")).await;
+        converges(&nodes, &ear, &text).await;
+    };
+
+    nodes.front_line.cut();
+    turn().await;
+    nodes.redis.freeze();
+    turn().await;
+    nodes.back_line.cut();
+    nodes.front_line.mend();
+    turn().await;
+    nodes.redis.thaw();
+    turn().await;
+    nodes.back_line.mend();
+    nodes.hear_each_other().await;
+    turn().await;
+
+    let mut facts = Facts::open(&nodes.front.database).await;
+    let broken = invariants::at_rest(&mut facts).await;
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n9_a_node_that_the_database_does_not_reach_puts_its_runs_down_and_others_go_on() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open_with(&[SHORT_LEASES, &[("TROUPE_WORKERS", "0")]].concat()).await;
+    let wire = Wire::before(nodes.front.database.url()).await;
+    let (model, redis) = (nodes.upstream.base_url(), nodes.back_line.url());
+    let cut_off = [
+        ("DATABASE_URL", wire.url()),
+        ("REDIS_URL", redis.as_str()),
+        ("TROUPE_WORKERS", "1"),
+    ];
+    let env = [SHORT_LEASES, &model_env(&model), &cut_off].concat();
+    let third = nodes.front.beside(&env).await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    let ear = nodes.ear().await;
+    nodes.say("Count.").await;
+    gate.step();
+    ear.wait_for("the first word", |it| it["delta"] == "One")
+        .await;
+
+    drop(wire);
+
+    nodes.upstream.hung_up(0).await;
+    ear.wait_for("that it failed", |it| it["type"] == "run_failed")
+        .await;
+    gate.open();
+    nodes.upstream.say("Four five six.");
+    let works = [("REDIS_URL", redis.as_str())];
+    let env = [SHORT_LEASES, &model_env(&model), &works].concat();
+    let fourth = nodes.front.beside(&env).await;
+    converges(&nodes, &ear, "Four five six.").await;
+    fourth.close().await;
+    // Its connections are gone: it ends, and says nothing more.
+    third.app.shutdown.stopping.cancel();
     nodes.close().await;
 }

@@ -56,6 +56,30 @@ on_both! {
         room.close_deaf().await;
     }
 
+    async fn a_run_that_nobody_executes_is_left_to_the_reaper(backend) {
+        let (room, gate) = writing(backend).await;
+        let there = room.another_conversation().await;
+        room.human_of(&room.engine, there).says("Hi.").await;
+        room.upstream.requested(2).await;
+        let orphan = room.engine.runtime(there).await.unwrap().running.unwrap();
+        let next_beat = async || {
+            let before = room.heartbeats().await;
+            room.clock.advance_ms(1_000);
+            room.until("the first heartbeat is newer", async |it| it.heartbeats().await[0] > before[0]).await;
+        };
+
+        // As after a claim whose answer was lost: by its row it is this node's, and nobody writes it.
+        room.engine.context().leases.release(orphan.id);
+        next_beat().await; // perhaps the one that was under way
+        let before = room.heartbeats().await[1];
+        next_beat().await;
+
+        assert_eq!(room.heartbeats().await[1], before);
+        gate.open();
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+
     async fn a_stop_of_another_node_may_keep_the_text(backend) {
         let (room, gate) = writing(backend).await;
 

@@ -70,12 +70,13 @@ impl Nodes {
         let back_line = RedisLine::to(redis.port()).await;
         let upstream = Upstream::start().await;
         let base_url = upstream.base_url();
-        let common = [FAR_APART, &model_env(&base_url), env].concat();
+        let common = [FAR_APART, &model_env(&base_url)].concat();
         let (front_url, back_url) = (front_line.url(), back_line.url());
         let serves = [("TROUPE_WORKERS", "0"), ("REDIS_URL", front_url.as_str())];
         let works = [("REDIS_URL", back_url.as_str())];
-        let front = TestApp::start_with(Backend::Postgres, &[&common[..], &serves].concat()).await;
-        let back = front.beside(&[&common[..], &works].concat()).await;
+        let front =
+            TestApp::start_with(Backend::Postgres, &[&common[..], &serves, env].concat()).await;
+        let back = front.beside(&[&common[..], &works, env].concat()).await;
         let ann = front.admin().await;
         let space = ann
             .create_space("Stage", json!({"reply_order": "list"}))

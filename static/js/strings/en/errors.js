@@ -48,6 +48,7 @@ export default {
     "A guest cannot own a space. They must keep their account first, with a user name and a password.",
   "error.invalid_value.name": "A name takes 1 to 100 characters that can be seen, on one line.",
   "error.invalid_value.title": "A title takes 1 to 200 characters that can be seen, on one line.",
+  "error.invalid_value.slots": "Only characters who are not muted can stand in a round, a hundred turns at most.",
   "error.invalid_value.api_key": "A key takes letters, digits and signs without blanks.",
 
   "run_error.unexpected": "The reply could not be written.",

@@ -21,7 +21,9 @@ export default {
   "cast.remove_title": "Remove {name}?",
   "cast.remove_text": "{name} leaves this space. What was said stays, with the name.",
   "cast.talkativeness": "Talkativeness",
-  "cast.talkativeness_hint": "How readily this character joins in without being named.",
+  "cast.talkativeness_hint":
+    "How readily this character joins in without being named, where all who are due answer in a round.",
+  "cast.talkativeness_card": "as the card says",
   "cast.drag": "Drag to another place",
   "cast.you": "You",
   "cast.plays": "as {text}",

@@ -45,6 +45,7 @@ export default {
   "error.invalid_value.role": "访客不能拥有空间。对方要先用用户名和密码保留自己的账号。",
   "error.invalid_value.name": "名称需为 1 到 100 个可见字符，不能换行。",
   "error.invalid_value.title": "标题需为 1 到 200 个可见字符，不能换行。",
+  "error.invalid_value.slots": "只有未被禁言的角色才能排进一轮，最多一百次发言。",
   "error.invalid_value.api_key": "密钥只能包含字母、数字和符号，不能有空格。",
 
   "run_error.unexpected": "回应没能写出来。",

@@ -1,0 +1,296 @@
+//! Counting together: how often something happened on all nodes within a window that slides.
+//!
+//! **Invariant:** nobody waits longer than [`PATIENCE`] for a count, and after one that did not
+//! come nobody asks for [`REST`]: each node counts by itself anyway, and goes by that then.
+//!
+//! What is counted is a hash with the house's secret: Redis learns no name and no address.
+
+use crate::shutdown::Shutdown;
+use parking_lot::Mutex;
+use redis::AsyncConnectionConfig;
+use redis::Client;
+use redis::RedisResult;
+use redis::Script;
+use redis::aio::MultiplexedConnection;
+use sha2::Digest;
+use sha2::Sha256;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+/// How long whoever asks waits.
+const PATIENCE: Duration = Duration::from_millis(80);
+
+/// How long Redis is left alone after it did not answer.
+const REST: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, in the background.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// One place in a sorted set by the time of Redis, which is one for all nodes. Answers how many
+/// milliseconds it takes until there is a place; 0 is now.
+const SCRIPT: &str = r"
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local most, span, mode = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[4]
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - span)
+local n = redis.call('ZCARD', KEYS[1])
+if mode ~= 'note' and n >= most then
+  local frees = redis.call('ZRANGE', KEYS[1], n - most, n - most, 'WITHSCORES')
+  return math.max(1, frees[2] + span - now)
+end
+if mode ~= 'look' then
+  redis.call('ZADD', KEYS[1], now, ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], span)
+end
+return 0";
+
+/// What is counted together; nothing in a house of one node. Cloning gives another handle.
+#[derive(Clone, Default)]
+pub struct Tally {
+    redis: Option<Arc<Redis>>,
+}
+
+struct Redis {
+    client: Client,
+    prefix: String,
+    secret: String,
+    node: Uuid,
+    n: AtomicU64,
+    script: Script,
+    shutdown: Shutdown,
+    connection: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    resting_until: Mutex<Option<Instant>>,
+}
+
+/// What is counted: so many within such a span.
+#[derive(Clone, Debug)]
+pub struct Count {
+    /// A kind of thing, and who did it.
+    pub of: (&'static str, String),
+    pub most: usize,
+    pub span: Duration,
+}
+
+/// One that was counted, so that it can be taken back or kept up.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    count: Count,
+    member: String,
+}
+
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Counts one if there is a place.
+    Take,
+    /// Counts one in any case.
+    Note,
+    /// Only looks.
+    Look,
+}
+
+impl Tally {
+    /// Nothing is counted together.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Over this Redis; keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// When `url` is no address of a Redis.
+    pub fn over(
+        url: &str,
+        prefix: String,
+        secret: String,
+        shutdown: &Shutdown,
+    ) -> RedisResult<Self> {
+        let redis = Redis {
+            client: Client::open(url)?,
+            prefix,
+            secret,
+            node: Uuid::now_v7(),
+            n: AtomicU64::new(0),
+            script: Script::new(SCRIPT),
+            shutdown: shutdown.clone(),
+            connection: tokio::sync::Mutex::default(),
+            resting_until: Mutex::default(),
+        };
+        Ok(Self {
+            redis: Some(Arc::new(redis)),
+        })
+    }
+
+    /// Takes one of `most` places.
+    ///
+    /// # Errors
+    /// How long there is none. No answer is as good as a place.
+    pub async fn take(&self, count: Count) -> Result<Option<Mark>, Duration> {
+        let Some(redis) = &self.redis else {
+            return Ok(None);
+        };
+        let mark = redis.mark(count);
+        match redis.ask(mark.clone(), Mode::Take).await {
+            Some(wait) if wait > Duration::ZERO => Err(wait),
+            answer => Ok(answer.map(|_| mark)),
+        }
+    }
+
+    /// How long there is no place; `None`: there is one, or nobody knows.
+    pub async fn wait_for(&self, count: Count) -> Option<Duration> {
+        let redis = self.redis.as_ref()?;
+        let wait = redis.ask(redis.mark(count), Mode::Look).await?;
+        (wait > Duration::ZERO).then_some(wait)
+    }
+
+    /// Counts one, whether there is a place or not. Waits for nobody.
+    pub fn note(&self, count: Count) {
+        if let Some(redis) = &self.redis {
+            let mark = redis.mark(count);
+            self.keep_up(mark);
+        }
+    }
+
+    /// Counts anew what was counted before: its span begins again. Waits for nobody.
+    pub fn keep_up(&self, mark: Mark) {
+        let Some(redis) = self.redis.clone() else {
+            return;
+        };
+        let asker = redis.clone();
+        asker.shutdown.spawn(async move {
+            redis.ask(mark, Mode::Note).await;
+        });
+    }
+
+    /// Takes back what was counted. Waits for nobody.
+    pub fn give_back(&self, mark: Mark) {
+        let Some(redis) = self.redis.clone() else {
+            return;
+        };
+        let asker = redis.clone();
+        asker.shutdown.spawn(async move {
+            let key = redis.key(&mark.count);
+            let giving = async |mut connection: MultiplexedConnection| {
+                let mut remove = redis::cmd("ZREM");
+                remove.arg(key).arg(&mark.member);
+                remove.exec_async(&mut connection).await
+            };
+            redis.with_connection(giving).await
+        });
+    }
+}
+
+impl Redis {
+    fn mark(&self, count: Count) -> Mark {
+        let n = self.n.fetch_add(1, Ordering::Relaxed);
+        let member = format!("{}/{n}", self.node.simple());
+        Mark { count, member }
+    }
+
+    fn key(&self, count: &Count) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.secret.as_str(), count.of.0, &count.of.1] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let hash = hash.finalize();
+        format!(
+            "{}:{}:{}",
+            self.prefix,
+            count.of.0,
+            hex::encode(&hash[..12])
+        )
+    }
+
+    /// The answer, if it comes in time. Asked on the main runtime, to which the connection belongs.
+    async fn ask(self: &Arc<Self>, mark: Mark, mode: Mode) -> Option<Duration> {
+        if mark.count.most == 0 || self.is_resting() {
+            return None;
+        }
+        let own = self.clone();
+        let asking = self.shutdown.spawn(async move {
+            let invoke = async |mut connection: MultiplexedConnection| -> RedisResult<u64> {
+                let count = &mark.count;
+                let span = u64::try_from(count.span.as_millis()).unwrap_or(u64::MAX);
+                let mode = match mode {
+                    Mode::Take => "take",
+                    Mode::Note => "note",
+                    Mode::Look => "look",
+                };
+                let mut invocation = own.script.key(own.key(count));
+                invocation
+                    .arg(count.most)
+                    .arg(span)
+                    .arg(&mark.member)
+                    .arg(mode);
+                invocation.invoke_async(&mut connection).await
+            };
+            own.with_connection(invoke).await
+        });
+        match timeout(PATIENCE, asking).await {
+            Ok(Ok(Some(ms))) => Some(Duration::from_millis(ms)),
+            Ok(_) => None,
+            Err(_) => {
+                self.rest();
+                None
+            }
+        }
+    }
+
+    async fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+    ) -> Option<T> {
+        let connection = self.connection().await?;
+        match work(connection).await {
+            Ok(done) => Some(done),
+            Err(error) => {
+                tracing::debug!(%error, "Redis does not count: {error}");
+                self.rest();
+                // The next one begins anew.
+                *self.connection.lock().await = None;
+                None
+            }
+        }
+    }
+
+    async fn connection(&self) -> Option<MultiplexedConnection> {
+        let mut kept = self.connection.lock().await;
+        if let Some(connection) = &*kept {
+            return Some(connection.clone());
+        }
+        if self.is_resting() {
+            return None;
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(CONNECT));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        match connecting.await {
+            Ok(connection) => {
+                *kept = Some(connection.clone());
+                Some(connection)
+            }
+            Err(_) => {
+                self.rest();
+                None
+            }
+        }
+    }
+
+    fn is_resting(&self) -> bool {
+        self.resting_until
+            .lock()
+            .is_some_and(|it| Instant::now() < it)
+    }
+
+    fn rest(&self) {
+        *self.resting_until.lock() = Some(Instant::now() + REST);
+    }
+}

@@ -1,0 +1,173 @@
+//! Auto mode: the switch and the turns it has left, the delay, what a person writes goes first, and
+//! what it says when it rests.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::company::Company;
+use crate::house::House;
+use crate::page::Page;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+/// Longer than any test waits.
+const FOR_EVER_MS: i64 = 600_000;
+
+fn among_themselves(turns: i64, delay_ms: i64) -> Value {
+    json!({
+        "reply_order": "list",
+        "auto_mode_max_turns": turns,
+        "auto_mode_delay_ms": delay_ms,
+    })
+}
+
+/// Waits until the switch says how many turns are left.
+async fn left(page: &Page, n: i64) {
+    page.see(&format!(".auto[data-left='{n}']")).await;
+}
+
+async fn n_messages(page: &Page, n: usize) {
+    let there = format!(
+        "document.querySelectorAll('.message[data-state=final]').length === {n}
+        && document.querySelectorAll('.message').length === {n}"
+    );
+    page.truth(&format!("{n} messages are there"), &there).await;
+}
+
+#[tokio::test]
+async fn c41_auto_mode_counts_its_turns_down_rests_and_says_so() {
+    let house = House::open().await;
+    let room = house.room(among_themselves(3, 0), &["Mina", "Rook"]).await;
+    let gates: Vec<Gate> = (0..4)
+        .map(|_| {
+            let gate = Gate::closed();
+            house.upstream.next(Script::say("So it goes.").gated(&gate));
+            gate
+        })
+        .collect();
+    let page = room.page().await;
+
+    page.click(".queue [role=switch]").await;
+    page.see_text(".queue", "Auto mode is on").await;
+    page.say("Go on, you two").await;
+    for (gate, n) in gates.iter().zip([3, 2, 1, 0]) {
+        left(&page, n).await;
+        page.see_text(".queue__now", "is writing").await;
+        gate.open();
+    }
+    n_messages(&page, 5).await;
+    page.see_text(".queue", "Auto mode rests: its 3 turns are spent")
+        .await;
+    page.reload().await;
+    page.see_text(".queue", "Auto mode rests: its 3 turns are spent")
+        .await;
+    left(&page, 0).await;
+    page.say("And once more").await;
+
+    n_messages(&page, 10).await;
+    left(&page, 0).await;
+    assert_eq!(house.upstream.n_requests(), 8);
+}
+
+#[tokio::test]
+async fn c41_what_a_person_writes_goes_first_and_switching_off_ends_it_at_once() {
+    let house = House::open().await;
+    let room = house
+        .room(among_themselves(5, FOR_EVER_MS), &["Mina", "Rook"])
+        .await;
+    let page = room.page().await;
+
+    page.click(".queue [role=switch]").await;
+    page.say("Go on, you two").await;
+    page.answered_by("Mina").await;
+    page.see_text(".queue__now", "Rook is next").await;
+    page.see_text(".queue__countdown", "in ").await;
+    page.reload().await;
+    page.see_text(".queue__countdown", "in ").await;
+    left(&page, 4).await;
+    page.say("Wait").await;
+    page.answered_by("Rook").await;
+    left(&page, 4).await;
+    page.see_text(".queue__now", "Mina is next").await;
+    page.click(".queue [role=switch]").await;
+
+    page.see_text(".queue", "Your turn").await;
+    page.gone(".queue__countdown").await;
+    page.see(".queue [role=switch][aria-checked=false]").await;
+    n_messages(&page, 4).await;
+    let conversation = room.ann.conversation(room.conversation).await;
+    assert_eq!(conversation["state"], "idle");
+}
+
+#[tokio::test]
+async fn c41_a_turn_that_waits_is_held_and_goes_on() {
+    let house = House::open().await;
+    let room = house
+        .room(among_themselves(5, FOR_EVER_MS), &["Mina", "Rook"])
+        .await;
+    let page = room.page().await;
+
+    page.click(".queue [role=switch]").await;
+    page.say("Go on, you two").await;
+    page.answered_by("Mina").await;
+    page.see_text(".queue__countdown", "in ").await;
+    page.click(".queue [aria-label=Pause]").await;
+    page.see_text(".queue__now", "Paused").await;
+    page.gone(".queue__countdown").await;
+    page.click(".queue [aria-label=Resume]").await;
+
+    page.answered_by("Rook").await;
+}
+
+#[tokio::test]
+async fn c41_what_the_host_sets_is_seen_by_the_others_and_changed_by_who_may() {
+    let company = Company::with("member").await;
+    let (ann, bob) = (company.room.page().await, company.bobs_page().await);
+
+    ann.click("#panel-tab-settings").await;
+    ann.click_text(".check", "among themselves").await;
+    choose(&ann, "Who answers", "list").await;
+    choose(&ann, "How many answer", "activated").await;
+    fill(&ann, "Turns after", "7").await;
+    fill(&ann, "Wait between their turns", "2.5").await;
+    ann.click_text("#panel button", "Save").await;
+
+    bob.see("span.auto[data-left='7']").await;
+    let space = format!("/api/spaces/{}", company.space);
+    let (_, space) = company.room.ann.get(&space).await;
+    assert_eq!(space["auto_mode_delay_ms"], 2500);
+    assert_eq!(space["auto_mode_max_turns"], 7);
+    assert_eq!(space["replies_per_turn"], "activated");
+    assert_eq!(space["reply_order"], "list");
+    bob.click("#panel-tab-settings").await;
+    bob.see_text("#panel", "Only moderators").await;
+    let open =
+        "document.querySelectorAll('#panel-body :is(input, select, textarea):enabled').length";
+    assert_eq!(bob.value(open).await, json!(0));
+}
+
+/// The field with this label.
+fn labelled(label: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('#panel-body .field')].find((it) => it.querySelector('label').innerText.includes({})).querySelector('input, select')",
+        json!(label)
+    )
+}
+
+async fn choose(page: &Page, label: &str, value: &str) {
+    let script = format!(
+        "const list = {}; list.value = {}; list.dispatchEvent(new Event('change', {{ bubbles: true }}))",
+        labelled(label),
+        json!(value)
+    );
+    page.run(&script).await;
+}
+
+async fn fill(page: &Page, label: &str, value: &str) {
+    let script = format!(
+        "const field = {}; field.value = {}; field.dispatchEvent(new Event('input', {{ bubbles: true }}))",
+        labelled(label),
+        json!(value)
+    );
+    page.run(&script).await;
+}

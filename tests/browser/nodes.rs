@@ -1,0 +1,235 @@
+//! Two servers on one PostgreSQL and one Redis, a browser on each: what happens on one is seen on
+//! the other, and when one dies the other goes on.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+
+use crate::company::Company;
+use crate::house::House;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::backends::Backend;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::process::Server;
+use crate::support::redis::RedisServer;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+const STREAMING: &str = ".message[data-state=streaming]";
+const FINAL: &str = ".message[data-state=final]";
+
+/// A node that died is missed after two seconds.
+const HEARTBEATS: [(&str, &str); 3] = [
+    ("RUN_HEARTBEAT_MS", "200"),
+    ("RUN_STALE_AFTER_MS", "2000"),
+    ("REAPER_INTERVAL_MS", "200"),
+];
+
+/// Ann's house is the first node; Bob comes by the second.
+struct Nodes {
+    company: Company,
+    redis: RedisServer,
+}
+
+impl Nodes {
+    /// The first one.
+    async fn open() -> Nodes {
+        let upstream = Upstream::start().await;
+        let redis = RedisServer::start().await;
+        let (model, bus) = (upstream.base_url(), redis.url());
+        let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
+        let house = House::on(Backend::Postgres, upstream, &env).await;
+        let company = Company::of(house, "member").await;
+        Nodes { company, redis }
+    }
+
+    /// One more.
+    async fn second(&self, more: &[(&'static str, &'static str)]) -> Server {
+        let (model, bus) = (self.company.house.upstream.base_url(), self.redis.url());
+        let env = settings(&model, &bus, more);
+        self.company.house.another_node(&env).await
+    }
+
+    /// One more that runs nothing: what is seen there is written on the first.
+    async fn second_that_serves(&self) -> Server {
+        self.second(&[("TROUPE_WORKERS", "0")]).await
+    }
+
+    /// A browser of theirs, at this address.
+    async fn page(&self, base: &str, person: &Person) -> Page {
+        let page = Page::open(base, Screen::Desktop).await;
+        page.carry(person.cookie()).await;
+        page.go(&self.company.room.path()).await;
+        page.see("#rail").await;
+        page.see(FIELD).await;
+        page
+    }
+
+    /// The next answer comes a word at a time.
+    fn next_is_slow(&self, text: &str) -> Gate {
+        let gate = Gate::closed();
+        let script = Script::say(text).gated(&gate);
+        self.company.house.upstream.next(script);
+        gate
+    }
+}
+
+fn settings<'a>(
+    model: &'a str,
+    bus: &'a str,
+    more: &[(&'a str, &'a str)],
+) -> Vec<(&'a str, &'a str)> {
+    let mut all = HEARTBEATS.to_vec();
+    all.extend([
+        ("TROUPE_LLM_BASE_URL", model),
+        ("TROUPE_LLM_MODEL", "scripted"),
+        ("REDIS_URL", bus),
+    ]);
+    all.extend(more);
+    all
+}
+
+#[tokio::test]
+async fn c27_what_is_said_and_written_on_one_node_is_seen_on_the_other() {
+    let nodes = Nodes::open().await;
+    let second = nodes.second_that_serves().await;
+    let gate = nodes.next_is_slow("Once upon a time");
+    let ann = nodes.company.room.page().await;
+    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+
+    bob.say("Tell me a story").await;
+    ann.see_text(FINAL, "Tell me a story").await;
+    bob.click(".queue [aria-label='Let Mina speak']").await;
+    gate.step();
+    gate.step();
+    for page in [&ann, &bob] {
+        page.see_text(STREAMING, "Once upon").await;
+        page.see_text(".queue__now", "Mina is writing").await;
+    }
+    bob.reload().await;
+    bob.see_text(STREAMING, "Once upon").await;
+    gate.open();
+
+    assert_eq!(ann.answered_by("Mina").await, "Once upon a time");
+    assert_eq!(bob.answered_by("Mina").await, "Once upon a time");
+}
+
+#[tokio::test]
+async fn c26_stop_on_one_node_ends_what_the_other_writes() {
+    let nodes = Nodes::open().await;
+    let second = nodes.second_that_serves().await;
+    let gate = nodes.next_is_slow("Once upon a time");
+    let ann = nodes.company.room.page().await;
+    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+
+    bob.click(".queue [aria-label='Let Mina speak']").await;
+    gate.step();
+    gate.step();
+    bob.see_text(STREAMING, "Once upon").await;
+    bob.click("[aria-label=Stop]").await;
+    nodes.company.house.upstream.hung_up(0).await;
+
+    for page in [&ann, &bob] {
+        page.see_text(FINAL, "Stopped").await;
+        page.gone(STREAMING).await;
+    }
+    let texts = nodes.company.room.texts().await;
+    assert_eq!(
+        texts.iter().map(|it| it.trim()).collect::<Vec<_>>(),
+        ["Once upon"]
+    );
+}
+
+#[tokio::test]
+async fn c88_a_round_goes_on_when_the_node_that_writes_it_is_killed() {
+    let mut nodes = Nodes::open().await;
+    let space = format!("/api/spaces/{}", nodes.company.space);
+    let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
+    expect(200, nodes.company.room.ann.patch(&space, rules).await);
+    let door = Door::to(&nodes.company.house.server).await;
+    let ann = nodes.page(&door.url(), &nodes.company.room.ann).await;
+    let begun = Script::stream().role().words("Once upon a time ").hang();
+    nodes.company.house.upstream.next(begun);
+
+    ann.say("Both of you").await;
+    ann.see_text(STREAMING, "Once upon a time").await;
+    let second = nodes.second(&[]).await;
+    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+    bob.see_text(STREAMING, "Once upon a time").await;
+    nodes.company.house.server.kill9();
+    ann.see_text(".banner", "Reconnecting").await;
+    door.lead_to(&second);
+
+    let shown = "[...document.querySelectorAll('.message[data-state=final] .message__body')].map((it) => it.innerText.trim())";
+    for page in [&ann, &bob] {
+        page.answered_by("Rook").await;
+        assert_eq!(
+            page.value(shown).await,
+            json!(["Both of you", "Hello.", "Hello."])
+        );
+        page.gone(".banner").await;
+    }
+}
+
+/// What stands before the nodes, as a proxy would: one address, and behind it the node that lives.
+struct Door {
+    address: String,
+    behind: Arc<Mutex<String>>,
+    letting_in: JoinHandle<()>,
+}
+
+impl Door {
+    async fn to(server: &Server) -> Door {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket");
+        let behind = Arc::new(Mutex::new(place_of(server)));
+        let letting_in = tokio::spawn(let_in(listener, Arc::clone(&behind)));
+        Door {
+            address: address.to_string(),
+            behind,
+            letting_in,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Whoever comes from now on is led to this one.
+    fn lead_to(&self, server: &Server) {
+        *self.behind.lock() = place_of(server);
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.letting_in.abort();
+    }
+}
+
+fn place_of(server: &Server) -> String {
+    server.url().replace("http://", "")
+}
+
+async fn let_in(listener: TcpListener, behind: Arc<Mutex<String>>) {
+    let mut visits = JoinSet::new();
+    while let Ok((mut visitor, _)) = listener.accept().await {
+        while visits.try_join_next().is_some() {}
+        let place = behind.lock().clone();
+        visits.spawn(async move {
+            if let Ok(mut node) = TcpStream::connect(place).await {
+                let _ = copy_bidirectional(&mut visitor, &mut node).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! Rearranging what is still to come of a round, by mouse and keyboard, while it goes on.
+
+use serde_json::json;
+use thirtyfour::Key;
+
+use crate::cast::drag;
+use crate::company::Company;
+use crate::house::House;
+use crate::page::Page;
+use crate::rounds::everybody;
+use crate::rounds::have_spoken;
+use crate::rounds::next_waits;
+use crate::rounds::places;
+use crate::support::person::expect;
+
+#[tokio::test]
+async fn c43_the_rest_of_a_round_is_rearranged_with_the_keyboard() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    places(&page, "speaking pending pending").await;
+    focus(&page, ".queue [data-act=round]").await;
+    page.press(Key::Enter).await;
+    page.see_text("dialog", "Mina").await;
+    focus(&page, ".round [aria-label='Leave Iris out']").await;
+    page.press(Key::Alt + Key::Up).await;
+    page.see_text(".round [role=status]", "Iris is now number 1")
+        .await;
+    focus(&page, ".round [aria-label='Leave Rook out']").await;
+    page.press(Key::Delete).await;
+    page.see_text(".round [role=status]", "Rook is left out")
+        .await;
+    focus(&page, ".round [aria-label='Add Mina']").await;
+    page.press(Key::Enter).await;
+    focus(&page, ".round [data-act=save]").await;
+    page.press(Key::Enter).await;
+    page.gone("dialog").await;
+    gate.open();
+
+    have_spoken(&page, &["Mina", "Iris", "Mina"]).await;
+}
+
+#[tokio::test]
+async fn c43_the_rest_of_a_round_is_rearranged_with_the_mouse() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    places(&page, "speaking pending pending").await;
+    page.click(".queue [data-act=round]").await;
+    page.see_text(".round", "Iris").await;
+    page.truth(
+        "the dialog stands still",
+        "document.querySelector('dialog').getAnimations().length === 0",
+    )
+    .await;
+    drag(&page, ".round [data-membership-id] .member__grip", 50).await;
+    page.see_text(".round [role=status]", "Rook is now number 2")
+        .await;
+    page.click(".round [aria-label='Add Rook']").await;
+    page.click(".round [data-act=save]").await;
+    page.gone("dialog").await;
+    places(&page, "speaking pending pending pending").await;
+    gate.open();
+
+    have_spoken(&page, &["Mina", "Iris", "Rook", "Rook"]).await;
+}
+
+async fn focus(page: &Page, css: &str) {
+    page.see(css).await;
+    page.run(&format!("document.querySelector({}).focus()", json!(css)))
+        .await;
+}
+
+#[tokio::test]
+async fn c43_who_begins_to_speak_leaves_the_list_that_is_being_rearranged() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&house, it));
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    places(&page, "speaking pending pending").await;
+    page.click(".queue [data-act=round]").await;
+    page.click(".round [aria-label='Add Mina']").await;
+    gates[0].open();
+    page.gone(".round [aria-label='Leave Rook out']").await;
+    page.click(".round [data-act=save]").await;
+    page.gone("dialog").await;
+    gates[1].open();
+
+    have_spoken(&page, &["Mina", "Rook", "Iris", "Mina"]).await;
+}
+
+#[tokio::test]
+async fn c43_an_order_for_a_round_that_was_replaced_is_refused_in_plain_words() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook"]).await;
+    let gate = house.upstream.gate();
+    let page = room.page().await;
+    // Somebody writes a message in the very moment in which the new order is sent.
+    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let source = format!(
+        "const ask = fetch
+        window.fetch = async (url, how) => {{
+          if (how?.method === 'PATCH' && url.endsWith('/round') && !window.wasQuicker) {{
+            window.wasQuicker = true
+            const body = JSON.stringify({{ content: 'Wait' }})
+            await ask({}, {{ method: 'POST', headers: {{ 'content-type': 'application/json' }}, body }})
+          }}
+          return ask(url, how)
+        }}",
+        json!(path)
+    );
+    page.cdp(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({"source": source}),
+    )
+    .await;
+    page.reload().await;
+
+    page.say("Both of you").await;
+    places(&page, "speaking pending").await;
+    page.click(".queue [data-act=round]").await;
+    page.click(".round [aria-label='Leave Rook out']").await;
+    page.click(".round [data-act=save]").await;
+    page.see_text(".round [role=status]", "The round has moved on")
+        .await;
+    page.see(".round [aria-label='Leave Mina out']").await;
+    page.click(".round [aria-label='Leave Mina out']").await;
+    page.click(".round [data-act=save]").await;
+    page.gone("dialog").await;
+    gate.open();
+
+    have_spoken(&page, &["Mina", "Rook"]).await;
+}
+
+#[tokio::test]
+async fn c44_a_guest_sees_the_round_and_changes_nothing_of_it() {
+    let company = Company::with("guest").await;
+    let space = format!("/api/spaces/{}", company.space);
+    let mut rules = everybody();
+    rules["auto_mode_enabled"] = json!(true);
+    expect(200, company.room.ann.patch(&space, rules).await);
+    let gate = next_waits(&company.house, "Mina here.");
+    let page = company.bobs_page().await;
+
+    page.say("Both of you").await;
+    places(&page, "speaking pending").await;
+    page.see("span.auto").await;
+    page.click(".queue [data-act=round]").await;
+    page.see_text(".round", "is writing").await;
+    let controls = page.texts(".round button").await;
+    page.click_text(".round button", "Close").await;
+    let buttons = page.texts(".queue__actions button").await;
+    let path = format!("/api/conversations/{}/round", company.room.conversation);
+    let round = company
+        .room
+        .ann
+        .conversation(company.room.conversation)
+        .await["round"]["id"]
+        .clone();
+    let refused = company
+        .bob
+        .patch(&path, json!({"round_id": round, "slots": []}))
+        .await;
+    gate.open();
+
+    assert_eq!(controls, ["Close"]);
+    assert_eq!(buttons, [""], "only the button that shows the round");
+    assert_eq!(refused.0, 403, "{}", refused.1);
+}

@@ -1,0 +1,309 @@
+//! Rounds of several speakers: each place in the queue bar, why it was chosen, hold, skip, retry.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::Room;
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::expect;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+/// Who said what is on the page, in order.
+const AUTHORS: &str = "[...document.querySelectorAll('.message:not(.message--own)')]
+    .map((it) => it.querySelector('.message__author')?.innerText)";
+
+/// A room in which everybody answers, in the order of the cast.
+pub fn everybody() -> Value {
+    json!({"reply_order": "list", "replies_per_turn": "activated"})
+}
+
+/// A room in which who is named answers, and whoever else feels like it.
+fn whoever() -> Value {
+    json!({"reply_order": "natural", "replies_per_turn": "activated"})
+}
+
+/// The next answer waits until its gate is opened.
+pub fn next_waits(house: &House, text: &str) -> Gate {
+    let gate = Gate::closed();
+    house.upstream.next(Script::say(text).gated(&gate));
+    gate
+}
+
+/// Waits until the places of the round stand so: "spoken speaking pending".
+pub async fn places(page: &Page, standing: &str) {
+    let found =
+        "[...document.querySelectorAll('.queue .slot')].map((it) => it.dataset.slot).join(' ')";
+    let what = format!("the places stand as {standing:?}");
+    page.truth(&what, &format!("{found} === {}", json!(standing)))
+        .await;
+}
+
+/// Waits until these have spoken, in this order, and nobody else.
+pub async fn have_spoken(page: &Page, names: &[&str]) {
+    let what = format!("{names:?} have spoken");
+    let finished =
+        "[...document.querySelectorAll('.message')].every((it) => it.dataset.state === 'final')";
+    let wanted = format!(
+        "{finished} && JSON.stringify({AUTHORS}) === {}",
+        json!(json!(names).to_string())
+    );
+    page.truth(&what, &wanted).await;
+}
+
+/// How readily a character joins in.
+async fn talkativeness(room: &Room, character: usize, value: f64) {
+    let path = format!("/api/memberships/{}", room.cast[character]["id"]);
+    expect(
+        200,
+        room.ann.patch(&path, json!({"talkativeness": value})).await,
+    );
+}
+
+#[tokio::test]
+async fn c36_in_a_round_of_three_they_answer_in_order_and_the_bar_shows_each_place() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    places(&page, "speaking pending pending").await;
+    page.see_text(".queue__now", "Mina is writing").await;
+    page.see_text(".queue__next", "then Rook").await;
+    gates[0].open();
+    places(&page, "spoken speaking pending").await;
+    gates[1].open();
+    places(&page, "spoken spoken speaking").await;
+    gates[2].open();
+
+    have_spoken(&page, &["Mina", "Rook", "Iris"]).await;
+    page.see_text(".queue", "Your turn").await;
+    page.gone(".queue .slot").await;
+}
+
+#[tokio::test]
+async fn c37_in_a_round_who_is_named_answers_before_who_only_feels_like_it() {
+    let house = House::open().await;
+    let room = house.room(whoever(), &["Mina", "Rook", "Iris"]).await;
+    talkativeness(&room, 0, 1.0).await;
+    talkativeness(&room, 1, 0.0).await;
+    talkativeness(&room, 2, 0.0).await;
+    let page = room.page().await;
+
+    page.say("Iris, what now?").await;
+
+    have_spoken(&page, &["Iris", "Mina"]).await;
+}
+
+#[tokio::test]
+async fn c45_your_turn_is_a_cue_and_holds_nobody_back() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook"]).await;
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("Both of you").await;
+    places(&page, "speaking pending").await;
+    let during = page.texts(".queue").await;
+    page.see(&format!("{FIELD}:enabled")).await;
+    gate.open();
+    page.see_text(".queue", "Your turn.").await;
+
+    assert!(!during[0].contains("Your turn"), "{during:?}");
+    have_spoken(&page, &["Mina", "Rook"]).await;
+    let conversation = room.ann.conversation(room.conversation).await;
+    assert_eq!(conversation["round"], Value::Null, "people have no slots");
+}
+
+#[tokio::test]
+async fn c46_each_place_says_why_it_was_chosen() {
+    let house = House::open().await;
+    let room = house.room(whoever(), &["Mina", "Rook"]).await;
+    talkativeness(&room, 0, 1.0).await;
+    let gate = next_waits(&house, "Rook here.");
+    let page = room.page().await;
+
+    page.say("Rook, what now?").await;
+    places(&page, "speaking pending").await;
+    let reasons = page
+        .value("[...document.querySelectorAll('.queue .slot')].map((it) => it.title)")
+        .await;
+    let read_out = page.texts(".queue .slot").await;
+    gate.open();
+
+    assert_eq!(reasons[0], "Rook: is writing · “Rook” was mentioned");
+    let drawn = reasons[1].as_str().expect("a text");
+    assert!(drawn.starts_with("Mina: is still to come · felt like joining in (drew 0."));
+    assert!(drawn.ends_with("and up to 1.00 joins in)"), "{drawn}");
+    assert_eq!(json!(read_out), reasons);
+    have_spoken(&page, &["Rook", "Mina"]).await;
+    page.click(".queue [aria-label='Let Rook speak']").await;
+    have_spoken(&page, &["Rook", "Mina", "Rook"]).await;
+    page.click_text("[role=tab]", "Prompt").await;
+    page.click_text(".run__summary", "Rook").await;
+    page.see_text("#panel", "asked to by ann").await;
+}
+
+#[tokio::test]
+async fn c40_a_message_during_a_round_goes_first_and_the_bar_says_who_lost_a_turn() {
+    let house = House::open().await;
+    let room = house.room(whoever(), &["Mina", "Rook", "Iris"]).await;
+    for character in 0..3 {
+        talkativeness(&room, character, 0.0).await;
+    }
+    let (first, second) = (
+        next_waits(&house, "Mina here."),
+        next_waits(&house, "Iris here."),
+    );
+    let page = room.page().await;
+
+    page.say("Mina and Rook, good evening").await;
+    places(&page, "speaking pending").await;
+    page.say("Iris?").await;
+    page.see_text(".queue__now", "Mina is writing").await;
+    page.see_text(".queue", "finishes first").await;
+    page.see_text(".queue__next", "then Iris").await;
+    page.see_text(".queue__dropped", "Rook will not speak now")
+        .await;
+    assert_eq!(page.n(".message[data-state=streaming]").await, 1);
+    assert_eq!(house.upstream.n_requests(), 1);
+    first.open();
+    page.see_text(".queue__now", "Iris is writing").await;
+    second.open();
+
+    have_spoken(&page, &["Mina", "Iris"]).await;
+    page.gone(".queue__dropped").await;
+}
+
+#[tokio::test]
+async fn c40_a_message_that_is_refused_says_why_in_the_language_of_the_page() {
+    let house = House::open().await;
+    let mut rules = everybody();
+    rules["during_generation_user_input_policy"] = json!("reject");
+    let room = house.room(rules, &["Mina"]).await;
+    let language = room
+        .ann
+        .patch("/api/users/me", json!({"locale": "zh-CN"}))
+        .await;
+    expect(200, language);
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page().await;
+
+    page.say("First").await;
+    page.see_text(".queue__now", "Mina").await;
+    page.say("Second").await;
+    page.see_text(".message__foot--failed", "正在生成回应")
+        .await;
+    gate.open();
+    page.see_text(".queue", "轮到你了").await;
+    page.click_text(".message__foot--failed button", "重试")
+        .await;
+
+    have_spoken(&page, &["Mina", "Mina"]).await;
+}
+
+#[tokio::test]
+async fn c42_when_all_are_muted_nobody_is_due_and_one_is_chosen() {
+    let house = House::open().await;
+    let room = house.room(whoever(), &["Mina", "Rook"]).await;
+    for seat in &room.cast {
+        let path = format!("/api/memberships/{}", seat["id"]);
+        expect(
+            200,
+            room.ann
+                .patch(&path, json!({"participation": "muted"}))
+                .await,
+        );
+    }
+    let page = room.page().await;
+
+    page.say("Is nobody there?").await;
+    page.see_text(".queue", "Nobody is due. Choose who speaks.")
+        .await;
+    page.click(".queue [aria-label='Let Rook speak (muted)']")
+        .await;
+
+    have_spoken(&page, &["Rook"]).await;
+}
+
+#[tokio::test]
+async fn c43_a_round_is_held_goes_on_and_passes_one_over() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    places(&page, "speaking pending pending").await;
+    page.click(".queue [aria-label=Pause]").await;
+    page.see_text(".queue", "then the round pauses").await;
+    page.gone(".queue [aria-label=Resume]").await;
+    gates[0].open();
+    page.see_text(".queue__now", "Paused").await;
+    places(&page, "spoken next pending").await;
+    page.click(".queue [aria-label=Skip]").await;
+    places(&page, "spoken skipped next").await;
+    let why = page
+        .value("document.querySelector('.slot--skipped').title")
+        .await;
+    page.click(".queue [aria-label=Resume]").await;
+    places(&page, "spoken skipped speaking").await;
+    gates[1].open();
+
+    assert_eq!(why, "Rook: was passed over · somebody skipped this turn");
+    have_spoken(&page, &["Mina", "Iris"]).await;
+}
+
+#[tokio::test]
+async fn c43_a_round_that_failed_in_the_middle_says_so_and_is_tried_again() {
+    let house = House::open().await;
+    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+    house.upstream.next(Script::say("Mina here."));
+    house.upstream.next(Script::status(400));
+    house.upstream.next(Script::status(400));
+    let page = room.page().await;
+
+    page.say("All of you").await;
+    page.see_text(".queue__now", "Rook could not answer").await;
+    places(&page, "spoken failed pending").await;
+    page.see_text("[data-card=failed]", "Rook could not answer")
+        .await;
+    page.click("[data-card=failed] .button--primary").await;
+    house.upstream.requested(3).await;
+    places(&page, "spoken failed pending").await;
+    page.click(".queue [aria-label=Skip]").await;
+
+    have_spoken(&page, &["Mina", "Iris"]).await;
+    page.gone("[data-card=failed]").await;
+}
+
+#[tokio::test]
+async fn c76_on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
+    let house = House::open().await;
+    let names = ["Mina", "Rook", "Iris", "Captain Barnaby", "Ottoline"];
+    let room = house.room(everybody(), &names).await;
+    let gate = next_waits(&house, "Mina here.");
+    let page = room.page_on(Screen::Phone).await;
+
+    page.write(FIELD, "All of you").await;
+    page.click("[aria-label=Send]").await;
+    places(&page, "speaking pending pending pending pending").await;
+    // The keyboard of the phone takes half of it.
+    page.resize(390, 450, true).await;
+    let is_usable = "document.documentElement.scrollWidth === 390
+        && document.querySelector('.composer__field').getBoundingClientRect().bottom <= innerHeight
+        && document.querySelector('.queue').getBoundingClientRect().bottom <= document.querySelector('.composer').getBoundingClientRect().top
+        && document.querySelector('.timeline').getBoundingClientRect().height > 100
+        && [...document.querySelectorAll('.queue__actions button')].every((it) => it.getBoundingClientRect().height >= 44)";
+    page.truth("there is room to write and to read", is_usable)
+        .await;
+    page.click(".queue [data-act=round]").await;
+    page.click(".round [aria-label='Add Mina']").await;
+    page.click(".round [data-act=save]").await;
+    page.gone("dialog").await;
+    gate.open();
+}

@@ -1,0 +1,99 @@
+//! The Redis between the nodes, and who torments it: it dies, freezes, is cut off from one node, and
+//! what it carries is lost, doubled, swapped or spoilt.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use tokio::time::Instant;
+use tokio::time::sleep;
+
+use crate::faults::Done;
+use crate::record::Fault;
+use crate::record::now;
+use crate::support::redis::RedisServer;
+use crate::support::redis_line::Harm;
+use crate::support::redis_line::RedisLine;
+
+/// A Redis, and a line to it for each node.
+pub struct Redis {
+    server: RedisServer,
+    pub lines: Vec<RedisLine>,
+}
+
+impl Redis {
+    /// Starts it.
+    pub async fn start(n_nodes: usize) -> Redis {
+        let server = RedisServer::start().await;
+        let mut lines = Vec::new();
+        for _ in 0..n_nodes {
+            lines.push(RedisLine::to(server.port()).await);
+        }
+        Redis { server, lines }
+    }
+
+    /// Hits it until the end; gives it back in good order.
+    pub async fn torment(mut self, mut dice: ChaCha8Rng, end: Instant, done: Done) -> Redis {
+        loop {
+            sleep(Duration::from_millis(dice.random_range(800..4_000))).await;
+            if Instant::now() >= end {
+                return self;
+            }
+            let at = now();
+            let kind = self.hit(&mut dice).await;
+            let healed = self.server.ask(&["PING"]).await.is_ok();
+            done.lock().push(Fault {
+                kind,
+                node: None,
+                worker: String::new(),
+                at,
+                until: now(),
+                healed,
+            });
+        }
+    }
+
+    /// Does one fault, and takes it back.
+    async fn hit(&mut self, dice: &mut ChaCha8Rng) -> String {
+        let lasts = Duration::from_millis(dice.random_range(200..3_000));
+        let one = dice.random_range(0..self.lines.len());
+        match dice.random_range(0..10) {
+            0..3 => {
+                self.lines[one].cut();
+                sleep(lasts).await;
+                self.lines[one].mend();
+                "Redis cut off from a node".to_owned()
+            }
+            3 => {
+                self.server.kill();
+                sleep(lasts).await;
+                self.server.bring_up().await;
+                "Redis killed".to_owned()
+            }
+            4 => {
+                self.server.freeze();
+                sleep(lasts).await;
+                self.server.thaw();
+                "Redis frozen".to_owned()
+            }
+            5 => {
+                self.server.shout(b"\x00{\"never\": \xff said").await;
+                "nonsense on every channel of Redis".to_owned()
+            }
+            _ => {
+                let harms = [
+                    Harm::LoseAll,
+                    Harm::LoseHalf,
+                    Harm::Repeat,
+                    Harm::Swap,
+                    Harm::Garble,
+                ];
+                let harm = harms[dice.random_range(0..harms.len())];
+                self.lines.iter().for_each(|it| it.harm(harm));
+                sleep(lasts).await;
+                self.lines.iter().for_each(|it| it.harm(Harm::None));
+                format!("messages over Redis: {harm:?}")
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What holds however many nodes a house has: its start, its answers to repeated posts, and what
+//! it says of itself.
+
+use serde_json::json;
+use std::sync::Arc;
+use troupe::app::App;
+use troupe::clock::Clock;
+
+use crate::support::app::settings;
+use crate::support::backends::Backend;
+use crate::support::backends::fresh_database;
+use crate::support::facts::Facts;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+use crate::support::person::expect;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g4_five_nodes_that_start_at_once_on_an_empty_database_all_start() {
+    if !are_given() {
+        return;
+    }
+    let database = Arc::new(fresh_database(&Backend::Postgres).await);
+    let starts = (0..5).map(|_| {
+        let database = database.clone();
+        tokio::spawn(async move {
+            let folder = tempfile::tempdir().unwrap();
+            let config = settings(&database, folder.path(), &[]);
+            App::build(config, Clock::manual()).await
+        })
+    });
+
+    for started in futures::future::join_all(starts).await {
+        let app = started.unwrap().expect("it starts");
+        app.shutdown.stopping.cancel();
+        app.shutdown.wait().await;
+        app.db.close().await;
+    }
+
+    let mut facts = Facts::open(&database).await;
+    let sql = "SELECT CAST(count(*) AS TEXT) FROM llm_providers";
+    assert_eq!(facts.number(sql).await, 1, "the shelf is stocked once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_post_that_comes_again_on_another_node_is_the_same_post() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let there = nodes.ann_at_the_back();
+    let mut posts = Vec::new();
+    for _ in 0..4 {
+        posts.push(
+            nodes
+                .ann
+                .post_message(nodes.conversation, "Hello.", Some("c-1")),
+        );
+        posts.push(there.post_message(nodes.conversation, "Hello.", Some("c-1")));
+    }
+
+    let answers = futures::future::join_all(posts).await;
+
+    let n_made = answers.iter().filter(|it| it.0 == 201).count();
+    let ids: Vec<_> = answers.iter().map(|it| &it.1["message"]["id"]).collect();
+    assert_eq!(n_made, 1, "{answers:?}");
+    assert!(ids.iter().all(|it| *it == ids[0]), "{ids:?}");
+    let (status, other) = there
+        .post_message(nodes.conversation, "Other words.", Some("c-1"))
+        .await;
+    assert_eq!(
+        (status, &other["error"]["code"]),
+        (422, &json!("client_id_reused"))
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_posts_at_once_on_two_nodes_reject_takes_one() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let path = format!("/api/spaces/{}", nodes.space["id"]);
+    let rule = json!({"during_generation_user_input_policy": "reject"});
+    expect(200, nodes.ann.patch(&path, rule).await);
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    let there = nodes.ann_at_the_back();
+
+    let (here, there) = tokio::join!(
+        nodes.ann.post_message(nodes.conversation, "Here.", None),
+        there.post_message(nodes.conversation, "There.", None),
+    );
+    gate.open();
+
+    let mut statuses = [here.0, there.0];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 423]);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let (status, well) = nodes.ann.get("/readyz").await;
+    assert_eq!(
+        (status, well),
+        (200, json!({"status": "ready", "redis": "connected"}))
+    );
+
+    nodes.front_line.cut();
+
+    crate::support::wait::until("it is seen", async || {
+        let (status, told) = nodes.ann.get("/readyz").await;
+        assert_eq!(status, 200);
+        (told["redis"] == "away").then_some(())
+    })
+    .await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_houses_on_one_redis_hear_nothing_of_each_other() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let url = nodes.redis.url();
+    let env = [("REDIS_URL", url.as_str())];
+    let other = crate::support::app::TestApp::start_with(Backend::Postgres, &env).await;
+    let line = other.app.hub.bus().line().unwrap().clone();
+    crate::support::wait::until("it is connected", async || {
+        (line.meter.connected.get() == 1).then_some(())
+    })
+    .await;
+    let n_heard = line.meter.heard.get();
+
+    let ear = nodes.ear().await;
+    nodes.upstream.say("One two three.");
+    nodes.say("Count.").await;
+    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+
+    assert_eq!(
+        (n_heard, line.meter.heard.get(), line.meter.foreign.get()),
+        (0, 0, 0)
+    );
+    other.close().await;
+    nodes.close().await;
+}
