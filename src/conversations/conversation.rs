@@ -2,18 +2,25 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
+use crate::db::doubt::Proof;
 use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::spaces::membership;
+use crate::spaces::space;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::LockBehavior;
 use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Query;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]
@@ -73,17 +80,68 @@ pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Optio
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
+/// The same, with the space it is in, as it is before any wait for the lock: spaces change without.
+pub async fn lock_with_space(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<(Model, space::Model)>, DbErr> {
+    let mut found = Entity::find_by_id(id).find_also_related(space::Entity);
+    // The space's row is shared by others, and locked by nobody here.
+    QuerySelect::query(&mut found).lock_with_tables(LockType::Update, [Entity]);
+    Ok(found.one(tx).await?.and_then(with_space))
+}
+
 /// Locks those of them that nobody else has, for this transaction; the others are left out.
 pub async fn lock_free(
     tx: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = ConversationId>,
-) -> Result<Vec<Model>, DbErr> {
-    Entity::find()
+) -> Result<Vec<(Model, space::Model)>, DbErr> {
+    let mut found = Entity::find()
         .filter(Column::Id.is_in(ids))
         .order_by_asc(Column::Id)
-        .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-        .all(tx)
-        .await
+        .find_also_related(space::Entity);
+    QuerySelect::query(&mut found).lock_with_tables_behavior(
+        LockType::Update,
+        [Entity],
+        LockBehavior::SkipLocked,
+    );
+    let found = found.all(tx).await?.into_iter();
+    Ok(found.filter_map(with_space).collect())
+}
+
+fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, space::Model)> {
+    Some((row, space?))
+}
+
+/// Saves how far the numbers of its events, messages and turns got. Gives what proves later that this
+/// was committed: the number of the transaction, and that the row got so far, since a server that
+/// crashed may give the number to another.
+pub async fn save_numbers(
+    tx: &impl ConnectionTrait,
+    row: &Model,
+    dialect: Dialect,
+) -> Result<Option<Proof>, DbErr> {
+    let is_it = Expr::col(Column::Id).eq(row.id);
+    let number = Query::returning().expr(dialect::transaction_number(dialect));
+    let update = Query::update()
+        .table(Entity)
+        .value(Column::Rev, row.rev)
+        .value(Column::LastSeq, row.last_seq)
+        .value(Column::AutoModeTurns, row.auto_mode_turns)
+        .and_where(is_it.clone())
+        .returning(number)
+        .to_owned();
+    let Some(saved) = tx.query_one(&update).await? else {
+        return Ok(None);
+    };
+    let status = dialect::transaction_status(dialect, saved.try_get_by_index(0)?);
+    let proof = Query::select()
+        .expr(status)
+        .from(Entity)
+        .and_where(is_it)
+        .and_where(Expr::col(Column::Rev).gte(row.rev))
+        .to_owned();
+    Ok(Some(Proof(proof)))
 }
 
 /// Changes title or settings. `None`: it is gone.

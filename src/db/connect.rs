@@ -144,8 +144,8 @@ fn postgres_options(url: &str, size: u32) -> ConnectOptions {
     options
         .max_connections(size)
         .min_connections(1)
-        .connect_timeout(Duration::from_secs(5))
-        .acquire_timeout(Duration::from_secs(5))
+        // Whoever finds every connection taken is told so, and does not hang.
+        .acquire_timeout(Duration::from_secs(3))
         .sqlx_logging(false)
         .map_sqlx_postgres_opts(|it| {
             it.options([

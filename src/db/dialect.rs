@@ -42,6 +42,35 @@ pub fn json_number(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> S
     }
 }
 
+/// The number of the present transaction, which has written something; SQLite has none.
+pub fn transaction_number(dialect: Dialect) -> SimpleExpr {
+    match dialect {
+        Dialect::Sqlite => Expr::value(0_i64),
+        Dialect::Postgres => Expr::cust("txid_current()"),
+    }
+}
+
+/// In a word what became of a transaction. On SQLite, which one process owns, what can be read is
+/// committed.
+pub fn transaction_status(dialect: Dialect, number: i64) -> SimpleExpr {
+    match dialect {
+        Dialect::Sqlite => Expr::value("committed"),
+        Dialect::Postgres => Expr::cust_with_values("txid_status($1)", [number]),
+    }
+}
+
+/// Whether the database undid a transaction for others' sake: tried again, it may well succeed.
+pub fn was_undone(error: &DbErr) -> bool {
+    let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) =
+        error
+    else {
+        return false;
+    };
+    let code = cause.as_database_error().and_then(|it| it.code());
+    // A deadlock, or a serialization that failed.
+    code.is_some_and(|it| it.len() == 5 && it.starts_with("40"))
+}
+
 /// Whether a statement failed because a row with the same unique key exists.
 pub fn is_unique_violation(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))

@@ -2,6 +2,7 @@
 
 pub mod connect;
 pub mod dialect;
+pub mod doubt;
 pub mod identity;
 pub mod lock;
 pub mod meter;

@@ -5,6 +5,8 @@
 //! `BEGIN` poisons its connection, and work already promised would be undone.
 
 use crate::db::connect::Db;
+use crate::db::doubt::Proof;
+use crate::db::doubt::is_committed;
 use futures::future::BoxFuture;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
@@ -29,6 +31,24 @@ impl Db {
         E: WriteError,
         F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     {
+        self.write_proved(work, |_| None).await
+    }
+
+    /// The same where it must be known whether it is committed, though the connection died before
+    /// the COMMIT was answered: then `proof` of the value is asked for.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; nothing was changed then.
+    pub async fn write_proved<T, E, F>(
+        &self,
+        work: F,
+        proof: fn(&T) -> Option<Proof>,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: WriteError,
+        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    {
         let (writer, meter) = (self.writer.clone(), self.meter.clone());
         let task = self.main.spawn(async move {
             // Immediate: a transaction that reads first and then writes fails at once on SQLite
@@ -43,10 +63,13 @@ impl Db {
             match work(&tx).await {
                 Ok(value) => {
                     crate::fail_point!("write.before_commit", ?);
-                    tx.commit().await?;
-                    // Committed, and whoever asked does not learn it.
-                    crate::fail_point!("write.after_commit", ?);
-                    Ok(value)
+                    match commit(tx).await {
+                        Ok(()) => Ok(value),
+                        Err(error) => match proof(&value) {
+                            Some(proof) if is_committed(&writer, &proof).await => Ok(value),
+                            _ => Err(error.into()),
+                        },
+                    }
                 }
                 Err(error) => {
                     // The first error is the one to tell; the database rolls back by itself.
@@ -62,4 +85,11 @@ impl Db {
             }
         }
     }
+}
+
+async fn commit(tx: DatabaseTransaction) -> Result<(), DbErr> {
+    tx.commit().await?;
+    // Committed, and whoever asked does not learn it.
+    crate::fail_point!("write.after_commit", ?);
+    Ok(())
 }

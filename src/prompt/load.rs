@@ -47,6 +47,15 @@ pub struct Turn<'a> {
     pub now: Timestamp,
 }
 
+/// Where a turn is taken.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub conversation: conversation::Model,
+    pub space: space::Model,
+    /// Every one, in the order of the roster.
+    pub seats: Vec<membership::Model>,
+}
+
 /// The context of a turn. `None`: the conversation is gone.
 pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Context>, DbErr> {
     let found = conversation::Entity::find_by_id(turn.conversation)
@@ -57,10 +66,29 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
         return Ok(None);
     };
     let seats = membership::in_space(db, space.id).await?;
+    let place = Place {
+        conversation,
+        space,
+        seats,
+    };
+    load_in(db, turn, place).await.map(Some)
+}
+
+/// The context of a turn at a place that is known.
+pub async fn load_in(
+    db: &impl ConnectionTrait,
+    turn: Turn<'_>,
+    place: Place,
+) -> Result<Context, DbErr> {
+    let Place {
+        conversation,
+        space,
+        seats,
+    } = place;
     let cards = cards(db, &seats).await?;
     let preset = Preset::new(turn.provider, &space);
     let history = history(db, conversation.id, turn.cutoff_seq, preset.limits()).await?;
-    Ok(Some(Context {
+    Ok(Context {
         space_name: space.name.clone(),
         speaker: turn.speaker,
         user: user(&seats, &history, &turn),
@@ -80,7 +108,7 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
         limits: preset.limits(),
         sampling: preset.sampling(),
         now: turn.now,
-    }))
+    })
 }
 
 /// The newest messages that can fit, and a few more, ascending: a long conversation costs no more

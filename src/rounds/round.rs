@@ -5,6 +5,8 @@ use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
+use crate::rounds::slot;
+use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
@@ -28,7 +30,16 @@ pub struct Model {
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
+pub enum Relation {
+    #[sea_orm(has_many = "crate::rounds::slot::Entity")]
+    Slots,
+}
+
+impl Related<slot::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Slots.def()
+    }
+}
 
 impl ActiveModelBehavior for ActiveModel {}
 
@@ -66,12 +77,20 @@ pub fn blank(
     }
 }
 
-/// The round a conversation is in, if any.
+/// The round a conversation is in, if any, with its slots in order.
 pub async fn active_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
-) -> Result<Option<Model>, DbErr> {
-    Ok(active_in_each(db, &[conversation]).await?.pop())
+) -> Result<Option<(Model, Vec<slot::Model>)>, DbErr> {
+    let found = Entity::find()
+        .find_with_related(slot::Entity)
+        .filter(Column::ConversationId.eq(conversation))
+        // The literal, so that the partial index is seen to fit.
+        .filter(Expr::cust("conversation_rounds.status = 'active'"))
+        .order_by_asc(slot::Column::Position)
+        .all(db)
+        .await?;
+    Ok(found.into_iter().next())
 }
 
 /// The rounds these conversations are in.

@@ -25,7 +25,20 @@ pub struct Model {
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::rounds::round::Entity",
+        from = "Column::RoundId",
+        to = "crate::rounds::round::Column::Id"
+    )]
+    Round,
+}
+
+impl Related<crate::rounds::round::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Round.def()
+    }
+}
 
 impl ActiveModelBehavior for ActiveModel {}
 

@@ -117,9 +117,16 @@ impl Engine {
         generation
     }
 
-    /// A person has no socket left on this node: nobody here would read what is written for them.
-    pub fn nobody_listens(&self, user: UserId) {
-        self.context.candidates.stop(|it| it.user == user);
+    /// A person has no socket left on this node: nobody would read what is written for them, unless
+    /// they are seen in that conversation through another node.
+    pub fn nobody_listens(
+        &self,
+        user: UserId,
+        is_seen: impl Fn(ConversationId, MembershipId) -> bool,
+    ) {
+        self.context
+            .candidates
+            .stop(|it| it.user == user && !is_seen(it.conversation, it.seat));
     }
 }
 

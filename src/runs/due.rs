@@ -10,6 +10,7 @@ use crate::ids::ProviderId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::providers::provider;
+use crate::runs::run;
 use crate::runs::run::Column;
 use crate::runs::run::Entity;
 use crate::spaces::membership;
@@ -41,6 +42,7 @@ pub struct Due {
     pub conversation_id: ConversationId,
     pub space_id: SpaceId,
     pub run_after: Option<Timestamp>,
+    pub created_at: Timestamp,
     /// The endpoint its speaker speaks through; none that is usable: it will fail at its claim.
     pub provider_id: Option<ProviderId>,
 }
@@ -48,7 +50,7 @@ pub struct Due {
 impl Due {
     /// Whether its time has come.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.run_after.is_none_or(|at| at <= now)
+        run::is_due(self.run_after, self.created_at, now)
     }
 }
 
@@ -118,6 +120,7 @@ fn waiting(full: &[ProviderId]) -> Select<Entity> {
             Column::ConversationId,
             Column::SpaceId,
             Column::RunAfter,
+            Column::CreatedAt,
         ])
         .column_as(provider_of_speaker(), "provider_id")
         .filter(Expr::cust("status = 'queued'"))

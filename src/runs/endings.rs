@@ -31,7 +31,7 @@ pub fn due(d: &mut Draft, id: RunId) {
     let Some(run) = d.queued.clone().filter(|it| it.id == id) else {
         return;
     };
-    if d.running.is_some() || run.run_after.is_some_and(|at| at > d.now) {
+    if d.running.is_some() || !run::is_due(run.run_after, run.created_at, d.now) {
         return;
     }
     if d.s.space.status == space::Status::Archived {
@@ -50,7 +50,7 @@ pub fn due(d: &mut Draft, id: RunId) {
         let message = "This space has used up its tokens. Its owner can raise the limit.";
         return fail_at_the_claim(d, run, FailureCode::TokenLimitExceeded, message);
     }
-    if !d.s.has_provider {
+    if d.s.provider.is_none() {
         let message = "No model is connected. Connect one, then try again.";
         return fail_at_the_claim(d, run, FailureCode::NoProvider, message);
     }

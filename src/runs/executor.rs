@@ -25,14 +25,17 @@ use crate::runs::preparation;
 use crate::runs::preparation::Prepared;
 use crate::runs::run;
 use crate::runs::scheduler;
+use crate::runs::scheduler::Claimed;
 use crate::runs::sink;
+use crate::runs::situation::Situation;
 use futures::FutureExt;
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
 
 /// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
-pub async fn execute(context: Context, run: run::Model, lease: Lease) {
-    let turn = AssertUnwindSafe(take_turn(&context, &run, &lease)).catch_unwind();
+pub async fn execute(context: Context, claimed: Claimed, lease: Lease) {
+    let Claimed { run, situation, .. } = claimed;
+    let turn = AssertUnwindSafe(take_turn(&context, &run, &lease, situation)).catch_unwind();
     let end = turn.await.unwrap_or_else(|_| {
         let message = "Something went wrong on the server. It has been logged.";
         Some(failed(FailureCode::Internal, message, true, None, None))
@@ -49,9 +52,14 @@ pub async fn execute(context: Context, run: run::Model, lease: Lease) {
 }
 
 /// Lets the speaker speak. `None`: the run is not ours any more, or to be handed back.
-async fn take_turn(context: &Context, run: &run::Model, lease: &Lease) -> Option<End> {
+async fn take_turn(
+    context: &Context,
+    run: &run::Model,
+    lease: &Lease,
+    situation: Situation,
+) -> Option<End> {
     crate::fail_point!("exec.after_claim");
-    let prepared = match preparation::prepare(context, run).await {
+    let prepared = match preparation::prepare(context, run, situation).await {
         Ok(prepared) => prepared,
         Err(failure) => return Some(failed_by(failure, None, None)),
     };

@@ -138,6 +138,7 @@ mod tests {
             conversation_id: ConversationId(at),
             space_id: SpaceId(space),
             run_after: Some(Timestamp(at)),
+            created_at: Timestamp(0),
             provider_id: (provider > 0).then_some(ProviderId(provider)),
         }
     }

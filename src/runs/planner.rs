@@ -273,6 +273,10 @@ mod control_tests;
 mod rules_tests;
 
 #[cfg(test)]
+#[path = "planner_rounds_tests.rs"]
+mod rounds_tests;
+
+#[cfg(test)]
 #[path = "planner_copilot_tests.rs"]
 mod copilot_tests;
 

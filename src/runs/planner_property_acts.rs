@@ -35,8 +35,8 @@ pub enum Act {
     /// For the round that is active, or for another.
     EditQueue(Vec<i64>, bool),
     AutoTurns(i64),
-    /// So many steps for Eve's copilot; none: it is off.
-    Copilot(i64),
+    /// Eve's copilot is on with so many steps, or off.
+    Copilot(Option<i64>),
     StartCopilot,
     Provider(bool),
     TokenLimit(i64),
@@ -102,6 +102,8 @@ pub fn act() -> impl Strategy<Value = Act> {
         2 => (1..12_i64, sights).prop_map(|(id, it)| A::Show(id, it)),
         2 => (2..6_i64, lives, parts).prop_map(|(id, life, part)| A::Seat(id, life, part)),
         2 => (1..6_i64).prop_map(A::TellSeat),
+        2 => prop::option::weighted(0.7, 1..4_i64).prop_map(A::Copilot),
+        2 => Just(A::StartCopilot),
         6 => select(vec![
             A::LateEnd, A::Die, A::Die, A::HandBack, A::HandBack, A::Adrift, A::TellSettings,
             A::Close,
@@ -115,8 +117,6 @@ pub fn act() -> impl Strategy<Value = Act> {
         2 => (prop::collection::vec(2..6_i64, 0..4), prop::bool::weighted(0.9))
             .prop_map(|(slots, fresh)| A::EditQueue(slots, fresh)),
         1 => (1..5_i64).prop_map(A::AutoTurns),
-        2 => select(vec![0, 0, 1, 3]).prop_map(A::Copilot),
-        2 => Just(A::StartCopilot),
         1 => prop::bool::weighted(0.8).prop_map(A::Provider),
         1 => select(vec![0, 0, 0, 3]).prop_map(A::TokenLimit),
         1 => prop::bool::weighted(0.4).prop_map(A::Archive),

@@ -42,6 +42,8 @@ struct Theater {
     planned: Vec<(RunId, i64)>,
     /// The turns that auto mode took since a person spoke, as round and slot.
     turns: HashSet<(Option<RoundId>, Option<i64>)>,
+    /// What Eve's copilot was given in all.
+    n_steps: i64,
     /// The space is archived, and the schedule was told.
     is_closed: bool,
 }
@@ -53,6 +55,7 @@ impl Theater {
             stage: Stage::of(&names[..n_characters]),
             planned: Vec::new(),
             turns: HashSet::new(),
+            n_steps: 0,
             is_closed: false,
         }
     }
@@ -130,18 +133,9 @@ impl Theater {
                     by: "Eve".to_owned(),
                 });
             }
-            Act::Copilot(steps) => {
-                let here = s.conversation.id;
-                let eve = self.stage.seat(EVE);
-                eve.copilot_mode = match steps {
-                    0 => CopilotMode::None,
-                    _ => CopilotMode::Full,
-                };
-                eve.copilot_remaining_steps = Some(steps).filter(|it| *it > 0);
-                eve.copilot_conversation_id = Some(here);
-            }
-            Act::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
             Act::Auto(on) => s.space.auto_mode_enabled = on,
+            Act::Copilot(steps) => self.turn_copilot(steps),
+            Act::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
             Act::AutoTurns(n) => s.space.auto_mode_max_turns = n,
             Act::Provider(there) => self.stage.has_provider = there,
             Act::TokenLimit(limit) => {
@@ -203,7 +197,29 @@ impl Theater {
             );
         }
         self.texts();
+        self.steps();
         self.no_run_is_lost();
+    }
+
+    fn turn_copilot(&mut self, steps: Option<i64>) {
+        let here = self.stage.s.conversation.id;
+        let seat = self.stage.seat(EVE);
+        seat.copilot_mode = match steps {
+            Some(_) => CopilotMode::Full,
+            None => CopilotMode::None,
+        };
+        seat.copilot_remaining_steps = steps;
+        seat.copilot_conversation_id = Some(here);
+        self.n_steps += steps.unwrap_or_default();
+    }
+
+    /// A copilot writes no more texts than it was given steps.
+    fn steps(&self) {
+        let messages = self.stage.messages.iter();
+        let written =
+            messages.filter(|it| it.space_membership_id == EVE && it.conversation_run_id.is_some());
+        let n_written = i64::try_from(written.count()).expect("few texts");
+        assert!(n_written <= self.n_steps, "a copilot goes on");
     }
 
     /// I5: a run has one message or none, and only what succeeded or was kept has one.

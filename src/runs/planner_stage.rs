@@ -18,6 +18,7 @@ use crate::runs::command::Written;
 use crate::runs::draft::Fresh;
 use crate::runs::plan::Plan;
 use crate::runs::planner;
+use crate::runs::planner::stage_writer::endpoint;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
@@ -150,7 +151,7 @@ impl Stage {
         let is_speech = |it: &&message::Model| shown(it) && it.role == message::Role::Assistant;
         let newest_speech = self.messages.iter().rev().find(is_speech);
         self.s.last_speaker = newest_speech.map(|it| it.space_membership_id);
-        self.s.has_provider = self.has_provider;
+        self.s.provider = self.has_provider.then(endpoint);
         self.s.newest_run = self.newest_run();
         self.s.spoken_in_epoch = HashSet::new();
         for it in self.messages.iter().filter(shown) {
@@ -354,6 +355,6 @@ fn empty(members: Vec<membership::Model>) -> Situation {
         subject_n_swipes: 0,
         is_untouched: true,
         greeted: HashSet::new(),
-        has_provider: true,
+        provider: Some(endpoint()),
     }
 }

@@ -1,10 +1,14 @@
 //! The stage's writer: carries out a plan's changes in memory, each only from the state in which
 //! the real statement would win, and tells them in words.
 
+use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::ProviderId;
+use crate::llm::registry::ProviderKind;
+use crate::providers::provider;
 use crate::rounds::round;
 use crate::runs::plan;
 use crate::runs::plan::Change;
@@ -282,4 +286,20 @@ fn tell(end: &queue::End) -> String {
 pub fn word(state: &impl Serialize) -> String {
     let value = serde_json::to_value(state).unwrap();
     value.as_str().unwrap().to_owned()
+}
+
+/// Whoever has a model to ask asks this one.
+pub fn endpoint() -> provider::Model {
+    provider::Model {
+        id: ProviderId(1),
+        name: "Demo".to_owned(),
+        kind: ProviderKind::Demo,
+        base_url: None,
+        api_key: None,
+        model: "demo".to_owned(),
+        is_default: true,
+        disabled: false,
+        settings: serde_json::json!({}),
+        created_at: Timestamp(0),
+    }
 }

@@ -15,10 +15,12 @@ use crate::prompt::builder::Built;
 use crate::prompt::context::Context as Scene;
 use crate::prompt::context::Member;
 use crate::prompt::load;
+use crate::prompt::load::Place;
 use crate::prompt::load::Turn;
 use crate::providers::provider;
 use crate::runs::context::Context;
 use crate::runs::run;
+use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
@@ -40,22 +42,31 @@ pub struct Prepared {
     pub record: run::PromptRecord,
 }
 
-/// Prepares a claimed run.
+/// Prepares a claimed run, from what its claim has seen.
 ///
 /// # Errors
 /// The failure with which the run ends.
-pub async fn prepare(context: &Context, run: &run::Model) -> Result<Prepared, Failure> {
-    let speaker = run.speaker_space_membership_id;
-    let row = endpoint(context, speaker).await?;
+pub async fn prepare(
+    context: &Context,
+    run: &run::Model,
+    situation: Situation,
+) -> Result<Prepared, Failure> {
+    let row = situation.provider.ok_or_else(no_provider)?;
     let turn = Turn {
         conversation: run.conversation_id,
-        speaker,
+        speaker: run.speaker_space_membership_id,
         cutoff_seq: run.cutoff_seq.unwrap_or(i64::MAX),
         trigger: run.debug.trigger_message_id,
         provider: &row,
         now: context.clock.now(),
     };
-    let scene = scene(context, turn).await?;
+    let place = Place {
+        conversation: situation.conversation,
+        space: situation.space,
+        seats: situation.members,
+    };
+    let scene = load::load_in(context.db.reader(), turn, place).await;
+    let scene = scene.map_err(internal)?;
     ready(context, &row, scene, run.id.0.as_u64_pair().1).await
 }
 

@@ -1,14 +1,16 @@
 //! Heals what a dead node left behind: runs whose heartbeat stopped, rounds that nothing moves.
 //! Runs on every node; two at once do no harm, since every move names the lease it saw.
 //!
-//! **Invariant:** a reaper that was itself stopped does not judge others: after a gap in its own
-//! ticks it waits one full stale time, in which living nodes beat again.
+//! **Invariant:** a reaper that was itself stopped, or whose database was, does not judge others:
+//! after a gap in its own ticks, or a look that failed or took as long as a heartbeat, it waits one
+//! full stale time, in which living nodes beat again. What its own node executes it never judges.
 
 use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::context::Context;
+use crate::runs::context::Settings;
 use crate::runs::error::EngineError;
 use crate::runs::queue;
 use crate::runs::queue::Stale;
@@ -22,6 +24,7 @@ use sea_orm::QuerySelect;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::Query;
 use serde::Serialize;
+use std::time::Duration;
 use std::time::Instant;
 use utoipa::ToSchema;
 
@@ -42,24 +45,56 @@ pub async fn keep_reaping(context: Context) {
     let interval = context.settings.reaper_interval;
     let mut tick = tokio::time::interval(interval);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut last = Instant::now();
-    let mut judges_from = last;
+    let mut patience = Patience::new(&context.settings, Instant::now());
     loop {
         tokio::select! {
             () = context.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        let now = Instant::now();
-        if now.duration_since(last) > interval + context.settings.heartbeat {
-            judges_from = now + context.settings.stale_after;
-        }
-        last = now;
-        if now < judges_from {
+        if !patience.may_judge(Instant::now()) {
             continue;
         }
-        if let Err(error) = sweep(&context).await {
-            tracing::warn!(%error, "the reaper could not look: {error}");
+        match sweep_silent_for(&context, stale_ms(&context)).await {
+            Ok(Some(_)) => {}
+            Ok(None) => patience.stood_still(Instant::now()),
+            Err(error) => {
+                tracing::warn!(%error, "the reaper could not look: {error}");
+                patience.stood_still(Instant::now()); // nor could anybody beat
+            }
         }
+    }
+}
+
+/// When a reaper may judge others: not for a stale time after something stood still.
+struct Patience {
+    longest_gap: Duration,
+    stale_after: Duration,
+    last: Instant,
+    judges_from: Instant,
+}
+
+impl Patience {
+    fn new(settings: &Settings, now: Instant) -> Self {
+        Self {
+            longest_gap: settings.reaper_interval + settings.heartbeat,
+            stale_after: settings.stale_after,
+            last: now,
+            judges_from: now,
+        }
+    }
+
+    /// At each tick. A gap between two: this very process stood still.
+    fn may_judge(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.last) > self.longest_gap {
+            self.stood_still(now);
+        }
+        self.last = now;
+        now >= self.judges_from
+    }
+
+    fn stood_still(&mut self, now: Instant) {
+        self.last = now;
+        self.judges_from = now + self.stale_after;
     }
 }
 
@@ -68,8 +103,13 @@ pub async fn keep_reaping(context: Context) {
 /// # Errors
 /// When the database does not answer.
 pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
+    let report = sweep_silent_for(context, stale_ms(context)).await?;
+    Ok(report.unwrap_or_default())
+}
+
+fn stale_ms(context: &Context) -> i64 {
     let silent = context.settings.stale_after.as_millis();
-    sweep_silent_for(context, i64::try_from(silent).unwrap_or(i64::MAX)).await
+    i64::try_from(silent).unwrap_or(i64::MAX)
 }
 
 /// Longer than any clock can be set back between two starts, and no sum of it overflows.
@@ -82,19 +122,34 @@ const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
 /// When the database does not answer.
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
     match context.db.dialect() {
-        Dialect::Sqlite => sweep_silent_for(context, HOWEVER_YOUNG_MS).await,
+        Dialect::Sqlite => {
+            let report = sweep_silent_for(context, HOWEVER_YOUNG_MS).await?;
+            Ok(report.unwrap_or_default())
+        }
         Dialect::Postgres => sweep(context).await,
     }
 }
 
-async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, DbErr> {
+/// `None`: the database stood still, or this process while it waited. A heartbeat that waited with
+/// us may be written only now, so nobody is judged.
+async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Option<Report>, DbErr> {
     crate::fail_point!("reap.begin", ?);
     let stale = Stale {
         after_ms,
         dialect: context.db.dialect(),
     };
     let mut report = Report::default();
-    for run in queue::expired(context.db.reader(), context.clock.now(), &stale).await? {
+    let asked = Instant::now();
+    let silent = queue::expired(context.db.reader(), context.clock.now(), &stale).await?;
+    if asked.elapsed() > context.settings.heartbeat {
+        return Ok(None);
+    }
+    // What this node itself executes lives, whatever a clock says that was set.
+    let is_ours = |it: &run::Model| {
+        let held = context.leases.of(it.id);
+        held.is_some_and(|lease| lease.number == it.lease)
+    };
+    for run in silent.into_iter().filter(|it| !is_ours(it)) {
         heal(context, &run, after_ms, &mut report).await?;
     }
     for conversation in adrift(context).await? {
@@ -105,7 +160,7 @@ async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Report, Db
         }
     }
     context.meter.swept(&report);
-    Ok(report)
+    Ok(Some(report))
 }
 
 async fn heal(
@@ -153,4 +208,59 @@ async fn adrift(context: &Context) -> Result<Vec<ConversationId>, DbErr> {
         .into_tuple()
         .all(context.db.reader())
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Patience;
+    use std::time::Duration;
+    use std::time::Instant;
+
+    fn patience(now: Instant) -> Patience {
+        Patience {
+            longest_gap: Duration::from_secs(10),
+            stale_after: Duration::from_secs(30),
+            last: now,
+            judges_from: now,
+        }
+    }
+
+    #[test]
+    fn who_ticks_in_time_judges() {
+        let start = Instant::now();
+        let mut patience = patience(start);
+
+        let judged = (1..9).map(|n| patience.may_judge(start + Duration::from_secs(5 * n)));
+
+        assert!(judged.into_iter().all(|it| it));
+    }
+
+    #[test]
+    fn who_stood_still_lets_one_stale_time_pass() {
+        let start = Instant::now();
+        let mut patience = patience(start);
+        let woken = start + Duration::from_secs(90);
+        let later = |s| woken + Duration::from_secs(s);
+
+        assert!(!patience.may_judge(woken));
+        assert!(!patience.may_judge(later(5)));
+        assert!(!patience.may_judge(later(15)) && !patience.may_judge(later(25)));
+        assert!(patience.may_judge(later(30)));
+    }
+
+    #[test]
+    fn so_does_who_waited_for_the_database() {
+        let start = Instant::now();
+        let mut patience = patience(start);
+        assert!(patience.may_judge(start + Duration::from_secs(5)));
+        let answered = start + Duration::from_secs(70);
+        let later = |s| answered + Duration::from_secs(s);
+
+        patience.stood_still(answered);
+
+        assert!(!patience.may_judge(later(5)));
+        let mut ticks = (2..6).map(|n| patience.may_judge(later(5 * n)));
+        assert!(ticks.all(|it| !it));
+        assert!(patience.may_judge(later(30)));
+    }
 }

@@ -11,9 +11,11 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
+use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::runs::announce;
 use crate::runs::command::Command;
 use crate::runs::command::Post;
@@ -29,11 +31,14 @@ use crate::runs::situation;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
 use crate::runs::writer::Written;
+use crate::spaces::membership;
 use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::collections::btree_map::Entry;
+use std::collections::hash_map;
 use std::sync::Arc;
 
 /// What a step did.
@@ -63,7 +68,7 @@ pub async fn step(
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
         let _in_order = own.steps[own.step_place(conversation)].lock().await;
-        let (done, written) = decide_and_write(&own, conversation, command).await?;
+        let (done, written) = decide_undisturbed(&own, conversation, command).await?;
         crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
         Ok(done)
@@ -72,11 +77,39 @@ pub async fn step(
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
 }
 
+/// How often a step is tried that the database undoes for others' sake.
+const TRIES: u32 = 3;
+
+async fn decide_undisturbed(
+    context: &Context,
+    conversation: ConversationId,
+    command: Command,
+) -> Result<(Done, Written), EngineError> {
+    for _ in 1..TRIES {
+        match decide_and_write(context, conversation, command.clone()).await {
+            Err(EngineError::Database(error)) if dialect::was_undone(&error) => {
+                tracing::warn!(%error, conversation.id = %conversation, "a step was undone by the database, it is tried again: {error}");
+            }
+            done => return done,
+        }
+    }
+    decide_and_write(context, conversation, command).await
+}
+
+/// A run that is ours now.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The place it holds.
+    pub held: Held,
+    pub run: run::Model,
+    /// The conversation as it was claimed in: what its prompt is made of.
+    pub situation: Situation,
+}
+
 /// What a look at many due runs came to.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// The runs that are ours now, each with the place it holds.
-    pub runs: Vec<(Held, run::Model)>,
+    pub runs: Vec<Claimed>,
     /// How many of them were decided: claimed, passed over, or found to be gone.
     pub n_decided: usize,
     /// A step of this node has the conversation; another node's is waited for by nobody.
@@ -119,8 +152,8 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
             crate::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
-                claims.take(&ready, done.claimed.as_ref());
                 announce::announce(context, &done.situation, written);
+                claims.take(&ready, done);
             }
         }
         Err(error) => {
@@ -129,7 +162,9 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
             let each = ready.iter().map(|it| step_when_due(context, it));
             for done in join_all(each).await {
                 claims.n_decided += 1;
-                claims.take(&ready, done.and_then(|it| it.claimed).as_ref());
+                if let Some(done) = done {
+                    claims.take(&ready, done);
+                }
             }
         }
     }
@@ -137,12 +172,16 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
 }
 
 impl Claims {
-    fn take(&mut self, due: &[Due], claimed: Option<&run::Model>) {
-        let Some(run) = claimed else {
+    fn take(&mut self, due: &[Due], done: Done) {
+        let Some(run) = done.claimed else {
             return;
         };
         let due = due.iter().find(|it| it.id == run.id);
-        self.runs.extend(due.map(|it| (Held::by(it), run.clone())));
+        self.runs.extend(due.map(|it| Claimed {
+            held: Held::by(it),
+            run,
+            situation: done.situation,
+        }));
     }
 }
 
@@ -163,18 +202,28 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
     context
         .db
-        .write(move |tx| {
-            Box::pin(async move {
-                let mut all = Vec::new();
-                for row in conversation::lock_free(tx, runs.keys().copied()).await? {
-                    let command = Command::Due { run: runs[&row.id] };
-                    if let Some(situation) = situation::load_locked(tx, row, &command).await? {
-                        all.push(hand.decide(tx, situation, &command).await?);
+        .write_proved(
+            move |tx| {
+                Box::pin(async move {
+                    let mut all = Vec::new();
+                    let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
+                    for (row, space) in conversation::lock_free(tx, runs.keys().copied()).await? {
+                        let command = Command::Due { run: runs[&row.id] };
+                        let members = match members.entry(space.id) {
+                            hash_map::Entry::Occupied(known) => known.get().clone(),
+                            hash_map::Entry::Vacant(place) => {
+                                let loaded = membership::in_space(tx, space.id).await?;
+                                place.insert(loaded).clone()
+                            }
+                        };
+                        let situation = situation::load_locked(tx, row, space, members, &command);
+                        all.push(hand.decide(tx, situation.await?, &command).await?);
                     }
-                }
-                Ok(all)
-            })
-        })
+                    Ok(all)
+                })
+            },
+            |all: &Vec<(Done, Written)>| all.iter().find_map(|(_, it)| it.proof.clone()),
+        )
         .await
 }
 
@@ -192,14 +241,17 @@ async fn decide_and_write(
     let hand = Hand::of(context);
     context
         .db
-        .write(move |tx| {
-            Box::pin(async move {
-                let situation = situation::load(tx, conversation, &command)
-                    .await?
-                    .ok_or(Refusal::NotFound)?;
-                hand.decide(tx, situation, &command).await
-            })
-        })
+        .write_proved(
+            move |tx| {
+                Box::pin(async move {
+                    let situation = situation::load(tx, conversation, &command)
+                        .await?
+                        .ok_or(Refusal::NotFound)?;
+                    hand.decide(tx, situation, &command).await
+                })
+            },
+            |(_, written): &(Done, Written)| written.proof.clone(),
+        )
         .await
 }
 

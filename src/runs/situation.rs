@@ -63,8 +63,8 @@ pub struct Situation {
     pub is_untouched: bool,
     /// Who has greeted already; looked up for a greeting.
     pub greeted: HashSet<MembershipId>,
-    /// Whether there is a model to ask; looked up for a claim.
-    pub has_provider: bool,
+    /// The endpoint that the queued run's speaker speaks through; looked up for a claim.
+    pub provider: Option<provider::Model>,
 }
 
 /// An active round with its slots, in order.
@@ -131,26 +131,23 @@ pub async fn load(
     id: ConversationId,
     command: &Command,
 ) -> Result<Option<Situation>, DbErr> {
-    match conversation::lock(tx, id).await? {
-        Some(conversation) => load_locked(tx, conversation, command).await,
-        None => Ok(None),
-    }
+    let Some((conversation, space)) = conversation::lock_with_space(tx, id).await? else {
+        return Ok(None);
+    };
+    let members = membership::in_space(tx, space.id).await?;
+    let situation = load_locked(tx, conversation, space, members, command);
+    situation.await.map(Some)
 }
 
 /// The same for a conversation that this transaction has locked.
 pub(super) async fn load_locked(
     tx: &impl ConnectionTrait,
     conversation: conversation::Model,
+    space: space::Model,
+    members: Vec<membership::Model>,
     command: &Command,
-) -> Result<Option<Situation>, DbErr> {
+) -> Result<Situation, DbErr> {
     let id = conversation.id;
-    let Some(space) = space::Entity::find_by_id(conversation.space_id)
-        .one(tx)
-        .await?
-    else {
-        return Ok(None);
-    };
-    let members = membership::in_space(tx, space.id).await?;
     let (queued, running) = run::active_in(tx, id).await?;
     let tail = timeline::tail(tx, id).await?;
     let last_speaker = match &tail {
@@ -175,10 +172,10 @@ pub(super) async fn load_locked(
         subject_n_swipes: 0,
         is_untouched: false,
         greeted: HashSet::new(),
-        has_provider: false,
+        provider: None,
     };
     load_for(tx, command, &mut situation).await?;
-    Ok(Some(situation))
+    Ok(situation)
 }
 
 /// What only some commands ask about.
@@ -197,7 +194,7 @@ async fn load_for(
             let own = seat
                 .and_then(|it| situation.member(it))
                 .and_then(|it| it.llm_provider_id);
-            situation.has_provider = provider::usable(tx, own).await?.is_some();
+            situation.provider = provider::usable(tx, own).await?;
         }
         Command::Retry | Command::Resume | Command::Skip | Command::Cancel { .. } => {
             situation.newest_run = run::newest_in(tx, id).await?;
@@ -258,11 +255,8 @@ pub async fn active_round(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Option<Round>, DbErr> {
-    let Some(row) = round::active_in(db, conversation).await? else {
-        return Ok(None);
-    };
-    let slots = slot::of_rounds(db, [row.id]).await?;
-    Ok(Some(Round { row, slots }))
+    let found = round::active_in(db, conversation).await?;
+    Ok(found.map(|(row, slots)| Round { row, slots }))
 }
 
 impl Situation {

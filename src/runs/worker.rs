@@ -110,14 +110,14 @@ impl Dispatcher {
         }
         let n_chosen = chosen.len();
         let claims = scheduler::claim(&context, chosen).await?;
-        for (place, run) in claims.runs {
+        for claimed in claims.runs {
             crate::fail_point!("claim.after_commit");
             // The step holds the lease from before its events went out.
-            let Some(lease) = context.leases.of(run.id) else {
+            let Some(lease) = context.leases.of(claimed.run.id) else {
                 continue;
             };
-            self.places.take(place);
-            let execute = executor::execute(context.clone(), run, lease);
+            self.places.take(claimed.held);
+            let execute = executor::execute(context.clone(), claimed, lease);
             context.shutdown.spawn(execute);
         }
         Ok(match (claims.busy_here, claims.n_decided) {

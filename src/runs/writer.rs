@@ -9,6 +9,7 @@ use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
+use crate::db::doubt::Proof;
 use crate::ids::MessageId;
 use crate::runs::error::EngineError;
 use crate::runs::plan::Change;
@@ -23,13 +24,10 @@ use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveModelTrait;
-use sea_orm::ColumnTrait;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::sea_query::Expr;
 
 /// The transaction, the hour, and who writes.
 pub struct Writer<'a> {
@@ -56,6 +54,8 @@ pub struct Written {
     pub claimed: Option<run::Model>,
     /// Runs whose executor is to stop and commit what it has.
     pub asked: Vec<run::Model>,
+    /// That all of this is committed.
+    pub proof: Option<Proof>,
 }
 
 /// A message to tell of.
@@ -96,7 +96,8 @@ impl Writer<'_> {
             written.queue_rev = Some(next_rev(&mut s));
         }
         if before != (s.conversation.rev, s.conversation.last_seq) {
-            self.save_conversation(&s.conversation).await?;
+            written.proof =
+                conversation::save_numbers(self.tx, &s.conversation, self.dialect).await?;
         }
         Ok((s, written))
     }
@@ -335,20 +336,6 @@ impl Writer<'_> {
         let run = queue::enqueue(self.tx, run).await?;
         s.queued = Some(run.clone());
         written.queued = Some((run, next_rev(s)));
-        Ok(())
-    }
-
-    async fn save_conversation(&self, it: &conversation::Model) -> Result<(), DbErr> {
-        conversation::Entity::update_many()
-            .col_expr(conversation::Column::Rev, Expr::value(it.rev))
-            .col_expr(conversation::Column::LastSeq, Expr::value(it.last_seq))
-            .col_expr(
-                conversation::Column::AutoModeTurns,
-                Expr::value(it.auto_mode_turns),
-            )
-            .filter(conversation::Column::Id.eq(it.id))
-            .exec(self.tx)
-            .await?;
         Ok(())
     }
 }

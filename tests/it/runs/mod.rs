@@ -1,7 +1,9 @@
 //! The engine room behind its doors: the run path, held to its pages.
 
 pub mod auto_mode;
+pub mod broken_database;
 pub mod cancel;
+pub mod clocks;
 pub mod copilot;
 pub mod debounce;
 pub mod dispatch;

@@ -1,28 +1,77 @@
 //! A wire in front of PostgreSQL that passes everything on and notes each statement that is
 //! executed: what a client really sends, whatever its libraries say of themselves.
+//!
+//! It can be held, as if the server stood still, or taken down, as if there were none; and cut at a
+//! COMMIT: before the server has heard of it, or after it has carried it out and before anybody
+//! learns of that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
-use tokio::io::copy;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// What a client may ask before it says who it is: whether the server speaks TLS.
 const SSL_REQUEST: u32 = 80_877_103;
 
-type Notes = Arc<Mutex<Vec<String>>>;
+/// Where a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The server never hears of the COMMIT.
+    BeforeCommit,
+    /// The server has committed; its answer is lost.
+    AfterCommit,
+}
+
+/// What the connections share.
+#[derive(Clone)]
+struct Line {
+    notes: Arc<Mutex<Vec<String>>>,
+    /// The next cut, after so many COMMITs that pass.
+    cut: Arc<Mutex<Option<(usize, Cut)>>>,
+    is_held: watch::Sender<bool>,
+    is_down: watch::Sender<bool>,
+}
+
+impl Line {
+    /// Whether this COMMIT is the one.
+    fn cuts(&self) -> Option<Cut> {
+        let mut cut = self.cut.lock();
+        match cut.as_mut() {
+            Some((0, _)) => cut.take().map(|(_, it)| it),
+            Some((n, _)) => {
+                *n -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+
+    async fn flows(&self) {
+        let mut is_held = self.is_held.subscribe();
+        // An error would mean that the wire is gone, and its connections with it.
+        let _ = is_held.wait_for(|it| !it).await;
+    }
+
+    async fn goes_down(&self) {
+        let mut is_down = self.is_down.subscribe();
+        let _ = is_down.wait_for(|it| *it).await;
+    }
+}
 
 /// See the module. Dropping it cuts every connection.
 pub struct Wire {
     url: String,
-    notes: Notes,
+    line: Line,
     accepting: JoinHandle<()>,
 }
 
@@ -34,11 +83,16 @@ impl Wire {
         let (user, host) = authority.split_once('@').unwrap_or(("postgres", authority));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let own = listener.local_addr().expect("a bound socket");
-        let notes = Notes::default();
-        let accepting = tokio::spawn(accept(listener, host.to_owned(), notes.clone()));
+        let line = Line {
+            notes: Arc::default(),
+            cut: Arc::default(),
+            is_held: watch::Sender::new(false),
+            is_down: watch::Sender::new(false),
+        };
+        let accepting = tokio::spawn(accept(listener, host.to_owned(), line.clone()));
         Self {
             url: format!("{front}://{user}@{own}/{path}"),
-            notes,
+            line,
             accepting,
         }
     }
@@ -50,7 +104,37 @@ impl Wire {
 
     /// The statements since the last call.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.notes.lock())
+        std::mem::take(&mut self.line.notes.lock())
+    }
+
+    /// Cuts the connection of a COMMIT, after so many that pass.
+    pub fn cut_after(&self, n_commits: usize, cut: Cut) {
+        *self.line.cut.lock() = Some((n_commits, cut));
+    }
+
+    /// Whether the cut has been made.
+    pub fn is_cut(&self) -> bool {
+        self.line.cut.lock().is_none()
+    }
+
+    /// From now on nothing passes, in either direction; what is said meanwhile passes later.
+    pub fn hold(&self) {
+        self.line.is_held.send_replace(true);
+    }
+
+    /// Cuts every connection, and takes no new one until it is put up again.
+    pub fn take_down(&self) {
+        self.line.is_down.send_replace(true);
+    }
+
+    /// Takes connections again.
+    pub fn put_up(&self) {
+        self.line.is_down.send_replace(false);
+    }
+
+    /// Everything passes again.
+    pub fn release(&self) {
+        self.line.is_held.send_replace(false);
     }
 }
 
@@ -60,18 +144,43 @@ impl Drop for Wire {
     }
 }
 
-async fn accept(listener: TcpListener, host: String, notes: Notes) {
+async fn accept(listener: TcpListener, host: String, line: Line) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (host, notes) = (host.clone(), notes.clone());
+        let (host, line) = (host.clone(), line.clone());
+        if *line.is_down.borrow() {
+            continue;
+        }
         connections.spawn(async move {
             let server = TcpStream::connect(&host).await.ok()?;
-            let (from_client, mut to_client) = client.into_split();
-            let (mut from_server, to_server) = server.into_split();
-            let back = async { copy(&mut from_server, &mut to_client).await.ok() };
-            tokio::join!(forward(from_client, to_server, notes), back);
-            Some(())
+            let (from_client, to_client) = client.into_split();
+            let (from_server, to_server) = server.into_split();
+            let is_deaf = AtomicBool::new(false);
+            // Whichever ends first ends both: a connection is there or it is not.
+            tokio::select! {
+                end = forward(from_client, to_server, &line, &is_deaf) => end,
+                end = back(from_server, to_client, &line, &is_deaf) => end,
+                () = line.goes_down() => None,
+            }
         });
+    }
+}
+
+/// Passes on what the server says, until it has answered what nobody is to hear.
+async fn back(
+    mut server: OwnedReadHalf,
+    mut client: OwnedWriteHalf,
+    line: &Line,
+    is_deaf: &AtomicBool,
+) -> Option<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let n = server.read(&mut bytes).await.ok().filter(|n| *n > 0)?;
+        if is_deaf.load(Ordering::Acquire) {
+            return None;
+        }
+        line.flows().await;
+        client.write_all(&bytes[..n]).await.ok()?;
     }
 }
 
@@ -79,7 +188,8 @@ async fn accept(listener: TcpListener, host: String, notes: Notes) {
 async fn forward(
     mut client: OwnedReadHalf,
     mut server: OwnedWriteHalf,
-    notes: Notes,
+    line: &Line,
+    is_deaf: &AtomicBool,
 ) -> Option<()> {
     // The first messages have no kind: perhaps the question for TLS, then who it is.
     loop {
@@ -105,9 +215,17 @@ async fn forward(
                 let statement = text(text(&body).1).0;
                 bound = prepared.get(statement).cloned().unwrap_or_default();
             }
-            b'E' => notes.lock().push(bound.clone()),
-            b'Q' => notes.lock().push(sql(text(&body).0)),
+            b'E' => line.notes.lock().push(bound.clone()),
+            b'Q' => line.notes.lock().push(sql(text(&body).0)),
             _ => {}
+        }
+        line.flows().await;
+        if kind == b'Q' && text(&body).0 == b"COMMIT" {
+            match line.cuts() {
+                Some(Cut::BeforeCommit) => return None,
+                Some(Cut::AfterCommit) => is_deaf.store(true, Ordering::Release),
+                None => {}
+            }
         }
         let mut message = vec![kind];
         message.extend(length.to_be_bytes());

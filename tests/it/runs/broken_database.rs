@@ -1,0 +1,376 @@
+//! The database breaks away in the middle of things: what it committed is there once and is told
+//! of, what it did not commit is done again, and nobody is taken for dead meanwhile.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use troupe::db::dialect;
+use troupe::realtime::hub::Hub;
+use troupe::runs::context::Settings;
+use troupe::runs::error::EngineError;
+use troupe::runs::reaper::Report;
+use troupe::runs::run::Status;
+
+use crate::support::backends::Backend;
+use crate::support::blueprint::connect;
+use crate::support::blueprint::node;
+use crate::support::engine_room::EngineRoom;
+use crate::support::engine_room::Human;
+use crate::support::transitions;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+use crate::support::wire::Cut;
+use crate::support::wire::Wire;
+
+fn is_passing(error: &EngineError) -> bool {
+    matches!(error, EngineError::Database(it) if dialect::is_passing(it))
+}
+
+/// All of this is about a server; a file does not break away.
+fn no_server() -> bool {
+    !Backend::Postgres.is_given()
+}
+
+/// Posts as a client does that has no answer: again, under the same `client_id`.
+async fn insists(human: &Human, text: &str, client_id: &str) {
+    for _ in 0..100 {
+        match human.says_once(text, Some(client_id)).await {
+            Ok(_) => return,
+            Err(EngineError::Database(error)) => {
+                assert!(
+                    dialect::is_passing(&error) || dialect::was_undone(&error),
+                    "{error}"
+                );
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the database never came back");
+}
+
+/// C8, B2. The first three COMMITs of an exchange are the post, the claim, and the end of the run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_found_and_told_of() {
+    if no_server() {
+        return;
+    }
+    for n_commits in 0..3 {
+        let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+        let wire = room.wire.as_ref().expect("a wired room");
+        wire.cut_after(n_commits, Cut::AfterCommit);
+
+        let posted = room.human.says_once("Hi.", Some("c-1")).await;
+        room.settle().await;
+
+        assert!(wire.is_cut(), "COMMIT {n_commits}");
+        assert!(!posted.expect("it is taken").repeated);
+        assert_eq!(room.answers().await, ["Hello."]);
+        assert_eq!(room.messages().await.len(), 2);
+        let run = room.only_run().await;
+        assert_eq!((run.status, run.lease), (Status::Succeeded, 1), "done once");
+        // The ear is held to the database: all of it was told, and in order.
+        room.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_never_arrived_is_made_again() {
+    if no_server() {
+        return;
+    }
+    for n_commits in 0..3 {
+        let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+        let wire = room.wire.as_ref().expect("a wired room");
+        wire.cut_after(n_commits, Cut::BeforeCommit);
+
+        let posted = room.human.says_once("Hi.", Some("c-1")).await;
+        assert_eq!(
+            posted.is_err(),
+            n_commits == 0,
+            "nothing is said to be there that is not"
+        );
+        insists(&room.human, "Hi.", "c-1").await;
+        room.settle().await;
+
+        assert!(wire.is_cut(), "COMMIT {n_commits}");
+        assert_eq!(room.answers().await, ["Hello."]);
+        assert_eq!(room.messages().await.len(), 2);
+        assert_eq!(room.only_run().await.status, Status::Succeeded);
+        room.close().await;
+    }
+}
+
+/// B1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let mut facts = room.facts().await;
+    transitions::record(&mut facts).await;
+    let mut conversations = Vec::new();
+    for _ in 0..8 {
+        conversations.push(room.another_conversation().await);
+    }
+
+    let talk = join_all(conversations.iter().map(async |id| {
+        let human = room.human_of(&room.engine, *id);
+        for n in 0..6 {
+            insists(&human, &format!("Hi {n}."), &format!("c-{n}")).await;
+        }
+    }));
+    let cut = async {
+        loop {
+            facts.rows("SELECT CAST(pg_terminate_backend(pid) AS text) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        _ = talk => {}
+        () = cut => unreachable!("it cuts for ever"),
+    }
+    wait::until("all work is done", async || {
+        room.engine.context().bell.ring();
+        let rows = facts
+            .rows("SELECT '1' FROM conversation_runs WHERE status IN ('queued', 'running')")
+            .await;
+        rows.is_empty().then_some(())
+    })
+    .await;
+
+    assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
+    let posts = facts
+        .rows("SELECT CAST(count(*) AS text) FROM messages WHERE role = 'user'")
+        .await;
+    assert_eq!(
+        posts[0][0].as_deref(),
+        Some("48"),
+        "each post is there once"
+    );
+    let twice = facts.rows("SELECT '1' FROM messages WHERE conversation_run_id IS NOT NULL GROUP BY conversation_run_id HAVING count(*) > 1").await;
+    assert!(twice.is_empty());
+    room.close_deaf().await;
+}
+
+/// B3, seen from the node; that a server keeps what it committed is not ours to show.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_goes_on_after_the_server_was_away() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+    let wire = room.wire.as_ref().expect("a wired room");
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    room.upstream.requested(1).await;
+
+    wire.take_down();
+    gate.open();
+    let refused = room.human.tries_to_say("Are you there?").await;
+    wire.put_up();
+    insists(&room.human, "Are you there?", "c-2").await;
+    room.settle().await;
+
+    assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
+    assert_eq!(room.answers().await, ["Hello.", "Hello."]);
+    let runs = room.runs().await;
+    assert!(
+        runs.iter()
+            .all(|it| (it.status, it.attempt) == (Status::Succeeded, 1)),
+        "{runs:?}"
+    );
+    room.close().await;
+}
+
+/// R5, B5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heartbeats_go_on_when_every_connection_is_taken() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres)
+        .settings(|it| it.heartbeat = Duration::from_millis(50))
+        .open()
+        .await;
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    room.upstream.requested(1).await;
+    let (let_go, _) = tokio::sync::watch::channel(false);
+    let holders: Vec<_> = (0..20)
+        .map(|_| {
+            let (db, mut until) = (room.db.clone(), let_go.subscribe());
+            tokio::spawn(async move {
+                let held = db.write(move |_| {
+                    Box::pin(async move {
+                        let _ = until.wait_for(|it| *it).await;
+                        Ok::<(), sea_orm::DbErr>(())
+                    })
+                });
+                held.await
+            })
+        })
+        .collect();
+    let mut facts = room.facts().await;
+    wait::until("all are taken", async || {
+        let idle = facts.rows("SELECT CAST(count(*) AS text) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").await;
+        (idle[0][0].as_deref() == Some("20")).then_some(())
+    })
+    .await;
+
+    let beat = "SELECT CAST(heartbeat_at AS text) FROM conversation_runs WHERE status = 'running'";
+    let before = facts.rows(beat).await;
+    let refused = room.human.tries_to_say("Are you there?").await;
+    wait::until("it beats", async || {
+        (facts.rows(beat).await > before).then_some(())
+    })
+    .await;
+    let other = node(
+        &room.another_db().await,
+        &Hub::new(),
+        &room.clock,
+        room.engine.context().models.clone(),
+        Settings {
+            stale_after: Duration::from_secs(2),
+            ..room.engine.context().settings
+        },
+    );
+    let report = other.reap().await.unwrap();
+
+    assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
+    assert_eq!(report, Report::default(), "the living are left alone");
+    let_go.send_replace(true);
+    for held in join_all(holders).await {
+        held.expect("it was let go").expect("and committed");
+    }
+    gate.open();
+    room.settle().await;
+    assert_eq!(room.answers().await, ["Hello."]);
+    room.close().await;
+}
+
+/// B7. The end of a run has its conversation and wants the space; somebody else has the space and
+/// wants the conversation, and is the more patient of the two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let gate = room.upstream.gate();
+    room.upstream.always(
+        Script::stream()
+            .role()
+            .text("Hello.")
+            .finish("stop")
+            .usage(7, 1)
+            .done()
+            .gated(&gate),
+    );
+    room.human.says("Hi.").await;
+    room.upstream.requested(1).await;
+    let mut other = room.facts().await;
+    let mut facts = room.facts().await;
+
+    other.execute("SET deadlock_timeout = '60s'; BEGIN").await;
+    other
+        .execute(&format!(
+            "UPDATE spaces SET name = 'Held' WHERE id = {}",
+            room.space
+        ))
+        .await;
+    gate.open();
+    wait::until("the step waits for the space", async || {
+        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+        (!waiting.is_empty()).then_some(())
+    })
+    .await;
+    other
+        .execute(&format!(
+            "UPDATE conversations SET title = 'Held' WHERE id = {}; COMMIT",
+            room.conversation
+        ))
+        .await;
+    room.settle().await;
+
+    assert_eq!(room.answers().await, ["Hello."]);
+    assert_eq!(room.tokens_used().await, 8, "spent once");
+    room.close().await;
+}
+
+/// B8. Ten seconds are what a statement waits for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
+    let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
+    if no_server() || !is_long {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let mut other = room.facts().await;
+
+    other.execute("BEGIN; LOCK TABLE messages").await;
+    let refused = room.human.tries_to_say("Hi.").await;
+    other.execute("COMMIT").await;
+    room.human.says("Hi again.").await;
+    room.settle().await;
+
+    assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
+    assert_eq!(room.answers().await, ["Hello."]);
+    room.close().await;
+}
+
+/// Z3. The server stands still for longer than the stale time. When it goes on, the other node's
+/// looks come through before the heartbeat that was waiting with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
+    const OFTEN: Duration = Duration::from_millis(100);
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres)
+        .settings(|it| (it.heartbeat, it.stale_after) = (OFTEN, 40 * OFTEN))
+        .wired()
+        .open()
+        .await;
+    let wire = room.wire.as_ref().expect("a wired room");
+    let another_wire = Wire::before(room.database.url()).await;
+    let other = node(
+        &connect(another_wire.url()).await,
+        &Hub::new(),
+        &room.clock,
+        room.engine.context().models.clone(),
+        Settings {
+            workers: 0,
+            reaper_interval: OFTEN,
+            ..room.engine.context().settings
+        },
+    );
+    other.start().await.unwrap();
+    let gate = room.upstream.gate();
+    room.human.says("Count.").await;
+    room.upstream.requested(1).await;
+    let mut facts = room.facts().await;
+
+    wire.hold();
+    another_wire.hold();
+    wait::until("the heart has stood still for long", async || {
+        let silent = facts.rows("SELECT '1' FROM conversation_runs WHERE status = 'running' AND heartbeat_at < extract(epoch from clock_timestamp()) * 1000 - 6000").await;
+        (!silent.is_empty()).then_some(())
+    })
+    .await;
+    another_wire.release();
+    wait::until("the other node is served again", async || {
+        other.runtime(room.conversation).await.ok()
+    })
+    .await;
+    tokio::time::sleep(5 * OFTEN).await; // nothing is to happen in it
+    wire.release();
+    gate.open();
+    room.settle().await;
+
+    assert_eq!(room.only_run().await.status, Status::Succeeded);
+    assert_eq!(room.answers().await, ["Hello."]);
+    room.stop(&other).await;
+    room.close().await;
+}
