@@ -48,7 +48,7 @@ pub struct QueueEdit {
         (status = 422, description = "`invalid_value`: a member who cannot be scheduled.")
     )
 )]
-pub async fn change(
+pub async fn arrange(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,

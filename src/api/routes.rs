@@ -142,7 +142,7 @@ fn play() -> Vec<Door> {
         buttons::resume,
         buttons::skip,
         buttons::retry,
-        queue::change,
+        queue::arrange,
         candidates::suggest,
         runs::list,
         runs::show,

@@ -2,6 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
 use sea_orm::SqlErr;
@@ -18,6 +19,19 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
         // clock_timestamp(), not now(): that stands still inside a transaction.
         Dialect::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
     }
+}
+
+/// Any number, the same on every node: who holds it furnishes the house.
+const START_LOCK: i64 = 7_236_451_919;
+
+/// Nodes that start at once do what comes next one after the other, up to the end of `tx`: rows
+/// that are not there yet cannot be locked. On SQLite the transaction itself is the lock.
+pub async fn one_by_one(tx: &impl ConnectionTrait, dialect: Dialect) -> Result<(), DbErr> {
+    if dialect == Dialect::Postgres {
+        let lock = format!("select pg_advisory_xact_lock({START_LOCK})");
+        tx.execute_unprepared(&lock).await?;
+    }
+    Ok(())
 }
 
 /// The text under `key` of a JSON document; null where there is none.

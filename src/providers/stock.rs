@@ -4,6 +4,7 @@
 use crate::clock::Timestamp;
 use crate::config::LlmFromEnvironment;
 use crate::db::connect::Db;
+use crate::db::dialect;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
@@ -24,9 +25,10 @@ const ENVIRONMENT_NAME: &str = "environment";
 
 /// Makes the demo model, when there is no provider at all.
 pub async fn stock_demo(db: &Db, sealer: &Sealer, now: Timestamp) -> Result<(), DbErr> {
-    let sealer = sealer.clone();
+    let (sealer, dialect) = (sealer.clone(), db.dialect());
     db.write(move |tx| {
         Box::pin(async move {
+            dialect::one_by_one(tx, dialect).await?;
             if provider::Entity::find().one(tx).await?.is_some() {
                 return Ok(());
             }
@@ -53,12 +55,13 @@ pub async fn stock_environment(
     from: &LlmFromEnvironment,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let sealer = sealer.clone();
+    let (sealer, dialect) = (sealer.clone(), db.dialect());
     let base_url = Some(from.base_url.clone());
     let api_key = from.api_key.as_ref().map(|it| Secret::new(&it.0));
     let model = from.model.clone();
     db.write(move |tx| {
         Box::pin(async move {
+            dialect::one_by_one(tx, dialect).await?;
             provider::one_at_a_time(tx).await?;
             let Some(present) = of_environment(tx).await? else {
                 let new = NewProvider {

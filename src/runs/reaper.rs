@@ -51,10 +51,9 @@ pub async fn keep_reaping(context: Context) {
             () = context.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        if !patience.may_judge(Instant::now()) {
-            continue;
-        }
-        match sweep_silent_for(&context, stale_ms(&context)).await {
+        // It looks in any case: what stands still longer than that is seen only by looking.
+        let judges = patience.may_judge(Instant::now());
+        match sweep_silent_for(&context, stale_ms(&context), judges).await {
             Ok(Some(_)) => {}
             Ok(None) => patience.stood_still(Instant::now()),
             Err(error) => {
@@ -103,7 +102,7 @@ impl Patience {
 /// # Errors
 /// When the database does not answer.
 pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
-    let report = sweep_silent_for(context, stale_ms(context)).await?;
+    let report = sweep_silent_for(context, stale_ms(context), true).await?;
     Ok(report.unwrap_or_default())
 }
 
@@ -123,7 +122,7 @@ const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
     match context.db.dialect() {
         Dialect::Sqlite => {
-            let report = sweep_silent_for(context, HOWEVER_YOUNG_MS).await?;
+            let report = sweep_silent_for(context, HOWEVER_YOUNG_MS, true).await?;
             Ok(report.unwrap_or_default())
         }
         Dialect::Postgres => sweep(context).await,
@@ -132,7 +131,11 @@ pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
 
 /// `None`: the database stood still, or this process while it waited. A heartbeat that waited with
 /// us may be written only now, so nobody is judged.
-async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Option<Report>, DbErr> {
+async fn sweep_silent_for(
+    context: &Context,
+    after_ms: i64,
+    judges: bool,
+) -> Result<Option<Report>, DbErr> {
     crate::fail_point!("reap.begin", ?);
     let stale = Stale {
         after_ms,
@@ -143,6 +146,9 @@ async fn sweep_silent_for(context: &Context, after_ms: i64) -> Result<Option<Rep
     let silent = queue::expired(context.db.reader(), context.clock.now(), &stale).await?;
     if asked.elapsed() > context.settings.heartbeat {
         return Ok(None);
+    }
+    if !judges {
+        return Ok(Some(Report::default()));
     }
     // What this node itself executes lives, whatever a clock says that was set.
     let is_ours = |it: &run::Model| {

@@ -151,6 +151,25 @@ async fn c26_stop_on_one_node_ends_what_the_other_writes() {
 }
 
 #[tokio::test]
+async fn c75_who_types_is_here_or_is_removed_is_known_on_the_other_node() {
+    let nodes = Nodes::open().await;
+    let second = nodes.second_that_serves().await;
+    let ann = nodes.company.room.page().await;
+    let bob = nodes.page(&second.url(), &nodes.company.bob).await;
+
+    ann.see(".present[aria-label='Here now: bob']").await;
+    bob.see(".present[aria-label='Here now: ann']").await;
+    bob.write(FIELD, "I was about to say").await;
+    ann.see_text(".whisper", "bob is typing").await;
+    let seat = format!("/api/memberships/{}", nodes.company.seat);
+    expect(204, nodes.company.room.ann.delete(&seat).await);
+
+    bob.see_text("h1", "You were removed from Harbor Lights")
+        .await;
+    ann.gone(".present").await;
+}
+
+#[tokio::test]
 async fn c88_a_round_goes_on_when_the_node_that_writes_it_is_killed() {
     let mut nodes = Nodes::open().await;
     let space = format!("/api/spaces/{}", nodes.company.space);

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::support::ear::Ear;
+use crate::support::ear::connect_with_key;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
 use crate::support::person::Person;
@@ -217,6 +218,60 @@ async fn who_is_disabled_on_one_node_is_out_on_all() {
         );
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_revoked_on_one_node_opens_nothing_on_any() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let made = expect(
+        201,
+        bob.post("/api/api_keys", json!({"name": "program"})).await,
+    );
+    let address = format!("{}/ws", nodes.back.base.replacen("http", "ws", 1));
+    let key = made["key"].as_str().expect("a key is told once");
+    let socket = connect_with_key(&address, key).await;
+    let ear = Ear::at(socket.expect("the key opens the door"));
+
+    let path = format!("/api/api_keys/{}", made["id"]);
+    let (status, _) = bob.delete(&path).await;
+    let began = Instant::now();
+    ear.wait_closed().await;
+
+    assert_eq!(status, 204);
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "closed after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_no_admin_any_more_hears_other_peoples_rooms_on_no_node() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = Person::register(&nodes.front.base, "bob").await;
+    let path = format!("/api/admin/users/{}", id_of(&bob).await);
+    expect(200, nodes.ann.patch(&path, json!({"role": "admin"})).await);
+    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+
+    expect(200, nodes.ann.patch(&path, json!({"role": "user"})).await);
+    let began = Instant::now();
+    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+        .await;
+
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "told after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

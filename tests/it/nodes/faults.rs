@@ -323,3 +323,53 @@ async fn n9_a_node_that_the_database_does_not_reach_puts_its_runs_down_and_other
     third.app.shutdown.stopping.cancel();
     nodes.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n1_without_redis_a_stop_reaches_another_node_with_its_next_heartbeat() {
+    if !are_given() {
+        return;
+    }
+    let mut redis = RedisServer::start().await;
+    redis.kill();
+    let nodes = Nodes::open_over(redis, SHORT_LEASES).await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    nodes.say("Count.").await;
+    gate.step();
+    nodes.upstream.said(0, 1).await;
+
+    let (status, _) = nodes.ann.stop(nodes.conversation).await;
+    nodes.upstream.hung_up(0).await;
+    gate.open();
+
+    assert_eq!(status, 202);
+    assert_eq!(nodes.ann.messages(nodes.conversation).await.len(), 1);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_seen_writing_for_ever_when_the_end_got_lost() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    let ear = nodes.ear().await;
+    nodes.say("Count.").await;
+    gate.step();
+    ear.wait_for("the first word", |it| it["delta"] == "One")
+        .await;
+    nodes.front_line.harm(Harm::LoseAll);
+
+    gate.open();
+    let began = Instant::now();
+    ear.wait_for("that something was lost", |it| it["type"] == "resync")
+        .await;
+    let answer = ear.subscribe(nodes.conversation, Some(0)).await;
+
+    assert!(began.elapsed() < AT_MOST_BEHIND, "{:?}", began.elapsed());
+    assert!(answer["snapshot"]["running_run"].is_null(), "{answer}");
+    assert!(answer["snapshot"]["stream"].is_null(), "{answer}");
+    nodes.close().await;
+}

@@ -13,18 +13,30 @@ use crate::support::facts::Facts;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
 use crate::support::person::expect;
+use crate::support::room::model_env;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g4_five_nodes_that_start_at_once_on_an_empty_database_all_start() {
     if !are_given() {
         return;
     }
+    let n_rounds = match std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|it| it == "1") {
+        true => 200,
+        false => 3,
+    };
+    for _ in 0..n_rounds {
+        five_start_at_once().await;
+    }
+}
+
+async fn five_start_at_once() {
+    let model = model_env("http://127.0.0.1:9/v1");
     let database = Arc::new(fresh_database(&Backend::Postgres).await);
     let starts = (0..5).map(|_| {
         let database = database.clone();
         tokio::spawn(async move {
             let folder = tempfile::tempdir().unwrap();
-            let config = settings(&database, folder.path(), &[]);
+            let config = settings(&database, folder.path(), &model);
             App::build(config, Clock::manual()).await
         })
     });
@@ -38,7 +50,11 @@ async fn g4_five_nodes_that_start_at_once_on_an_empty_database_all_start() {
 
     let mut facts = Facts::open(&database).await;
     let sql = "SELECT CAST(count(*) AS TEXT) FROM llm_providers";
-    assert_eq!(facts.number(sql).await, 1, "the shelf is stocked once");
+    assert_eq!(
+        facts.number(sql).await,
+        2,
+        "the demo model and that of the environment"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

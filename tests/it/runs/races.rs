@@ -13,6 +13,8 @@ use troupe::spaces::space::InputPolicy;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::transitions;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
 use crate::support::wait;
 
 on_both! {
@@ -84,10 +86,14 @@ on_both! {
         let other = room.human_at(&room.another_node());
 
         for n in 1..=20 {
+            // A reply that is over before the second message comes would leave nothing to refuse.
+            let gate = Gate::closed();
+            room.upstream.next(Script::say("Hello.").gated(&gate));
             let (one, two) = tokio::join!(
                 room.human.tries_to_say("Me first."),
                 other.tries_to_say("No, me.")
             );
+            gate.open();
             room.settle_alone().await;
 
             let is_locked =
