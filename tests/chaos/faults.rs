@@ -68,7 +68,7 @@ const ERRORS: &[&str] = &[
 /// How long one waits for a node to come to the place where it shall fall.
 const AMBUSH: Duration = Duration::from_millis(2_500);
 /// Longer than any node may take to stand again.
-const HEALS: Duration = Duration::from_secs(40);
+const HEALS: Duration = Duration::from_secs(60);
 
 /// Hits one node again and again until the end.
 pub async fn torment(

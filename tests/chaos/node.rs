@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::support::person::http_client;
 
 /// A start that takes longer is none.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(60);
 
 /// One server. Dropping it kills it.
 pub struct Node {

@@ -112,7 +112,7 @@ impl Visitor {
                     }
                 }
                 400..500 if status != 429 => break,
-                _ => self.move_on().await,
+                _ => self.move_on(post.tries.len()).await,
             }
         }
         let stored = post.acknowledged().map(|it| it.message);
@@ -191,10 +191,11 @@ impl Visitor {
         }
     }
 
-    /// Another node may be better.
-    async fn move_on(&mut self) {
+    /// Another node may be better, and later may be.
+    async fn move_on(&mut self, n_tries: usize) {
         self.at = self.dice.random_range(0..self.nodes.len());
-        sleep(Duration::from_millis(self.dice.random_range(50..250))).await;
+        let most = 250 * n_tries.min(8) as u64;
+        sleep(Duration::from_millis(self.dice.random_range(50..=most))).await;
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio::time::sleep;
 use tokio::time::timeout;
 use tokio_tungstenite::MaybeTlsStream;
@@ -36,6 +37,10 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// How long a node may take to let somebody in.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Between two connections of one tab.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(3);
 
 /// One conversation in a tab.
 struct Room {
@@ -170,7 +175,10 @@ async fn live(
     mut cut: watch::Receiver<u64>,
 ) {
     let mut next_id = 0;
+    // As browsers do: who is refused again and again asks less and less often.
+    let mut patience = SHORTEST;
     loop {
+        let began = Instant::now();
         let node = dice.random_range(0..nodes.len());
         if let Ok(Some(socket)) = timeout(PATIENCE, connect(&nodes[node], &cookie)).await {
             let tired = Duration::from_secs(dice.random_range(5..60));
@@ -180,7 +188,14 @@ async fn live(
                 () = sleep(tired) => {}
             }
         }
-        sleep(Duration::from_millis(dice.random_range(20..200))).await;
+        let stayed = began.elapsed() > LONGEST;
+        patience = if stayed {
+            SHORTEST
+        } else {
+            (patience * 2).min(LONGEST)
+        };
+        let part = dice.random_range(0.5..1.0);
+        sleep(patience.mul_f64(part)).await;
     }
 }
 

@@ -112,11 +112,12 @@ pub fn a1_auto_mode_ends(evidence: &Evidence) -> Check {
     let mut events: Vec<(i64, i64, bool)> = of_people(evidence)
         .map(|it| (it.n, it.conversation, true))
         .collect();
-    let spoken = evidence
-        .moves
-        .iter()
-        .filter(|it| it.became == "succeeded" && it.kind == "auto_mode");
-    events.extend(spoken.map(|it| (it.n, it.conversation, false)));
+    let succeeded = evidence.moves.iter().filter(|it| it.became == "succeeded");
+    let spoken: HashSet<&str> = succeeded.map(|it| it.run.as_str()).collect();
+    // Where it began: one that ran already when the message came is no answer to it.
+    let begun = claims(evidence).into_iter().map(|it| it.step);
+    let begun = begun.filter(|it| it.kind == "auto_mode" && spoken.contains(it.run.as_str()));
+    events.extend(begun.map(|it| (it.n, it.conversation, false)));
     events.sort_unstable();
     let mut spent: HashMap<i64, i64> = HashMap::new();
     for (n, conversation, resets) in events {
@@ -252,12 +253,17 @@ mod tests {
 
     #[test]
     fn auto_mode_beyond_its_budget_is_seen() {
-        let auto = |n| {
-            let mut step = step(n, n, "running", "succeeded");
-            step.kind = "auto_mode".to_owned();
-            step
+        let auto = |n: i64| {
+            let steps = [("queued", "running"), ("running", "succeeded")];
+            let steps = steps.map(|(was, became)| {
+                let mut step = step(n, n, was, became);
+                step.kind = "auto_mode".to_owned();
+                step.run = format!("auto{n}");
+                step
+            });
+            steps.to_vec()
         };
-        let thrice = |it: &mut Evidence| it.moves.extend([auto(10), auto(11), auto(12)]);
+        let thrice = |it: &mut Evidence| it.moves.extend([10, 12, 14].map(auto).concat());
         let reset = |it: &mut Evidence| {
             thrice(it);
             it.writings.push(writing(11, 11, 3, "user", "and you?"));

@@ -127,8 +127,8 @@ on_both! {
         let left: Vec<&Value> = told.iter().map(|it| &it["copilot_remaining_steps"]).collect();
         assert_eq!(left, [&json!(2), &json!(1), &Value::Null]);
         assert_eq!(told[2]["copilot_mode"], "none");
-        let seats = space.log().into_iter().filter(|it| it["type"] == "membership_updated");
-        let last = seats.last().expect("the space hears of it");
+        let mut seats = space.log().into_iter().filter(|it| it["type"] == "membership_updated");
+        let last = seats.next_back().expect("the space hears of it");
         assert_eq!(last["membership"]["copilot_mode"], "none");
         room.close().await;
     }
