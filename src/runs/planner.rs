@@ -317,5 +317,9 @@ mod queue_edit_tests;
 mod property_acts;
 
 #[cfg(test)]
+#[path = "planner_property_laws.rs"]
+mod property_laws;
+
+#[cfg(test)]
 #[path = "planner_property_tests.rs"]
 mod property_tests;

@@ -15,6 +15,7 @@ use crate::runs::planner::property_acts::How;
 use crate::runs::planner::property_acts::act;
 use crate::runs::planner::property_acts::order;
 use crate::runs::planner::property_acts::policy;
+use crate::runs::planner::property_laws;
 use crate::runs::planner::regenerate_tests::regenerate;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
@@ -169,7 +170,11 @@ impl Theater {
 
     fn carry_out(&mut self, command: &Command) {
         // The stage panics when a plan cannot be carried out; a refusal changes nothing.
+        let before = self.stage.s.clone();
         let outcome = self.stage.carries_out(command);
+        if let Ok((plan, _)) = &outcome {
+            property_laws::hold(&before, command, plan, &self.stage);
+        }
         if outcome.is_ok() && matches!(command, Command::Posted(_)) {
             self.turns.clear();
         }
@@ -243,7 +248,7 @@ impl Theater {
 
     /// Lets everything come to its end: nothing new happens, every reply succeeds.
     fn quiesce(&mut self) {
-        for _ in 0..50 {
+        for _ in 0..100 {
             if self.stage.s.running.is_some() {
                 self.play(Act::End(How::Success));
             } else if let Some(queued) = &self.stage.s.queued {

@@ -22,9 +22,15 @@ use troupe::db::connect::Db;
 use troupe::db::connect::Dialect;
 use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
+use troupe::runs::command::Command;
+use troupe::runs::command::End;
+use troupe::runs::command::Written;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::Status;
+use troupe::runs::scheduler;
+use troupe::spaces::space::RepliesPerTurn;
+use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
@@ -161,6 +167,24 @@ const NO_RUN_ON_POSTGRES: &str = "CREATE FUNCTION no_run() RETURNS trigger LANGU
     $$ BEGIN RAISE EXCEPTION 'no run today'; END $$; \
     CREATE TRIGGER no_run BEFORE INSERT ON conversation_runs FOR EACH ROW EXECUTE FUNCTION no_run()";
 
+fn written(text: &str) -> Written {
+    Written {
+        content: text.to_owned(),
+        token_count: 1,
+        usage: None,
+        metadata: serde_json::json!({}),
+        prompt: None,
+    }
+}
+
+async fn allow_runs(room: &EngineRoom) {
+    let trigger = match room.db.dialect() {
+        Dialect::Sqlite => "DROP TRIGGER no_run",
+        Dialect::Postgres => "DROP TRIGGER no_run ON conversation_runs",
+    };
+    room.facts().await.execute(trigger).await;
+}
+
 async fn forbid_runs(room: &EngineRoom) {
     let trigger = match room.db.dialect() {
         Dialect::Sqlite => NO_RUN_ON_SQLITE,
@@ -216,6 +240,41 @@ on_both! {
         assert!(matches!(refused, Err(EngineError::Database(_))), "{refused:?}");
         assert!(room.messages().await.is_empty(), "it waits for an answer that nobody planned");
         assert_eq!(room.row().await.last_seq, 0);
+        room.close_deaf().await;
+    }
+
+    async fn a_reply_and_what_follows_it_are_stored_together_or_not_at_all(backend) {
+        let room = EngineRoom::on(backend)
+            .cast(&["Ada", "Bob"])
+            .rules(|it| {
+                it.reply_order = ReplyOrder::List;
+                it.replies_per_turn = RepliesPerTurn::Activated;
+            })
+            .not_started()
+            .open()
+            .await;
+        let step = |command| scheduler::step(room.engine.context(), room.conversation, command);
+        let run = room.human.says("Hi.").await.run.expect("Ada will answer").id;
+        let claimed = step(Command::Due { run }).await.unwrap().claimed.expect("it is due");
+        let ended = Command::Ended {
+            run: claimed.id,
+            lease: claimed.lease,
+            end: End::Succeeded(written("Hello.")),
+        };
+
+        forbid_runs(&room).await;
+        let refused = step(ended.clone()).await;
+
+        assert!(matches!(refused, Err(EngineError::Database(_))), "{refused:?}");
+        assert_eq!(room.only_run().await.status, Status::Running, "nor has it ended");
+        assert!(room.answers().await.is_empty(), "nor is its text there");
+
+        allow_runs(&room).await;
+        step(ended).await.unwrap();
+
+        assert_eq!(room.answers().await, ["Hello."]);
+        let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
+        assert_eq!(statuses, [Status::Succeeded, Status::Queued], "Bob is next");
         room.close_deaf().await;
     }
 

@@ -3,3 +3,4 @@
 
 mod lifecycle;
 mod realtime;
+mod rules;

@@ -1,0 +1,274 @@
+//! What holds of each single plan, whatever led to it: the command, the situation before, the plan,
+//! and the stage on which it has been carried out.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::ids::RoundId;
+use crate::rounds::round;
+use crate::runs::command::Command;
+use crate::runs::plan::Change;
+use crate::runs::plan::Enqueue;
+use crate::runs::plan::Plan;
+use crate::runs::plan::Reference;
+use crate::runs::planner::stage;
+use crate::runs::planner::stage::Stage;
+use crate::runs::run;
+use crate::runs::run::Kind;
+use crate::runs::run::Reason;
+use crate::runs::situation::Situation;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::space::InputPolicy;
+use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::space::ReplyOrder;
+use crate::speakers::candidates::Choice;
+
+/// A burst is gathered no longer than this, whatever the debounce of these tests.
+const LONGEST_BURST_MS: i64 = 600_000;
+
+/// Holds a plan to the laws of its kind.
+pub fn hold(before: &Situation, command: &Command, plan: &Plan, stage: &Stage) {
+    if let Some(enqueue) = &plan.enqueue {
+        speaks_who_may(enqueue, stage);
+        waits_as_it_must(enqueue, command, stage);
+        expects_its_tail(enqueue, stage);
+    }
+    for change in &plan.changes {
+        match change {
+            Change::NewRound { kind, slots, .. } => round_is_whole(*kind, slots, plan, stage),
+            Change::Claim(run) => claim_is_right(before, run, stage),
+            Change::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
+            Change::CopilotStep(seat) => {
+                let left = |s: &Situation| {
+                    let seat = s.member(*seat).expect("a seat");
+                    seat.copilot_remaining_steps.unwrap_or_default()
+                };
+                assert_eq!(left(&stage.s), (left(before) - 1).max(0), "one step a text");
+            }
+            _ => {}
+        }
+    }
+    does_what_was_asked(before, command, plan, stage);
+    leaves_newer_rounds_alone(before, command, stage);
+    copilots_end(stage);
+}
+
+/// Nobody is planned who may not speak. What is tried again may find its speaker gone: then the
+/// claim passes it over.
+fn speaks_who_may(enqueue: &Enqueue, stage: &Stage) {
+    let run = &enqueue.run;
+    let seat = stage.s.member(run.speaker_space_membership_id);
+    let seat = seat.expect("a seat of this space");
+    match run.reason {
+        Reason::Recovered | Reason::Retry => {}
+        _ if run.kind.is_scheduled() && seat.kind == membership::Kind::Character => {
+            assert!(seat.can_be_scheduled(), "{run:?}");
+        }
+        _ => assert!(seat.can_speak(stage.s.conversation.id), "{run:?}"),
+    }
+}
+
+/// Auto mode waits its delay where nobody pressed for it; everything else is due at once, or after
+/// the debounce.
+fn waits_as_it_must(enqueue: &Enqueue, command: &Command, stage: &Stage) {
+    let run = &enqueue.run;
+    let at = run.run_after.expect("a plan says when");
+    let wait = at.ms_since(stage.now);
+    match command {
+        Command::Posted(_) => assert!((0..=LONGEST_BURST_MS).contains(&wait), "{run:?}"),
+        // What waits already goes on waiting as long as it would have.
+        Command::EditQueue { .. } => assert!(wait >= 0),
+        _ => {
+            let by_itself = matches!(run.reason, Reason::AutoMode | Reason::NextSlot);
+            let delay = match run.kind == Kind::AutoMode && by_itself {
+                true => stage.s.space.auto_mode_delay_ms,
+                false => 0,
+            };
+            assert_eq!(wait, delay, "the wait: {run:?}");
+        }
+    }
+}
+
+/// What answers a text that others may follow makes sense only after that text.
+fn expects_its_tail(enqueue: &Enqueue, stage: &Stage) {
+    let run = &enqueue.run;
+    let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
+    let builds_on = run.kind == Kind::AutoMode || run.kind == Kind::Regenerate || is_later_slot;
+    let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
+    if builds_on && stage.messages.iter().any(|it| is_shown(&it)) {
+        assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
+    }
+}
+
+/// A round has speakers who can be scheduled, one or several as the space is set; in one of auto
+/// mode nobody answers themselves unless they may.
+fn round_is_whole(kind: round::Kind, slots: &[Choice], plan: &Plan, stage: &Stage) {
+    let space = &stage.s.space;
+    assert!(!slots.is_empty(), "a round of nobody");
+    assert!(
+        space.reply_order != ReplyOrder::Manual,
+        "nobody is scheduled"
+    );
+    if space.replies_per_turn == RepliesPerTurn::One {
+        assert_eq!(slots.len(), 1);
+    }
+    for slot in slots {
+        let seat = stage.s.member(slot.id).expect("a seat");
+        assert!(seat.kind == membership::Kind::Character && seat.can_be_scheduled());
+        assert!(!slot.because.is_empty(), "each slot says why");
+    }
+    if kind == round::Kind::AutoMode {
+        assert!(space.auto_mode_enabled);
+        let mut changes = plan.changes.iter();
+        let said = changes.find_map(|it| match it {
+            Change::Append(new) => Some(new),
+            _ => None,
+        });
+        let said = said.expect("auto mode answers a text of this very plan");
+        assert_eq!(said.role, message::Role::Assistant, "it answers AI");
+        let oneself = slots.iter().any(|it| it.id == said.author);
+        assert!(space.allow_self_responses || !oneself);
+    }
+}
+
+/// What is claimed was due, its tail is the one it expects, and it sees the newest message.
+fn claim_is_right(before: &Situation, run: &run::Model, stage: &Stage) {
+    assert!(before.running.is_none());
+    let at = run.run_after.unwrap_or(Timestamp(0));
+    assert!(at <= stage.now, "claimed before its time");
+    if let Some(expected) = run.debug.expected_last_message_id {
+        assert_eq!(before.tail.as_ref().map(|it| it.id), Some(expected));
+    }
+    let running = stage.s.running.as_ref().expect("it runs");
+    assert_eq!(running.cutoff_seq, Some(stage.s.conversation.last_seq));
+}
+
+/// Each button does what it says.
+fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage: &Stage) {
+    let s = &stage.s;
+    let state = s.round.as_ref().map(|it| it.row.state);
+    let queued = s.queued.as_ref();
+    match command {
+        Command::Posted(_) => {
+            let is_busy = before.queued.is_some() || before.running.is_some();
+            let policy = s.space.during_generation_user_input_policy;
+            assert!(!is_busy || policy != InputPolicy::Reject, "rejected");
+            assert!(
+                policy != InputPolicy::Restart || s.running.is_none(),
+                "restarted"
+            );
+            if plan.enqueue.is_some() {
+                let queued = queued.expect("just queued");
+                assert_eq!(
+                    (queued.kind, queued.slot_position),
+                    (Kind::UserTurn, Some(0))
+                );
+                assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
+            }
+        }
+        Command::Stop { keep_partial } => {
+            assert!(queued.is_none(), "stopped, and something waits");
+            assert!(*keep_partial || s.running.is_none(), "stopped, and it runs");
+            assert!(
+                state != Some(round::State::Generating),
+                "stopped, and it goes on"
+            );
+        }
+        Command::Pause => assert!(state != Some(round::State::Generating)),
+        Command::ForceTalk { .. } => {
+            assert_eq!(queued.map(|it| it.kind), Some(Kind::ForceTalk));
+            assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
+        }
+        Command::SettingsChanged => {
+            let is_auto = queued.is_some_and(|it| it.kind == Kind::AutoMode);
+            assert!(
+                s.space.auto_mode_enabled || !is_auto,
+                "switched off, and it waits"
+            );
+            let is_scheduled = queued.is_some_and(|it| it.kind.is_scheduled());
+            let by_hand = s.space.reply_order == ReplyOrder::Manual;
+            assert!(!by_hand || !is_scheduled, "by hand, and somebody waits");
+        }
+        Command::Closed => assert!(queued.is_none() && s.running.is_none() && state.is_none()),
+        Command::Cancel { run } => {
+            let active = [&s.queued, &s.running].into_iter().flatten();
+            assert!(active.into_iter().all(|it| it.id != *run), "canceled");
+        }
+        _ => {}
+    }
+}
+
+/// What a run was decides what follows: one whose round is over moves no other.
+fn leaves_newer_rounds_alone(before: &Situation, command: &Command, stage: &Stage) {
+    let (Command::Ended { .. } | Command::Abandoned { .. }) = command else {
+        return;
+    };
+    let Some(round) = &before.round else {
+        return;
+    };
+    let run = before.running.as_ref().expect("it ran");
+    let is_turn = run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor);
+    if !is_turn {
+        let after = stage.s.round.as_ref().map(|it| &it.row);
+        assert_eq!(
+            after,
+            Some(&round.row),
+            "the end of {run:?} moved another's round"
+        );
+    }
+}
+
+/// A copilot without steps is off.
+fn copilots_end(stage: &Stage) {
+    for seat in &stage.s.members {
+        let is_on = seat.copilot_mode == CopilotMode::Full;
+        assert!(!is_on || seat.copilot_remaining_steps > Some(0), "{seat:?}");
+    }
+}
+
+/// A plan of Ada's reply, and what it led to, to be held with something changed.
+fn after_a_reply(change: impl FnOnce(&mut Plan)) {
+    let mut stage = stage::queued();
+    stage.due();
+    let before = stage.s.clone();
+    let (run, lease) = stage.running();
+    let end = stage::success("Hello.");
+    let command = Command::Ended { run, lease, end };
+    let (mut plan, _) = stage.carries_out(&command).expect("the run is ours");
+    change(&mut plan);
+    hold(&before, &command, &plan, &stage);
+}
+
+#[test]
+fn a_right_plan_breaks_no_law() {
+    after_a_reply(|_| {});
+}
+
+#[test]
+#[should_panic = "the wait"]
+fn a_turn_that_waits_for_nothing_is_seen() {
+    after_a_reply(|it| {
+        let enqueue = it.enqueue.as_mut().expect("Bob is next");
+        enqueue.run.run_after = enqueue.run.run_after.map(|at| at.plus_ms(5));
+    });
+}
+
+#[test]
+#[should_panic = "no expected_tail"]
+fn a_later_slot_without_its_tail_is_seen() {
+    after_a_reply(|it| it.enqueue.as_mut().expect("Bob is next").expected_tail = None);
+}
+
+#[test]
+#[should_panic = "a round of nobody"]
+fn an_empty_round_is_seen() {
+    after_a_reply(|it| {
+        it.changes.push(Change::NewRound {
+            id: RoundId::new(),
+            kind: round::Kind::UserTurn,
+            trigger: Reference::Appended,
+            seed: 1,
+            slots: Vec::new(),
+        });
+    });
+}

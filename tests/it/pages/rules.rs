@@ -1,0 +1,122 @@
+//! `docs/scheduling-rules.md` names tests that are there: each stands where its column says, so
+//! that one who renames or drops a test sees which rule has lost it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+const PAGE: &str = "docs/scheduling-rules.md";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(folder: &str) -> Vec<String> {
+    let mut waiting: Vec<PathBuf> = vec![root().join(folder)];
+    let mut texts = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder can be listed") {
+            let path = entry.expect("an entry can be read").path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                texts.push(fs::read_to_string(&path).expect("a source file is UTF-8"));
+            }
+        }
+    }
+    texts
+}
+
+/// The names of the functions that `declared` finds in a line.
+fn names<'a>(
+    text: &'a str,
+    declared: impl Fn(&'a str) -> Option<&'a str> + 'a,
+) -> impl Iterator<Item = String> + 'a {
+    text.lines()
+        .filter_map(move |line| declared(line.trim()))
+        .filter_map(|rest| rest.split_once('('))
+        .map(|(name, _)| name.to_owned())
+}
+
+/// The tests that run on both databases: the functions of every `on_both!`.
+fn on_both() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in sources("tests/it") {
+        for block in text.split("\non_both! {").skip(1) {
+            let block = block.split("\n}").next().unwrap_or_default();
+            found.extend(names(block, |it| it.strip_prefix("async fn ")));
+        }
+    }
+    found
+}
+
+/// The tests that ask no database: what stands below a `#[test]`, or in a `proptest!`.
+fn pure() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in ["src", "tests/model"].into_iter().flat_map(sources) {
+        for test in text.split("#[test]").skip(1) {
+            found.extend(names(test, |it| it.strip_prefix("fn ")).next());
+        }
+    }
+    found
+}
+
+struct Rule {
+    says: String,
+    on_both: Vec<String>,
+    pure: Vec<String>,
+}
+
+fn rules() -> Vec<Rule> {
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page can be read");
+    let named = |cell: &str| -> Vec<String> {
+        let ticked = cell.split('`').skip(1).step_by(2);
+        ticked.map(str::to_owned).collect()
+    };
+    let rows = page.lines().filter(|it| it.starts_with("| "));
+    let cells = rows.map(|row| row.trim_matches('|').split('|').collect::<Vec<_>>());
+    cells
+        .filter(|it| !matches!(it[0].trim(), "rule" | "---"))
+        .map(|it| {
+            assert_eq!(it.len(), 3, "three columns: {it:?}");
+            Rule {
+                says: it[0].trim().to_owned(),
+                on_both: named(it[1]),
+                pure: named(it[2]),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn every_rule_has_a_test_and_each_stands_where_its_column_says() {
+    let (on_both, pure) = (on_both(), pure());
+    assert!(
+        on_both.len() > 100 && pure.len() > 100,
+        "no tests were found"
+    );
+    let mut wrong = Vec::new();
+    for rule in rules() {
+        if rule.on_both.is_empty() && rule.pure.is_empty() {
+            wrong.push(format!("{}: no test at all", rule.says));
+        }
+        let missing = |named: &[String], there: &BTreeSet<String>| -> Vec<String> {
+            named
+                .iter()
+                .filter(|it| !there.contains(*it))
+                .cloned()
+                .collect()
+        };
+        for name in missing(&rule.on_both, &on_both) {
+            wrong.push(format!(
+                "{}: {name} does not run on both databases",
+                rule.says
+            ));
+        }
+        for name in missing(&rule.pure, &pure) {
+            wrong.push(format!("{}: {name} is no pure test", rule.says));
+        }
+    }
+    assert!(wrong.is_empty(), "{PAGE}:\n{}", wrong.join("\n"));
+}
