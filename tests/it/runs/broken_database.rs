@@ -329,7 +329,7 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
         return;
     }
     let room = EngineRoom::on(Backend::Postgres)
-        .settings(|it| (it.heartbeat, it.stale_after) = (OFTEN, 40 * OFTEN))
+        .settings(|it| it.heartbeat = OFTEN)
         .wired()
         .open()
         .await;
@@ -343,6 +343,8 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
         Settings {
             workers: 0,
             reaper_interval: OFTEN,
+            // The heart itself would put its run down after as long.
+            stale_after: 40 * OFTEN,
             ..room.engine.context().settings
         },
     );
