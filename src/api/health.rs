@@ -22,8 +22,7 @@ pub struct Word {
 pub struct Readiness {
     /// `ready`.
     status: &'static str,
-    /// Only with several nodes: `connected`, or `away`; then other nodes are heard late.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// `connected`, or `away`: then other nodes are heard late. Null for one node by itself.
     redis: Option<&'static str>,
 }
 
