@@ -20,7 +20,7 @@ async fn the_api_is_found_by_search_and_read_by_keyboard() {
     assert!(all > 60, "{all}");
 
     page.press("/").await;
-    page.press("post message").await;
+    page.press("post message scheduler").await;
     page.see_text(".docs__count", "1 operation").await;
     assert_eq!(page.n(".operation").await, 1);
     page.press(Key::Escape).await;
