@@ -29,12 +29,14 @@ async fn who_is_on_another_node_is_here_until_they_leave() {
 
     let bobs = Ear::open(&bob.at_node(&nodes.back.base)).await;
     let answer = bobs.subscribe(nodes.conversation, None).await;
+    // Ann was there when Bob came; the word of it may still be on its way to his node.
+    let there = answer["snapshot"]["presence"].as_array().map(Vec::len);
+    if there != Some(2) {
+        sees(&bobs, 0, 2).await;
+    }
     let place = sees(&anns, 0, 2).await;
     drop(bobs);
     sees(&anns, place, 1).await;
-
-    let there = answer["snapshot"]["presence"].as_array().unwrap();
-    assert_eq!(there.len(), 2, "Ann was there when Bob came: {answer}");
     nodes.close().await;
 }
 
