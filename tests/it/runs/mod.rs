@@ -4,6 +4,7 @@ pub mod auto_mode;
 pub mod branching;
 pub mod branching_cost;
 pub mod broken_database;
+pub mod called;
 pub mod cancel;
 pub mod clocks;
 pub mod copilot;
