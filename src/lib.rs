@@ -1,11 +1,12 @@
 //! The map of the house, from the ground up. A room may name what stands above it in this list
 //! and nothing below; `tests/it/architecture.rs` holds it so.
 
-// Floor 1, the ground: ids, time, settings, closing down.
+// Floor 1, the ground: ids, time, settings, keys, closing down.
 pub mod clock;
 pub mod config;
 pub mod fail_point;
 pub mod ids;
+pub mod keys;
 pub mod shutdown;
 // Floor 2: the database, the loudspeaker, the models.
 pub mod db;
@@ -25,18 +26,19 @@ pub mod conversations;
 pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
-pub mod nodes;
 pub mod prompt;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
-// Floor 12: the parts, built once.
+// Floor 11: one node of several.
+pub mod nodes;
+// Floor 13: the parts, built once.
 pub mod app;
-// Floor 13: what all doors share.
+// Floor 14: what all doors share.
 pub mod http;
-// Floor 14: the doors.
+// Floor 15: the doors.
 pub mod api;
 pub mod socket;
-// Floor 15: mounts the doors.
+// Floor 16: mounts the doors.
 pub mod server;

@@ -81,7 +81,7 @@ pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<Tally> {
         hub.keep_giving_up_after(OUT_OF_ORDER).await;
     });
     until_closing(&shutdown, async move { presence.keep_up().await });
-    let tally = Tally::over(url, house, secret, &shutdown);
+    let tally = Tally::over(url, house, &secret, &shutdown);
     let relay = Arc::new(relay);
     let linked = link::start(settings, &line, relay, &shutdown);
     linked.and(tally).context("REDIS_URL cannot be used")

@@ -3,6 +3,7 @@
 //! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
 //! database gives nobody another's key.
 
+use crate::keys;
 use crate::llm::secret::Secret;
 use anyhow::Context;
 use base64::Engine as _;
@@ -15,8 +16,6 @@ use chacha20poly1305::aead::KeyInit;
 use chacha20poly1305::aead::Payload;
 use rand::TryRng;
 use rand::rngs::SysRng;
-use sha2::Digest;
-use sha2::Sha256;
 use std::fs;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -53,11 +52,7 @@ pub struct Sealer {
 impl Sealer {
     /// With the server's secret.
     pub fn new(secret: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(PURPOSE);
-        hash.update([0]);
-        hash.update(secret.as_bytes());
-        let key: [u8; 32] = hash.finalize().into();
+        let key = keys::for_purpose(secret, PURPOSE);
         Self {
             cipher: Arc::new(XChaCha20Poly1305::new(&Key::from(key))),
         }

@@ -7,6 +7,7 @@
 //! a line of JSON that says what it is, and the frame as clients get it.
 
 use crate::ids::ConversationId;
+use crate::keys;
 use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Cargo;
 use crate::realtime::event::Delta;
@@ -22,8 +23,6 @@ use chacha20poly1305::aead::Aead;
 use chacha20poly1305::aead::KeyInit;
 use serde::Deserialize;
 use serde::Serialize;
-use sha2::Digest;
-use sha2::Sha256;
 use uuid::Uuid;
 
 /// The secret serves this purpose through this label, and no other purpose through it.
@@ -92,11 +91,7 @@ pub struct Seal {
 impl Seal {
     /// With the secret of the house.
     pub fn new(secret: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(PURPOSE);
-        hash.update([0]);
-        hash.update(secret.as_bytes());
-        let key: [u8; 32] = hash.finalize().into();
+        let key = keys::for_purpose(secret, PURPOSE);
         Self {
             cipher: XChaCha20Poly1305::new(&Key::from(key)),
         }

@@ -5,6 +5,7 @@
 //!
 //! What is counted is a hash with the house's secret: Redis learns no name and no address.
 
+use crate::keys;
 use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
 use redis::AsyncConnectionConfig;
@@ -21,6 +22,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio::time::timeout;
 use uuid::Uuid;
+
+/// The secret serves this purpose through this label, and no other purpose through it.
+const PURPOSE: &[u8] = b"troupe: names of counts between nodes";
 
 /// How long whoever asks waits.
 const PATIENCE: Duration = Duration::from_millis(80);
@@ -58,7 +62,8 @@ pub struct Tally {
 struct Redis {
     client: Client,
     prefix: String,
-    secret: String,
+    /// Of the hashes.
+    key: [u8; 32],
     node: Uuid,
     n: AtomicU64,
     script: Script,
@@ -103,16 +108,11 @@ impl Tally {
     ///
     /// # Errors
     /// When `url` is no address of a Redis.
-    pub fn over(
-        url: &str,
-        prefix: String,
-        secret: String,
-        shutdown: &Shutdown,
-    ) -> RedisResult<Self> {
+    pub fn over(url: &str, prefix: String, secret: &str, shutdown: &Shutdown) -> RedisResult<Self> {
         let redis = Redis {
             client: Client::open(url)?,
             prefix,
-            secret,
+            key: keys::for_purpose(secret, PURPOSE),
             node: Uuid::now_v7(),
             n: AtomicU64::new(0),
             script: Script::new(SCRIPT),
@@ -193,8 +193,12 @@ impl Redis {
 
     fn key(&self, count: &Count) -> String {
         let mut hash = Sha256::new();
-        for part in [self.secret.as_str(), count.of.0, &count.of.1] {
-            hash.update(part.as_bytes());
+        for part in [
+            self.key.as_slice(),
+            count.of.0.as_bytes(),
+            count.of.1.as_bytes(),
+        ] {
+            hash.update(part);
             hash.update([0]);
         }
         let hash = hash.finalize();

@@ -9,7 +9,7 @@ use crate::support::rust_source::RustSource;
 
 /// The floors, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: &[&[&str]] = &[
-    &["ids", "clock", "config", "shutdown", "fail_point"],
+    &["ids", "clock", "config", "shutdown", "fail_point", "keys"],
     &["llm", "realtime", "db", "telemetry"],
     &["accounts"],
     &["characters", "providers"],
