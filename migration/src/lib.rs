@@ -17,6 +17,13 @@ mod m20261121_000008_index_finished_runs;
 mod m20261122_000009_rounds_and_auto_mode;
 mod m20261122_000010_versions;
 mod m20261122_000012_tell_runs_by_space;
+mod m20261122_000013_pictures;
+mod m20261122_000014_create_lore;
+mod m20261122_000015_presets;
+mod m20261122_000016_search_messages;
+mod m20261122_000017_run_prompts;
+mod m20261122_000019_find_messages_by_run;
+mod m20261122_000026_imports;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -35,6 +42,13 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000009_rounds_and_auto_mode::Migration),
             Box::new(m20261122_000010_versions::Migration),
             Box::new(m20261122_000012_tell_runs_by_space::Migration),
+            Box::new(m20261122_000013_pictures::Migration),
+            Box::new(m20261122_000014_create_lore::Migration),
+            Box::new(m20261122_000015_presets::Migration),
+            Box::new(m20261122_000016_search_messages::Migration),
+            Box::new(m20261122_000019_find_messages_by_run::Migration),
+            Box::new(m20261122_000026_imports::Migration),
+            Box::new(m20261122_000017_run_prompts::Migration),
         ]
     }
 }
