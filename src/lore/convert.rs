@@ -1,0 +1,264 @@
+//! An entry as a `character_book` has it, which is how it is kept, and as SillyTavern's world files
+//! have it.
+//!
+//! **Invariant:** what is not known stays where it was, and an entry that went out and came back is
+//! equal to what it was.
+
+use crate::lore::loose;
+use crate::lore::pattern;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Fields of a world file, and what they are in `extensions`.
+const PAIRS: [(&str, &str); 33] = [
+    ("vectorized", "vectorized"),
+    ("selectiveLogic", "selectiveLogic"),
+    ("addMemo", "add_memo"),
+    ("position", "position"),
+    ("ignoreBudget", "ignore_budget"),
+    ("excludeRecursion", "exclude_recursion"),
+    ("preventRecursion", "prevent_recursion"),
+    ("matchPersonaDescription", "match_persona_description"),
+    ("matchCharacterDescription", "match_character_description"),
+    ("matchCharacterPersonality", "match_character_personality"),
+    ("matchCharacterDepthPrompt", "match_character_depth_prompt"),
+    ("matchScenario", "match_scenario"),
+    ("matchCreatorNotes", "match_creator_notes"),
+    ("delayUntilRecursion", "delay_until_recursion"),
+    ("probability", "probability"),
+    ("useProbability", "useProbability"),
+    ("depth", "depth"),
+    ("outletName", "outlet_name"),
+    ("group", "group"),
+    ("groupOverride", "group_override"),
+    ("groupWeight", "group_weight"),
+    ("scanDepth", "scan_depth"),
+    ("caseSensitive", "case_sensitive"),
+    ("matchWholeWords", "match_whole_words"),
+    ("useGroupScoring", "use_group_scoring"),
+    ("automationId", "automation_id"),
+    ("role", "role"),
+    ("sticky", "sticky"),
+    ("cooldown", "cooldown"),
+    ("delay", "delay"),
+    ("triggers", "triggers"),
+    ("characterFilter", "character_filter"),
+    ("displayIndex", "display_index"),
+];
+
+/// What stands in a world file under another name than in a `character_book`.
+const RENAMED: [(&str, &str); 4] = [
+    ("key", "keys"),
+    ("keysecondary", "secondary_keys"),
+    ("order", "insertion_order"),
+    ("uid", "id"),
+];
+
+/// Where a world file keeps what stands in an entry under a word that means something else there.
+const BESIDE: &str = "troupe_beside";
+
+/// What an entry is that does not say otherwise.
+fn usual_extensions() -> Value {
+    json!({
+        "vectorized": false, "selectiveLogic": 0, "add_memo": true, "position": 1,
+        "ignore_budget": false, "exclude_recursion": false, "prevent_recursion": false,
+        "match_persona_description": false, "match_character_description": false,
+        "match_character_personality": false, "match_character_depth_prompt": false,
+        "match_scenario": false, "match_creator_notes": false, "delay_until_recursion": 0,
+        "probability": 100, "useProbability": true, "depth": 4, "outlet_name": "", "group": "",
+        "group_override": false, "group_weight": 100, "scan_depth": null, "case_sensitive": null,
+        "match_whole_words": null, "use_group_scoring": null, "automation_id": "", "role": 0,
+        "sticky": null, "cooldown": null, "delay": null, "triggers": [],
+        "character_filter": {"isExclude": false, "names": [], "tags": []},
+    })
+}
+
+/// Are these the entries of a world file? The first that has keys tells it of all that have none;
+/// where none has, the first with another word that only one of the two kinds has.
+pub fn is_world<'a>(entries: impl Iterator<Item = &'a Value> + Clone) -> bool {
+    let by_word = |entry: &Map<String, Value>| {
+        let has = |words: &[&str]| words.iter().any(|it| entry.contains_key(*it));
+        let is_of_card = has(&["insertion_order", "enabled"]);
+        (is_of_card || has(&["order", "disable", "uid"])).then_some(!is_of_card)
+    };
+    let entries = entries.filter_map(Value::as_object);
+    let told = entries.clone().find_map(told_by_keys);
+    told.or_else(|| entries.into_iter().find_map(by_word))
+        .unwrap_or(false)
+}
+
+/// Is this an entry of a world file? `in_world`: those it stands among are.
+pub fn is_of_world(entry: &Map<String, Value>, in_world: bool) -> bool {
+    told_by_keys(entry).unwrap_or(in_world)
+}
+
+fn told_by_keys(entry: &Map<String, Value>) -> Option<bool> {
+    let has = |words: &[&str]| words.iter().any(|it| entry.contains_key(*it));
+    if has(&["keys"]) {
+        return Some(false);
+    }
+    let is_of_world = has(&["key", "keysecondary"]);
+    (is_of_world || has(&["secondary_keys"])).then_some(is_of_world)
+}
+
+/// Does this word mean something in a world file that it does not mean in a `character_book`?
+fn is_word_of_worlds(field: &str) -> bool {
+    let mut words = PAIRS.iter().chain(&RENAMED).map(|(theirs, _)| *theirs);
+    field == "disable" || field == BESIDE || words.any(|it| it == field)
+}
+
+/// An entry of a world file as a `character_book` has it.
+pub fn from_world(mut world: Map<String, Value>) -> Map<String, Value> {
+    let mut entry = Map::new();
+    for (theirs, ours) in RENAMED {
+        if let Some(value) = world.shift_remove(theirs) {
+            entry.insert(ours.to_owned(), value);
+        }
+    }
+    if let Some(disabled) = world.shift_remove("disable") {
+        let disabled = loose::truth(Some(&disabled)).unwrap_or(false);
+        entry.insert("enabled".to_owned(), json!(!disabled));
+    }
+    let mut extensions = match world.shift_remove("extensions") {
+        Some(Value::Object(extensions)) => extensions,
+        _ => Map::new(),
+    };
+    for (theirs, ours) in PAIRS {
+        if let Some(value) = world.shift_remove(theirs) {
+            extensions.insert(ours.to_owned(), value);
+        }
+    }
+    // In a world file nothing is a pattern but what stands between slashes.
+    extensions.entry("selectiveLogic").or_insert(json!(0));
+    entry.insert("extensions".to_owned(), Value::Object(extensions));
+    let beside = match world.shift_remove(BESIDE) {
+        Some(Value::Object(beside)) => beside,
+        Some(other) => Map::from_iter([(BESIDE.to_owned(), other)]),
+        None => Map::new(),
+    };
+    for (field, value) in world.into_iter().chain(beside) {
+        entry.entry(field).or_insert(value);
+    }
+    complete(entry)
+}
+
+/// An entry as a world file has it, with all that SillyTavern expects there.
+pub fn to_world(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
+    let mut rest = complete(entry.clone());
+    rest.shift_remove("id");
+    rest.shift_remove("position");
+    let mut world = Map::new();
+    world.insert("uid".to_owned(), uid.clone());
+    for (theirs, ours) in RENAMED {
+        if let Some(value) = rest.shift_remove(ours) {
+            world.insert(theirs.to_owned(), value);
+        }
+    }
+    let enabled = rest.shift_remove("enabled");
+    let enabled = loose::truth(enabled.as_ref()).unwrap_or(true);
+    world.insert("disable".to_owned(), json!(!enabled));
+    let extensions = rest.shift_remove("extensions");
+    let mut unknown = Map::new();
+    for (name, value) in extensions
+        .as_ref()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        match PAIRS.iter().find(|(_, ours)| ours == name) {
+            Some((theirs, _)) => world.insert((*theirs).to_owned(), value.clone()),
+            None => unknown.insert(name.clone(), value.clone()),
+        };
+    }
+    let mut beside = Map::new();
+    for (field, value) in rest {
+        match is_word_of_worlds(&field) {
+            true => beside.insert(field, value),
+            false => world.insert(field, value),
+        };
+    }
+    if !beside.is_empty() {
+        world.insert(BESIDE.to_owned(), Value::Object(beside));
+    }
+    if !unknown.is_empty() {
+        world.insert("extensions".to_owned(), Value::Object(unknown));
+    }
+    world
+}
+
+/// Gives an entry all that an entry has, each of its right type.
+pub fn complete(mut entry: Map<String, Value>) -> Map<String, Value> {
+    let mut extensions = match entry.shift_remove("extensions") {
+        Some(Value::Object(extensions)) => extensions,
+        _ => Map::new(),
+    };
+    let truth = |entry: &Map<String, Value>, field: &str| loose::truth(entry.get(field));
+    let is_from_silly_tavern = extensions.contains_key("selectiveLogic");
+    if truth(&entry, "use_regex") == Some(true) && !is_from_silly_tavern {
+        state_patterns(&mut entry);
+    }
+    for field in ["keys", "secondary_keys"] {
+        let texts = loose::texts(entry.get(field));
+        entry.insert(field.to_owned(), json!(texts));
+    }
+    for field in ["content", "name", "comment"] {
+        let text = loose::text(entry.get(field));
+        entry.insert(field.to_owned(), json!(text));
+    }
+    fill_from(&mut entry, "name", "comment");
+    fill_from(&mut entry, "comment", "name");
+    for (field, usual) in [("enabled", true), ("constant", false), ("selective", true)] {
+        let stated = truth(&entry, field).unwrap_or(usual);
+        entry.insert(field.to_owned(), json!(stated));
+    }
+    let order = loose::int(entry.get("insertion_order"));
+    let order = order.unwrap_or(crate::lore::entry::USUAL_ORDER);
+    entry.insert("insertion_order".to_owned(), json!(order));
+    for (field, usual) in usual_extensions().as_object().into_iter().flatten() {
+        if !extensions.contains_key(field) {
+            let of_entry = match field.as_str() {
+                "position" if entry.get("position") == Some(&json!("before_char")) => json!(0),
+                "case_sensitive" => entry.get(field).cloned().unwrap_or_default(),
+                _ => usual.clone(),
+            };
+            extensions.insert(field.clone(), of_entry);
+        }
+    }
+    let is_before = loose::int(extensions.get("position")) == Some(0);
+    let word = if is_before {
+        "before_char"
+    } else {
+        "after_char"
+    };
+    entry.insert("position".to_owned(), json!(word));
+    entry.insert("extensions".to_owned(), Value::Object(extensions));
+    entry
+}
+
+/// `field` is `other` where it is blank.
+fn fill_from(entry: &mut Map<String, Value>, field: &str, other: &str) {
+    let is_blank = |it: &Value| it.as_str().is_none_or(|it| it.trim().is_empty());
+    if entry.get(field).is_none_or(is_blank)
+        && let Some(value) = entry.get(other).cloned()
+    {
+        entry.insert(field.to_owned(), value);
+    }
+}
+
+/// Writes keys that are patterns between slashes, where everybody sees what they are.
+fn state_patterns(entry: &mut Map<String, Value>) {
+    let is_exact = loose::truth(entry.get("case_sensitive")) == Some(true);
+    let flags = if is_exact { "" } else { "i" };
+    for field in ["keys", "secondary_keys"] {
+        let keys = loose::texts(entry.get(field)).into_iter();
+        let keys = keys.map(|key| match pattern::literal(&key) {
+            Some(_) => key,
+            None => format!("/{}/{flags}", pattern::slashes_escaped(&key)),
+        });
+        let keys: Vec<String> = keys.collect();
+        entry.insert(field.to_owned(), json!(keys));
+    }
+    // Such an entry is never there without its keys.
+    entry.insert("constant".to_owned(), json!(false));
+}

@@ -1,0 +1,59 @@
+//! Decorators, in order and out of it.
+
+use super::Place;
+use super::Role;
+use super::split;
+
+#[test]
+fn decorator_lines_are_read_and_taken_out_of_the_text() {
+    let (decorators, text) = split(
+        "@@depth 3\n@@role assistant\n@@position scenario\n@@scan_depth 7\r\n@@additional_keys a, b\n\
+         @@exclude_keys c\n@@activate_only_after 5\n@@activate_only_every 2\nThe lake.\n@@depth 9",
+    );
+
+    assert_eq!(text, "The lake.\n@@depth 9");
+    assert_eq!(decorators.depth, Some(3));
+    assert_eq!(decorators.role, Some(Role::Assistant));
+    assert_eq!(decorators.position, Some(Place::Scenario));
+    assert_eq!(decorators.scan_depth, Some(7));
+    assert_eq!(decorators.additional_keys, ["a", "b"]);
+    assert_eq!(decorators.exclude_keys, ["c"]);
+    assert_eq!(decorators.activate_only_after, Some(5));
+    assert_eq!(decorators.activate_only_every, Some(2));
+}
+
+#[test]
+fn of_two_lines_of_one_name_the_first_counts() {
+    let (decorators, text) = split("@@depth 1\n@@depth 2\nText");
+
+    assert_eq!(decorators.depth, Some(1));
+    assert_eq!(text, "Text");
+}
+
+#[test]
+fn a_fallback_counts_only_if_nothing_above_it_in_its_chain_is_known() {
+    let chain =
+        "@@x_one 1\n@@@x_two 2\n@@@x_three\n@@@x_four\n@@@depth 4\n@@@depth 5\n@@@role user\nText";
+    let (decorators, text) = split(chain);
+    let (known, _) = split("@@role system\n@@@depth 4\nText");
+
+    assert_eq!((decorators.depth, decorators.role), (Some(4), None));
+    assert_eq!(text, "Text");
+    assert_eq!((known.depth, known.role), (None, Some(Role::System)));
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_as_if_the_line_were_not_known() {
+    let (decorators, text) = split("@@depth deep\n@@@depth 2\n@@position under_the_bed\nText");
+
+    assert_eq!(decorators.depth, Some(2));
+    assert_eq!(decorators.position, None);
+    assert_eq!(text, "Text");
+}
+
+#[test]
+fn a_text_of_decorators_alone_says_nothing_and_one_without_stays_as_it_is() {
+    assert_eq!(split("@@activate").1, "");
+    assert!(split("@@activate").0.activate);
+    assert_eq!(split("  plain @@depth 1").1, "  plain @@depth 1");
+}

@@ -1,0 +1,95 @@
+//! Keys that are patterns, good ones and bad ones.
+
+use super::stage::stage;
+use serde_json::Value;
+use serde_json::json;
+
+#[test]
+fn patterns_are_read_as_javascript_has_them() {
+    let cases = [
+        (r"/drag(on|oon)s?/", "the dragoons", true),
+        (r"/DRAGON/i", "a dragon", true),
+        (r"/DRAGON/", "a dragon", false),
+        (r"/\bcat\b/", "concat", false),
+        (r"/a\/b/", "a/b", true),
+        (r"/(?<!no )dragon/", "no dragon", false),
+        (r"/(?<!no )dragon/", "one dragon", true),
+        (r"/(\w)\1/", "abba", true),
+        (r"/\x01Ben: hi/", "hi there", true),
+        (r"/^hi/m", "hi there", false),
+        (r"/{{weird}}/", "a {{weird}} brace", true),
+        (r"/[^]dragon/", "a\ndragon", true),
+        // An inner slash makes it a plain key.
+        ("/a/b/", "see /a/b/ there", true),
+    ];
+
+    for (key, line, expected) in cases {
+        let entry = json!([{"keys": [key], "extensions": {"match_whole_words": true}}]);
+        assert_eq!(
+            stage(&[line], entry).run().fired.len() == 1,
+            expected,
+            "{key} in {line:?}"
+        );
+    }
+}
+
+#[test]
+fn the_keys_of_an_entry_with_use_regex_are_patterns_and_it_is_never_constant() {
+    let entry = |key: &str| json!([{"keys": [key], "use_regex": true, "constant": true}]);
+
+    assert_eq!(stage(&["a DRAGON"], entry("drag.n")).why(), "key: drag.n");
+    assert_eq!(stage(&["a wolf"], entry("drag.n")).why(), "not: no_key");
+    // SillyTavern writes it of every entry; there plain keys are plain.
+    let exported =
+        json!([{"keys": ["c++"], "use_regex": true, "extensions": {"selectiveLogic": 0}}]);
+    assert_eq!(stage(&["I like c++"], exported).why(), "key: c++");
+}
+
+#[test]
+fn an_entry_with_a_pattern_that_cannot_be_read_sleeps_and_a_warning_says_so() {
+    for key in [
+        "/dra(gon/",
+        "/.{0,5000}x{0,5000}/",
+        "/(?<=a{1,900}b{1,900}){900}/",
+    ] {
+        let stage = stage(
+            &["a dragon"],
+            json!([{"keys": ["dragon", key], "comment": "Smaug"}]),
+        );
+        let outcome = stage.run();
+
+        assert_eq!(stage.why(), format!("not: bad_pattern: {key}"));
+        assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
+        assert!(outcome.warnings[0].contains("Smaug") && outcome.warnings[0].contains("Book 1"));
+    }
+}
+
+#[test]
+fn a_pattern_that_runs_wild_is_stopped_and_a_warning_says_so() {
+    let line = "a".repeat(20_000);
+    let stage = stage(&[&line], json!([{"keys": [r"/(?=a)(a+)+\1$x/"]}]));
+
+    let began = std::time::Instant::now();
+    let outcome = stage.run();
+
+    assert!(began.elapsed().as_secs() < 5);
+    assert!(
+        outcome
+            .warnings
+            .iter()
+            .any(|it| it.contains("took too long")),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn of_the_patterns_of_a_book_the_first_two_hundred_count() {
+    let entries: Vec<Value> = (0..201)
+        .map(|n| json!({"keys": [format!("/x{n}y/")]}))
+        .collect();
+    let outcome = stage(&["x199y x200y"], json!(entries)).run();
+
+    assert_eq!(outcome.fired.len(), 1);
+    assert_eq!(outcome.fired[0].entry.key, "199");
+    assert!(outcome.warnings[0].contains("more than 200"));
+}

@@ -1,0 +1,132 @@
+//! What holds for any book, any text and any settings.
+
+use super::stage::Stage;
+use super::stage::stage;
+use proptest::prelude::Just;
+use proptest::prelude::Strategy;
+use proptest::prelude::any;
+use proptest::prelude::prop;
+use proptest::prelude::prop_assert;
+use proptest::prelude::prop_assert_eq;
+use proptest::prelude::prop_oneof;
+use proptest::prelude::proptest;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashSet;
+
+fn any_key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[abc]{1,2}",
+        "/[abc(|)*+?.\\[\\]{}^$1\\\\]{1,6}/[gimsuy]{0,2}",
+        "[a-cäß猫 {}<>@]{0,4}",
+        Just("/(?=a)(b|c)\\1/".to_owned()),
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (-3_i64..9).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        "[a-c,0-9]{0,4}".prop_map(Value::from),
+        Just(Value::Null),
+        Just(json!([])),
+    ]
+}
+
+fn any_extensions() -> impl Strategy<Value = Value> {
+    let name = prop::sample::select(vec![
+        "position",
+        "exclude_recursion",
+        "prevent_recursion",
+        "delay_until_recursion",
+        "probability",
+        "useProbability",
+        "depth",
+        "selectiveLogic",
+        "group",
+        "group_override",
+        "group_weight",
+        "scan_depth",
+        "match_whole_words",
+        "use_group_scoring",
+        "role",
+        "sticky",
+        "cooldown",
+        "delay",
+        "ignore_budget",
+        "triggers",
+        "character_filter",
+        "match_scenario",
+    ]);
+    prop::collection::hash_map(name, any_value(), 0..5)
+        .prop_map(|it| it.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+}
+
+fn any_entry() -> impl Strategy<Value = Value> {
+    let content = prop_oneof![
+        "[a-c ]{0,12}",
+        "(@@@?(depth|role|activate|scan_depth|exclude_keys|x) ?[a-c0-9-]{0,3}\n){0,3}[a-c ]{0,6}",
+    ];
+    (
+        prop::collection::vec(any_key(), 0..4),
+        prop::collection::vec(any_key(), 0..3),
+        content,
+        any_extensions(),
+        prop::option::of(any_value()),
+        prop::option::of(any_value()),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(keys, secondary, content, extensions, priority, constant, use_regex)| {
+                json!({"keys": keys, "secondary_keys": secondary, "content": content,
+                "extensions": extensions, "priority": priority, "constant": constant,
+                "use_regex": use_regex})
+            },
+        )
+}
+
+/// A turn in any state: the first one after `entries` and the lines.
+fn staged<'a>(lines: &'a [String], entries: &[Value], numbers: [usize; 6]) -> Stage<'a> {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut stage = stage(&lines, json!(entries));
+    let [depth, budget, steps, min, flags, seed] = numbers;
+    stage.settings.scan_depth = depth;
+    stage.settings.budget = budget as i64;
+    stage.settings.max_steps = steps;
+    stage.settings.min_activations = min;
+    stage.settings.recursive = flags & 1 != 0;
+    stage.settings.whole_words = flags & 2 != 0;
+    stage.settings.ascii_words = flags & 4 != 0;
+    stage.settings.group_scoring = flags & 8 != 0;
+    stage.seed = seed as u64;
+    stage
+}
+
+proptest! {
+    #[test]
+    fn any_book_and_any_text_are_survived_and_the_rules_hold(
+        lines in prop::collection::vec("[a-cäß猫 \n]{0,12}", 0..5),
+        entries in prop::collection::vec(any_entry(), 0..8),
+        numbers in (0_usize..6, 0_usize..30, 0_usize..14, 0_usize..5, 0_usize..16, any::<usize>()),
+    ) {
+        let (a, b, c, d, e, f) = numbers;
+        let mut stage = staged(&lines, &entries, [a, b, c, d, e, f]);
+        let outcome = stage.run();
+
+        prop_assert_eq!(&outcome, &stage.run(), "the same seed, the same outcome");
+        let keys = outcome.fired.iter().map(|it| &it.entry.key);
+        let all: Vec<&String> = keys.chain(outcome.not_fired.iter().map(|it| &it.entry.key)).collect();
+        prop_assert_eq!(all.len(), entries.len(), "each entry has one end");
+        prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), entries.len());
+        let of = |key: &str| &stage.books[0].entries[key.parse::<usize>().unwrap()];
+        let counted = outcome.fired.iter().filter(|it| !of(&it.entry.key).ignore_budget);
+        let n_tokens: i64 = counted.map(|it| it.tokens).sum();
+        prop_assert!(n_tokens == 0 || n_tokens < stage.settings.budget);
+        prop_assert!(outcome.fired.is_sorted_by_key(|it| it.order));
+        stage.timed = outcome.timed;
+        stage.n_messages += 1;
+        stage.run();
+    }
+}

@@ -1,0 +1,139 @@
+//! Sticky, cooldown and delay: each state, over timelines that grow, and that do not.
+
+use super::stage::stage;
+use serde_json::Value;
+use serde_json::json;
+
+/// Plays the turns of one conversation: `length:state`, whose key stands in every message.
+fn play(extensions: Value, lengths: &[i64]) -> String {
+    let mut stage = stage(
+        &["the dragon"],
+        json!([{"keys": ["dragon"], "content": "Fire.", "extensions": extensions}]),
+    );
+    let mut states = Vec::new();
+    for n_messages in lengths {
+        stage.n_messages = *n_messages;
+        let state = match stage.why().split(':').next().unwrap_or_default() {
+            "key" => "hit",
+            "sticky" => "sticky",
+            "kept_after_match" => "kept",
+            _ if stage.why() == "not: cooldown" => "cool",
+            _ if stage.why().starts_with("not: delay") => "delay",
+            _ => "other",
+        };
+        states.push(format!("{n_messages}:{state}"));
+        // What is kept is kept as JSON.
+        let kept = serde_json::to_string(&stage.run().timed).unwrap();
+        stage.timed = serde_json::from_str(&kept).unwrap();
+    }
+    states.join(" ")
+}
+
+#[test]
+fn effects_last_as_many_messages_as_they_say() {
+    let all = json!({"sticky": 3, "cooldown": 2, "delay": 2});
+    assert_eq!(
+        play(all.clone(), &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+        "0:delay 1:delay 2:hit 3:sticky 4:sticky 5:cool 6:cool 7:hit 8:sticky 9:sticky 10:cool"
+    );
+    assert_eq!(
+        play(json!({"sticky": 3}), &[1, 2, 3, 4]),
+        "1:hit 2:sticky 3:sticky 4:hit"
+    );
+    assert_eq!(
+        play(json!({"cooldown": 2}), &[1, 2, 3]),
+        "1:hit 2:cool 3:hit"
+    );
+    assert_eq!(play(all, &[2, 4, 6, 8]), "2:hit 4:sticky 6:cool 8:hit");
+}
+
+#[test]
+fn a_turn_taken_again_begins_from_where_it_began() {
+    assert_eq!(
+        play(
+            json!({"sticky": 3, "cooldown": 2}),
+            &[3, 3, 4, 5, 5, 6, 7, 8]
+        ),
+        "3:hit 3:hit 4:sticky 5:sticky 5:sticky 6:cool 7:cool 8:hit"
+    );
+}
+
+#[test]
+fn what_a_deleted_message_caused_is_gone_with_it() {
+    assert_eq!(
+        play(json!({"sticky": 2}), &[5, 6, 4, 5, 6]),
+        "5:hit 6:sticky 4:hit 5:sticky 6:hit"
+    );
+}
+
+#[test]
+fn a_sticky_entry_needs_neither_key_nor_luck() {
+    let entries = json!([{"keys": ["dragon"], "content": "Fire.",
+        "extensions": {"sticky": 3, "probability": 100}}]);
+    let mut first = stage(&["the dragon"], entries.clone());
+    first.n_messages = 1;
+    let mut later = stage(&["nothing of the kind"], entries);
+    later.n_messages = 2;
+    later.timed = first.run().timed;
+    later.books[0].entries[0].probability = 0.0;
+
+    assert_eq!(later.why(), "sticky");
+}
+
+#[test]
+fn an_entry_that_was_written_anew_begins_anew() {
+    let mut stage = stage(
+        &["nothing"],
+        json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 9}}]),
+    );
+    stage.lines = vec!["dragon"];
+    stage.timed = stage.run().timed;
+    stage.lines = vec!["nothing"];
+    stage.n_messages = 3;
+    assert_eq!(stage.why(), "sticky");
+
+    stage.books[0].entries[0].content = "Ice.".into();
+
+    assert_eq!(stage.why(), "not: no_key");
+}
+
+#[test]
+fn effects_of_a_book_that_takes_no_part_run_on() {
+    let mut stage = stage(
+        &["dragon"],
+        json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 5}}]),
+    );
+    let books = stage.books.clone();
+    let kept = stage.run().timed;
+    stage.books.clear();
+    stage.n_messages = 3;
+    stage.timed = kept;
+    stage.timed = stage.run().timed;
+    stage.books = books;
+    stage.lines = vec!["nothing"];
+    stage.n_messages = 4;
+
+    assert_eq!(stage.why(), "sticky");
+}
+
+#[test]
+fn an_entry_may_stay_for_good_or_come_only_once() {
+    let mut kept = stage(
+        &["dragon"],
+        json!([{"keys": ["dragon"], "content": "@@keep_activate_after_match\nFire."}]),
+    );
+    let mut once = stage(
+        &["dragon"],
+        json!([{"keys": ["dragon"], "content": "@@dont_activate_after_match\nFire."}]),
+    );
+
+    kept.timed = kept.run().timed;
+    kept.lines = vec!["nothing"];
+    kept.n_messages = 900;
+    once.timed = once.run().timed;
+    assert_eq!(once.why(), "key: dragon", "the same turn again");
+    once.n_messages = 2;
+
+    assert_eq!(kept.why(), "kept_after_match");
+    assert_eq!(once.why(), "not: done_after_match");
+}

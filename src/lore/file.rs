@@ -1,0 +1,309 @@
+//! Files with books, of all tools we know: SillyTavern's worlds, the books of cards, `lorebook_v3`,
+//! and those of Agnai, Risu and NovelAI.
+//!
+//! Files come from strangers: their size, depth, and the number of values and entries are bounded.
+
+use crate::accounts::names;
+use crate::lore::convert;
+use crate::lore::foreign;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashSet;
+
+type Object = Map<String, Value>;
+
+/// The largest file that is read, in bytes.
+pub const MAX_BYTES: usize = 5 * 1024 * 1024;
+/// The most values a file may hold: small numbers take thirty times their size in memory.
+const MAX_VALUES: usize = 400_000;
+/// The most entries a book may have.
+pub const MAX_ENTRIES: usize = 5_000;
+/// The largest entry, in bytes as JSON.
+pub const MAX_ENTRY_BYTES: usize = 256 * 1024;
+/// The most keys of one kind that an entry may have.
+pub const MAX_KEYS: usize = 1_000;
+/// As long as any name that is shown.
+pub const MAX_NAME_CHARS: usize = 100;
+
+/// Why something is not taken as a book. Each is a sentence for whoever brought it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BookError {
+    #[error("{0}")]
+    NotABook(String),
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl BookError {
+    fn because(reason: impl Into<String>) -> Self {
+        Self::NotABook(reason.into())
+    }
+}
+
+/// A book in order, as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub name: String,
+    /// All of it but its name and entries; unknown fields are where they were.
+    pub document: Map<String, Value>,
+    /// As a `character_book` has them, complete, each with an `id` of its own.
+    pub entries: Vec<Map<String, Value>>,
+    /// What was put right or left out, in sentences for whoever brought it.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the bytes of a file; `file_name` names a book that has no name.
+///
+/// # Errors
+/// When it is no book, or past a limit.
+pub fn read(bytes: &[u8], file_name: &str) -> Result<Draft, BookError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(BookError::TooLarge("The file is larger than 5 MiB.".into()));
+    }
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    if bytes
+        .iter()
+        .filter(|it| matches!(it, b',' | b'[' | b'{'))
+        .count()
+        > MAX_VALUES * 4
+    {
+        return Err(too_many_values());
+    }
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| BookError::because(format!("The file is not valid JSON: {error}.")))?;
+    from_value(value, file_name)
+}
+
+/// Reads a document that is JSON already.
+///
+/// # Errors
+/// When it is no book, or past a limit.
+pub fn from_value(mut value: Value, file_name: &str) -> Result<Draft, BookError> {
+    if n_values(&value) > MAX_VALUES {
+        return Err(too_many_values());
+    }
+    remove_nul(&mut value);
+    let Value::Object(root) = value else {
+        return Err(BookError::because("A lorebook is a JSON object."));
+    };
+    let mut warnings = Vec::new();
+    let book = unwrapped(root)?;
+    let (mut document, entries) = match foreign::read(book, &mut warnings) {
+        Ok(read) => read,
+        Err(book) => own_entries(book, &mut warnings)?,
+    };
+    let entries = judged(entries, &mut warnings)?;
+    let stated = document.shift_remove("name");
+    let stated = stated.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let stem = file_name
+        .rsplit_once('.')
+        .map_or(file_name, |(stem, _)| stem);
+    let name = names::fitted(stated, MAX_NAME_CHARS)
+        .or_else(|| names::fitted(stem, MAX_NAME_CHARS))
+        .unwrap_or_else(|| "Lorebook".to_owned());
+    Ok(Draft {
+        name,
+        document,
+        entries,
+        warnings,
+    })
+}
+
+/// The book itself: out of a `lorebook_v3`, or out of a card.
+fn unwrapped(mut root: Map<String, Value>) -> Result<Map<String, Value>, BookError> {
+    let own = |mut book: Map<String, Value>| {
+        foreign::set_aside(&mut book, &["spec"]);
+        Ok(book)
+    };
+    let spec = root.get("spec").and_then(Value::as_str).unwrap_or_default();
+    if spec.starts_with("lorebook") {
+        return match root.shift_remove("data") {
+            Some(Value::Object(book)) => own(book),
+            _ => Err(BookError::because("The lorebook has no `data`.")),
+        };
+    }
+    if spec.starts_with("chara_card") {
+        let book = root
+            .get_mut("data")
+            .and_then(|it| it.get_mut("character_book"));
+        return match book.map(Value::take) {
+            Some(Value::Object(book)) => own(book),
+            _ => Err(BookError::because("This card has no lorebook in it.")),
+        };
+    }
+    Ok(root)
+}
+
+/// The entries of a world file or a `character_book`: a list, or an object by their numbers.
+fn own_entries(
+    mut book: Map<String, Value>,
+    warnings: &mut Vec<String>,
+) -> Result<(Object, Vec<Object>), BookError> {
+    let entries: Vec<(Option<String>, Value)> = match book.shift_remove("entries") {
+        Some(Value::Array(entries)) => entries.into_iter().map(|it| (None, it)).collect(),
+        Some(Value::Object(entries)) => entries
+            .into_iter()
+            .map(|(uid, it)| (Some(uid), it))
+            .collect(),
+        _ => {
+            return Err(BookError::because(
+                "There are no entries of a lorebook in it.",
+            ));
+        }
+    };
+    let in_world = convert::is_world(entries.iter().map(|(_, it)| it));
+    let mut read = Vec::new();
+    for (uid, entry) in entries {
+        let Value::Object(mut entry) = entry else {
+            warnings.push("Something among the entries is not an entry; it was left out.".into());
+            continue;
+        };
+        let has_words = ["key", "keys", "content"]
+            .iter()
+            .any(|it| entry.contains_key(*it));
+        if !has_words {
+            warnings.push("An entry has neither keys nor content; it was left out.".into());
+            continue;
+        }
+        let is_of_world = convert::is_of_world(&entry, in_world);
+        let own = if is_of_world { "uid" } else { "id" };
+        if let (Some(uid), false) = (uid, entry.contains_key(own)) {
+            let number = uid.parse::<i64>().map(Value::from);
+            entry.insert(own.to_owned(), number.unwrap_or_else(|_| json!(uid)));
+        }
+        read.push(match is_of_world {
+            true => convert::from_world(entry),
+            false => convert::complete(entry),
+        });
+    }
+    Ok((book, read))
+}
+
+/// The entries within their limits, each with an `id` of its own.
+fn judged(
+    mut entries: Vec<Map<String, Value>>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Map<String, Value>>, BookError> {
+    if entries.len() > MAX_ENTRIES {
+        let message = format!("The lorebook has more than {MAX_ENTRIES} entries.");
+        return Err(BookError::TooLarge(message));
+    }
+    for entry in &entries {
+        judge(entry)?;
+    }
+    let n_renamed = give_ids(&mut entries);
+    if n_renamed > 0 {
+        warnings.push(format!(
+            "{n_renamed} entries had the number of another; they have new ones."
+        ));
+    }
+    Ok(entries)
+}
+
+/// Whether an entry is within the limits.
+///
+/// # Errors
+/// When it is not.
+pub fn judge(entry: &Map<String, Value>) -> Result<(), BookError> {
+    let name = entry
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let name: String = name.chars().take(60).collect();
+    let n_keys = |field: &str| {
+        entry
+            .get(field)
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len)
+    };
+    if n_keys("keys").max(n_keys("secondary_keys")) > MAX_KEYS {
+        let message = format!("The entry \"{name}\" has more than {MAX_KEYS} keys.");
+        return Err(BookError::TooLarge(message));
+    }
+    if json!(entry).to_string().len() > MAX_ENTRY_BYTES {
+        let most = MAX_ENTRY_BYTES / 1024;
+        let message = format!("The entry \"{name}\" is larger than {most} KiB.");
+        return Err(BookError::TooLarge(message));
+    }
+    Ok(())
+}
+
+/// Gives each entry a number of its own where it has none, or that of another. Answers how many had
+/// that of another.
+fn give_ids(entries: &mut [Map<String, Value>]) -> usize {
+    let known = |entry: &Map<String, Value>| match entry.get("id") {
+        Some(id @ (Value::Number(_) | Value::String(_))) => Some(id.to_string().replace('"', "")),
+        _ => None,
+    };
+    let mut taken: HashSet<String> = entries.iter().filter_map(known).collect();
+    let mut seen = HashSet::new();
+    let (mut next, mut n_renamed) = (0_i64, 0);
+    for entry in entries {
+        let stated = known(entry);
+        if stated.clone().is_some_and(|it| seen.insert(it)) {
+            continue;
+        }
+        n_renamed += usize::from(stated.is_some());
+        while !taken.insert(next.to_string()) {
+            next += 1;
+        }
+        seen.insert(next.to_string());
+        entry.insert("id".to_owned(), json!(next));
+    }
+    n_renamed
+}
+
+fn too_many_values() -> BookError {
+    BookError::TooLarge(format!("The file holds more than {MAX_VALUES} values."))
+}
+
+fn n_values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(n_values).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(n_values).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// NUL cannot be stored.
+fn remove_nul(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('\0') => *text = text.replace('\0', ""),
+        Value::Array(items) => items.iter_mut().for_each(remove_nul),
+        Value::Object(fields) => {
+            if fields.keys().any(|it| it.contains('\0')) {
+                let all = std::mem::take(fields).into_iter();
+                *fields = all.map(|(key, it)| (key.replace('\0', ""), it)).collect();
+            }
+            fields.values_mut().for_each(remove_nul);
+        }
+        _ => {}
+    }
+}
+
+/// A book as a world file, which SillyTavern reads.
+pub fn world(name: &str, document: &Map<String, Value>, entries: &[Map<String, Value>]) -> Value {
+    let mut entries = entries.to_vec();
+    give_ids(&mut entries);
+    let mut world = Map::new();
+    let of_world = entries.iter().map(|entry| {
+        let uid = entry.get("id").cloned().unwrap_or_default();
+        let key = loose_key(&uid);
+        (key, Value::Object(convert::to_world(entry, &uid)))
+    });
+    world.insert("entries".to_owned(), Value::Object(of_world.collect()));
+    world.insert("name".to_owned(), json!(name));
+    for (field, value) in document {
+        world.entry(field.clone()).or_insert_with(|| value.clone());
+    }
+    Value::Object(world)
+}
+
+fn loose_key(uid: &Value) -> String {
+    uid.as_str().map_or_else(|| uid.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! Table `lorebooks`: books on people's shelves.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::LorebookId;
+use crate::ids::UserId;
+use crate::lore::file::Draft;
+use crate::lore::loose;
+use crate::lore::lorebook_entry;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use std::collections::HashMap;
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "lorebooks")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: LorebookId,
+    pub owner_id: Option<UserId>,
+    pub name: String,
+    /// What it says beside its name and entries, unknown fields kept.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub document: Json,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// A book, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Lorebook)]
+pub struct View {
+    pub id: LorebookId,
+    pub name: String,
+    pub owner_id: Option<UserId>,
+    pub description: String,
+    /// How many messages its entries look at; null: as many as the space says.
+    pub scan_depth: Option<i64>,
+    /// The most tokens that its entries take together.
+    pub token_budget: Option<i64>,
+    /// Whether its entries may wake each other; null: as the space says.
+    pub recursive_scanning: Option<bool>,
+    pub n_entries: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Model {
+    /// What its owner may read of it.
+    pub fn view(&self, n_entries: u64) -> View {
+        let field = |name: &str| self.document.get(name);
+        View {
+            id: self.id,
+            name: self.name.clone(),
+            owner_id: self.owner_id,
+            description: loose::text(field("description")),
+            scan_depth: loose::int(field("scan_depth")),
+            token_budget: loose::int(field("token_budget")),
+            recursive_scanning: loose::truth(field("recursive_scanning")),
+            n_entries,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    /// What it says beside its name and entries.
+    pub fn fields(&self) -> Map<String, Value> {
+        self.document.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Puts a book on a shelf, with its entries.
+///
+/// # Errors
+/// When the database fails.
+pub async fn create(db: &Db, owner: UserId, draft: Draft, now: Timestamp) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: NotSet,
+        owner_id: Set(Some(owner)),
+        name: Set(draft.name),
+        document: Set(Value::Object(draft.document)),
+        created_at: Set(now),
+        updated_at: Set(now),
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            let made = row.insert(tx).await?;
+            lorebook_entry::append(tx, made.id, 0, draft.entries).await?;
+            Ok(made)
+        })
+    })
+    .await
+}
+
+/// Changes what a book says beside its entries.
+///
+/// # Errors
+/// When the database fails.
+pub async fn update(
+    db: &Db,
+    id: LorebookId,
+    name: Option<String>,
+    document: Option<Value>,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        name: name.map_or(NotSet, Set),
+        document: document.map_or(NotSet, Set),
+        updated_at: Set(now),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
+        .await
+}
+
+/// Takes a book off its shelf, and from wherever it takes part.
+///
+/// # Errors
+/// When the database fails.
+pub async fn delete(db: &Db, id: LorebookId) -> Result<(), DbErr> {
+    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
+        .await
+}
+
+/// The books on a user's shelf.
+pub fn of_owner(owner: UserId) -> Select<Entity> {
+    Entity::find().filter(Column::OwnerId.eq(owner))
+}
+
+/// How many entries these books have; who is missing in the answer has none.
+///
+/// # Errors
+/// When the database fails.
+pub async fn n_entries(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = LorebookId>,
+) -> Result<HashMap<LorebookId, u64>, DbErr> {
+    use lorebook_entry::Column as Of;
+    let counted: Vec<(LorebookId, i64)> = lorebook_entry::Entity::find()
+        .select_only()
+        .column(Of::LorebookId)
+        .column_as(Of::Id.count(), "n_entries")
+        .filter(Of::LorebookId.is_in(ids))
+        .group_by(Of::LorebookId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    let counted = counted.into_iter();
+    Ok(counted
+        .map(|(id, n)| (id, u64::try_from(n).unwrap_or(0)))
+        .collect())
+}

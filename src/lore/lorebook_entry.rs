@@ -1,0 +1,167 @@
+//! Table `lorebook_entries`: the entries of books, each the document it came as.
+
+use crate::db::connect::Db;
+use crate::ids::LorebookEntryId;
+use crate::ids::LorebookId;
+use crate::lore::file::MAX_ENTRIES;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// How many rows go into one statement.
+const PIECE: usize = 500;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "lorebook_entries")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: LorebookEntryId,
+    pub lorebook_id: LorebookId,
+    /// Where it is written; no other entry of its book has the same.
+    pub position: i64,
+    /// As a `character_book` has it, complete; see `lore/convert.rs`.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub document: Json,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Why an entry is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// The book has as many as a book may have.
+    #[error("a lorebook has at most {MAX_ENTRIES} entries")]
+    Full,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+impl Model {
+    /// The document as an object.
+    pub fn fields(&self) -> Map<String, Value> {
+        self.document.as_object().cloned().unwrap_or_default()
+    }
+
+    /// As the API shows it: the document, with the row's id as `id` and its own number as `uid`.
+    pub fn view(&self) -> Map<String, Value> {
+        let mut view = Map::new();
+        view.insert("id".to_owned(), json!(self.id));
+        view.insert("lorebook_id".to_owned(), json!(self.lorebook_id));
+        let fields = self.fields();
+        let uid = fields.get("id").cloned().unwrap_or_default();
+        for (field, value) in fields {
+            view.entry(field).or_insert(value);
+        }
+        view.insert("uid".to_owned(), uid);
+        view
+    }
+}
+
+/// The entries of a book, as they are written.
+///
+/// # Errors
+/// When the database fails.
+pub async fn of_book(db: &impl ConnectionTrait, book: LorebookId) -> Result<Vec<Model>, DbErr> {
+    of_books(book).order_by_asc(Column::Position).all(db).await
+}
+
+/// The entries of a book, to be paged.
+pub fn of_books(book: LorebookId) -> Select<Entity> {
+    Entity::find().filter(Column::LorebookId.eq(book))
+}
+
+/// Writes entries below those there are.
+///
+/// # Errors
+/// When the database fails.
+pub async fn append(
+    tx: &impl ConnectionTrait,
+    book: LorebookId,
+    first: i64,
+    entries: Vec<Map<String, Value>>,
+) -> Result<(), DbErr> {
+    let rows = (first..).zip(entries).map(|(position, entry)| ActiveModel {
+        id: NotSet,
+        lorebook_id: Set(book),
+        position: Set(position),
+        document: Set(Value::Object(entry)),
+    });
+    let rows: Vec<ActiveModel> = rows.collect();
+    for piece in rows.chunks(PIECE) {
+        Entity::insert_many(piece.to_vec())
+            .exec_without_returning(tx)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Writes one more entry at the end of a book. One without a number gets the next.
+///
+/// # Errors
+/// When the book is full, or the database fails.
+pub async fn create(
+    db: &Db,
+    book: LorebookId,
+    mut entry: Map<String, Value>,
+) -> Result<Model, AddError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let there = of_books(book).count(tx).await?;
+            if there >= MAX_ENTRIES as u64 {
+                return Err(AddError::Full);
+            }
+            let last: Option<Option<i64>> = of_books(book)
+                .select_only()
+                .column_as(Column::Position.max(), "last")
+                .into_tuple()
+                .one(tx)
+                .await?;
+            let position = last.flatten().map_or(0, |it| it + 1);
+            entry.entry("id").or_insert_with(|| json!(position));
+            let row = ActiveModel {
+                id: NotSet,
+                lorebook_id: Set(book),
+                position: Set(position),
+                document: Set(Value::Object(entry)),
+            };
+            Ok(row.insert(tx).await?)
+        })
+    })
+    .await
+}
+
+/// Another document for an entry.
+///
+/// # Errors
+/// When the database fails.
+pub async fn update(
+    db: &Db,
+    id: LorebookEntryId,
+    entry: Map<String, Value>,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        document: Set(Value::Object(entry)),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
+        .await
+}
+
+/// Takes an entry out of its book.
+///
+/// # Errors
+/// When the database fails.
+pub async fn delete(db: &Db, id: LorebookEntryId) -> Result<(), DbErr> {
+    db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
+        .await
+}

@@ -1,0 +1,142 @@
+//! Table `lorebook_links`: where books take part, in order.
+
+use crate::db::connect::Db;
+use crate::ids::CharacterId;
+use crate::ids::ConversationId;
+use crate::ids::LorebookId;
+use crate::ids::LorebookLinkId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::lore::lorebook;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QueryOrder;
+use sea_orm::entity::prelude::*;
+
+/// The most books that take part in one place.
+pub const MAX_LINKS: usize = 50;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "lorebook_links")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: LorebookLinkId,
+    pub lorebook_id: LorebookId,
+    /// Lower comes first.
+    pub priority: i64,
+    pub space_id: Option<SpaceId>,
+    pub conversation_id: Option<ConversationId>,
+    pub character_id: Option<CharacterId>,
+    pub space_membership_id: Option<MembershipId>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "lorebook::Entity",
+        from = "Column::LorebookId",
+        to = "lorebook::Column::Id"
+    )]
+    Lorebook,
+}
+
+impl Related<lorebook::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Lorebook.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Where books take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Space(SpaceId),
+    Conversation(ConversationId),
+    Character(CharacterId),
+    Seat(MembershipId),
+}
+
+impl Place {
+    /// Only its links.
+    pub fn condition(self) -> sea_orm::sea_query::SimpleExpr {
+        match self {
+            Self::Space(id) => Column::SpaceId.eq(id),
+            Self::Conversation(id) => Column::ConversationId.eq(id),
+            Self::Character(id) => Column::CharacterId.eq(id),
+            Self::Seat(id) => Column::SpaceMembershipId.eq(id),
+        }
+    }
+
+    /// Is it where this link leads?
+    pub fn has(self, link: &Model) -> bool {
+        match self {
+            Self::Space(id) => link.space_id == Some(id),
+            Self::Conversation(id) => link.conversation_id == Some(id),
+            Self::Character(id) => link.character_id == Some(id),
+            Self::Seat(id) => link.space_membership_id == Some(id),
+        }
+    }
+
+    /// A link of a book to here, not stored yet.
+    pub fn link(self, book: LorebookId, priority: i64) -> ActiveModel {
+        let mut link = ActiveModel {
+            id: NotSet,
+            lorebook_id: Set(book),
+            priority: Set(priority),
+            space_id: Set(None),
+            conversation_id: Set(None),
+            character_id: Set(None),
+            space_membership_id: Set(None),
+        };
+        match self {
+            Self::Space(id) => link.space_id = Set(Some(id)),
+            Self::Conversation(id) => link.conversation_id = Set(Some(id)),
+            Self::Character(id) => link.character_id = Set(Some(id)),
+            Self::Seat(id) => link.space_membership_id = Set(Some(id)),
+        }
+        link
+    }
+}
+
+/// The books that take part in a place, in order.
+///
+/// # Errors
+/// When the database fails.
+pub async fn books_of(
+    db: &impl ConnectionTrait,
+    place: Place,
+) -> Result<Vec<lorebook::Model>, DbErr> {
+    let found = Entity::find()
+        .filter(place.condition())
+        .order_by_asc(Column::Priority)
+        .order_by_asc(Column::Id)
+        .find_also_related(lorebook::Entity)
+        .all(db)
+        .await?;
+    Ok(found.into_iter().filter_map(|(_, book)| book).collect())
+}
+
+/// From now on these books take part in a place, in this order, and no others.
+///
+/// # Errors
+/// When the database fails.
+pub async fn arrange(db: &Db, place: Place, books: Vec<LorebookId>) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::delete_many()
+                .filter(place.condition())
+                .exec(tx)
+                .await?;
+            if books.is_empty() {
+                return Ok(());
+            }
+            let links = (0..).zip(books).map(|(n, book)| place.link(book, n));
+            Entity::insert_many(links)
+                .exec_without_returning(tx)
+                .await?;
+            Ok(())
+        })
+    })
+    .await
+}

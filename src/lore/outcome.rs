@@ -1,0 +1,166 @@
+//! What the engine answers: which entries enter a prompt, and why not the others.
+
+use crate::ids::LorebookEntryId;
+use crate::ids::LorebookId;
+use crate::lore::book::Place;
+use crate::lore::timed::Timed;
+use std::fmt;
+
+/// What became of every entry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// What enters the prompt, in the order in which it is put there: those of one place one below
+    /// the other.
+    pub fired: Vec<Fired>,
+    /// What would have entered if there had been room. Part of `not_fired`.
+    pub dropped: Vec<Named>,
+    /// What does not enter, and why.
+    pub not_fired: Vec<NotFired>,
+    /// What is wrong with the books, in sentences for whoever wrote them.
+    pub warnings: Vec<String>,
+    /// What the next turn needs to know. To be kept only if this turn comes to an end.
+    pub timed: Timed,
+}
+
+/// Which entry of which book.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub book: String,
+    pub book_id: Option<LorebookId>,
+    /// The key of the entry within its book.
+    pub key: String,
+    pub entry_id: Option<LorebookEntryId>,
+    pub name: String,
+}
+
+/// An entry that enters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fired {
+    pub entry: Named,
+    pub because: Because,
+    /// What it says, without decorators, macros done. May be blank.
+    pub text: String,
+    pub tokens: i64,
+    pub order: i64,
+    pub priority: i64,
+    pub place: Place,
+}
+
+/// An entry that does not enter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotFired {
+    pub entry: Named,
+    pub because: WhyNot,
+}
+
+/// Why an entry enters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// It always does.
+    Constant,
+    /// `@@activate`.
+    Decorator,
+    /// This key was found.
+    Key(String),
+    /// It entered a few messages ago, and stays.
+    Sticky,
+    /// It entered once, and stays for good.
+    Kept,
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant => f.write_str("constant"),
+            Self::Decorator => f.write_str("decorator: @@activate"),
+            Self::Key(key) => write!(f, "key: {key}"),
+            Self::Sticky => f.write_str("sticky"),
+            Self::Kept => f.write_str("kept_after_match"),
+        }
+    }
+}
+
+/// Why an entry does not enter, in the order in which that is found out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhyNot {
+    Disabled,
+    /// Not for this speaker.
+    CharacterFilter,
+    /// Not in this kind of turn.
+    Trigger,
+    /// Not before there are so many messages.
+    Delay(i64),
+    /// It entered a few messages ago, and rests.
+    Cooldown,
+    /// Waits to be woken by another entry.
+    WaitsForRecursion,
+    /// Not with this many replies.
+    Replies,
+    /// It entered once, and never again.
+    DoneAfterMatch,
+    /// `@@dont_activate`.
+    Decorator,
+    /// A key of it cannot be read as a pattern.
+    BadPattern(String),
+    /// There was no time to look for this key.
+    TooSlow(String),
+    /// It has no keys, and nothing else wakes it.
+    NoKeys,
+    /// None of its keys was found.
+    NoKey,
+    /// This key must not be there.
+    Excluded(String),
+    /// A key was found, but the others do not fit.
+    Secondary,
+    /// Another entry of this group enters.
+    Group(String),
+    /// The dice fell over so many percent.
+    Dice(f64),
+    /// There is no room.
+    Budget,
+    /// There is no room among the entries of its book.
+    BookBudget,
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disabled => f.write_str("disabled"),
+            Self::CharacterFilter => f.write_str("character_filter"),
+            Self::Trigger => f.write_str("trigger"),
+            Self::Delay(n) => write!(f, "delay: {n}"),
+            Self::Cooldown => f.write_str("cooldown"),
+            Self::WaitsForRecursion => f.write_str("waits_for_recursion"),
+            Self::Replies => f.write_str("replies"),
+            Self::DoneAfterMatch => f.write_str("done_after_match"),
+            Self::Decorator => f.write_str("decorator: @@dont_activate"),
+            Self::BadPattern(key) => write!(f, "bad_pattern: {key}"),
+            Self::TooSlow(key) => write!(f, "too_slow: {key}"),
+            Self::NoKeys => f.write_str("no_keys"),
+            Self::NoKey => f.write_str("no_key"),
+            Self::Excluded(key) => write!(f, "excluded: {key}"),
+            Self::Secondary => f.write_str("secondary_keys"),
+            Self::Group(group) => write!(f, "group: {group}"),
+            Self::Dice(percent) => write!(f, "dice: {percent}"),
+            Self::Budget => f.write_str("budget"),
+            Self::BookBudget => f.write_str("book_budget"),
+        }
+    }
+}
+
+impl WhyNot {
+    /// How far an entry came before it was stopped.
+    pub fn step(&self) -> u8 {
+        match self {
+            Self::Disabled | Self::CharacterFilter | Self::Trigger => 0,
+            Self::Delay(_) | Self::Cooldown => 1,
+            Self::WaitsForRecursion => 2,
+            Self::Replies | Self::DoneAfterMatch | Self::Decorator => 3,
+            Self::BadPattern(_) | Self::TooSlow(_) | Self::NoKeys => 4,
+            Self::NoKey => 5,
+            Self::Excluded(_) | Self::Secondary => 6,
+            Self::Group(_) => 7,
+            Self::Dice(_) | Self::Budget | Self::BookBudget => 8,
+        }
+    }
+}

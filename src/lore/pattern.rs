@@ -1,0 +1,250 @@
+//! Keys that are patterns, in the words of JavaScript, run by engines that cannot blow up.
+//!
+//! Patterns come from strangers: their size, their steps and the text they see are bounded. Those
+//! that look around or back run in an engine that counts its steps; all others in one whose time
+//! grows with the text alone.
+
+use moka::sync::Cache;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+/// The longest pattern that is read, in bytes.
+const MAX_LENGTH: usize = 4 * 1024;
+/// The most memory a compiled pattern may take, in bytes.
+const MAX_SIZE: usize = 64 * 1024;
+/// The most steps back that a search may take.
+const MAX_BACKTRACKS: usize = 50_000;
+/// How many of the steps of a scan a byte is counted as by a pattern that may go over it again.
+const STEPS_OF_BACKTRACKING: u64 = 8;
+/// How many a search is counted as that was given up.
+pub const STEPS_OF_GIVEN_UP: u64 = 2 * 1024 * 1024;
+/// How many compiled patterns are kept for the next turn.
+const KEPT: u64 = 2_000;
+
+/// A compiled pattern.
+pub enum Pattern {
+    /// Neither looks around nor back.
+    Linear(regex::Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// Why a pattern found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It took too many steps.
+    TooSlow,
+}
+
+impl Pattern {
+    /// How many of the steps of a scan it takes to look for it in so many bytes.
+    pub fn steps(&self, n_bytes: usize) -> u64 {
+        match self {
+            Self::Linear(_) => n_bytes as u64,
+            Self::Backtracking(_) => n_bytes as u64 * STEPS_OF_BACKTRACKING,
+        }
+    }
+
+    /// Is it found in this text?
+    pub fn is_match(&self, text: &str) -> Result<bool, Trouble> {
+        match self {
+            Self::Linear(pattern) => Ok(pattern.is_match(text)),
+            Self::Backtracking(pattern) => pattern.is_match(text).map_err(|_| Trouble::TooSlow),
+        }
+    }
+}
+
+/// The two halves of `/pattern/flags`, if a key is one.
+pub fn literal(key: &str) -> Option<(&str, &str)> {
+    let inner = key.strip_prefix('/')?;
+    let end = inner.rfind('/')?;
+    let (body, flags) = (&inner[..end], &inner[end + 1..]);
+    let is_flag = |it: char| "gimsuy".contains(it);
+    let is_one = !body.is_empty() && flags.chars().all(is_flag) && !has_bare_slash(body);
+    is_one.then_some((body, flags))
+}
+
+fn has_bare_slash(body: &str) -> bool {
+    let mut is_escaped = false;
+    body.chars().any(|it| {
+        let is_bare = it == '/' && !is_escaped;
+        is_escaped = it == '\\' && !is_escaped;
+        is_bare
+    })
+}
+
+/// A pattern as it may stand between slashes.
+pub fn slashes_escaped(body: &str) -> String {
+    let mut escaped = String::with_capacity(body.len());
+    let mut is_escaped = false;
+    for sign in body.chars() {
+        if sign == '/' && !is_escaped {
+            escaped.push('\\');
+        }
+        escaped.push(sign);
+        is_escaped = sign == '\\' && !is_escaped;
+    }
+    escaped
+}
+
+/// Compiles a pattern, or takes it from the last time. `None`: it cannot be read, or is too large.
+pub fn compile(body: &str, flags: &str) -> Option<Arc<Pattern>> {
+    static COMPILED: LazyLock<Cache<String, Option<Arc<Pattern>>>> =
+        LazyLock::new(|| Cache::new(KEPT));
+    if body.len() > MAX_LENGTH {
+        return None;
+    }
+    let key = format!("{flags}/{body}");
+    COMPILED.get_with(key, || compile_anew(body, flags).map(Arc::new))
+}
+
+fn compile_anew(body: &str, flags: &str) -> Option<Pattern> {
+    let mut pattern = String::new();
+    for (flag, set) in [('i', "(?i)"), ('m', "(?m)"), ('s', "(?s)")] {
+        if flags.contains(flag) {
+            pattern.push_str(set);
+        }
+    }
+    // A sticky pattern begins where the text does.
+    if flags.contains('y') {
+        pattern.push_str(r"\A");
+    }
+    pattern.push_str("(?:");
+    translate(body, &mut pattern);
+    pattern.push(')');
+    if looks_around(body) {
+        let pattern = fancy_regex::RegexBuilder::new(&pattern)
+            .backtrack_limit(MAX_BACKTRACKS)
+            .delegate_size_limit(MAX_SIZE)
+            .build();
+        return pattern.ok().map(Box::new).map(Pattern::Backtracking);
+    }
+    let pattern = regex::RegexBuilder::new(&pattern)
+        .size_limit(MAX_SIZE)
+        .nest_limit(64)
+        .build();
+    pattern.ok().map(Pattern::Linear)
+}
+
+/// Does it look around, or back at what was found?
+fn looks_around(body: &str) -> bool {
+    let looks = ["(?=", "(?!", "(?<=", "(?<!", r"\k<"];
+    looks.iter().any(|it| body.contains(it)) || has_back_reference(body)
+}
+
+fn has_back_reference(body: &str) -> bool {
+    let mut is_escaped = false;
+    body.chars().any(|it| {
+        let is_one = is_escaped && matches!(it, '1'..='9');
+        is_escaped = it == '\\' && !is_escaped;
+        is_one
+    })
+}
+
+/// Writes a pattern of JavaScript in the words of our engines: letters, digits and word borders are
+/// those of ASCII, and what is only a letter there is escaped.
+fn translate(body: &str, out: &mut String) {
+    let mut in_class = false;
+    let mut rest = body;
+    while let Some(next) = rest.chars().next() {
+        let after = &rest[next.len_utf8()..];
+        rest = match next {
+            '\\' => escape(after, in_class, out),
+            '[' if in_class => {
+                out.push_str(r"\[");
+                after
+            }
+            '[' => {
+                in_class = true;
+                open_class(after, out, &mut in_class)
+            }
+            ']' => {
+                in_class = false;
+                out.push(']');
+                after
+            }
+            '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(next);
+                after
+            }
+            '{' if !in_class && !is_repetition(after) => {
+                out.push_str(r"\{");
+                after
+            }
+            _ => {
+                out.push(next);
+                after
+            }
+        };
+    }
+}
+
+/// What begins with a backslash. Answers what is left.
+fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
+    let Some(letter) = after.chars().next() else {
+        out.push_str(r"\\");
+        return after;
+    };
+    let rest = &after[letter.len_utf8()..];
+    match letter {
+        'w' if in_class => out.push_str("0-9A-Za-z_"),
+        'w' => out.push_str("[0-9A-Za-z_]"),
+        'W' => out.push_str("[^0-9A-Za-z_]"),
+        'd' if in_class => out.push_str("0-9"),
+        'd' => out.push_str("[0-9]"),
+        'D' => out.push_str("[^0-9]"),
+        'b' if in_class => out.push_str(r"\x08"),
+        'b' => out.push_str(r"(?-u:\b)"),
+        '0' => out.push_str(r"\x00"),
+        '/' | '-' | '#' | ' ' | '&' | '~' if !in_class => {
+            out.push_str(&regex::escape(&letter.to_string()));
+        }
+        '/' => out.push('/'),
+        _ if letter.is_ascii_punctuation() && !matches!(letter, '<' | '>') => {
+            out.push('\\');
+            out.push(letter);
+        }
+        _ if letter.is_ascii_alphanumeric() => {
+            out.push('\\');
+            out.push(letter);
+        }
+        _ => out.push(letter),
+    }
+    rest
+}
+
+/// The beginning of a class: `[]` is nothing and `[^]` anything there.
+fn open_class<'a>(after: &'a str, out: &mut String, in_class: &mut bool) -> &'a str {
+    if let Some(rest) = after.strip_prefix("^]") {
+        *in_class = false;
+        out.push_str(r"[\s\S]");
+        return rest;
+    }
+    if let Some(rest) = after.strip_prefix(']') {
+        *in_class = false;
+        out.push_str(r"[^\s\S]");
+        return rest;
+    }
+    out.push('[');
+    match after.strip_prefix('^') {
+        Some(rest) => {
+            out.push('^');
+            rest
+        }
+        None => after,
+    }
+}
+
+/// Is what follows a brace `3}`, `3,}` or `3,5}`?
+fn is_repetition(after: &str) -> bool {
+    let Some(end) = after.find('}') else {
+        return false;
+    };
+    let (least, most) = after[..end].split_once(',').unwrap_or((&after[..end], ""));
+    let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    !least.is_empty() && is_number(least) && is_number(most)
+}
+
+#[cfg(test)]
+#[path = "pattern_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! Patterns of strangers, and what they cost.
+
+use super::Pattern;
+use super::compile;
+use super::literal;
+use std::time::Duration;
+use std::time::Instant;
+
+fn finds(body: &str, flags: &str, text: &str) -> Option<bool> {
+    compile(body, flags)?.is_match(text).ok()
+}
+
+#[test]
+fn a_pattern_stands_between_slashes_with_known_flags() {
+    assert_eq!(literal("/a+/gi"), Some(("a+", "gi")));
+    assert_eq!(literal(r"/a\/b/"), Some((r"a\/b", "")));
+    for plain in ["a", "/a", "//", "/a/b/", "/a/x", "/usr/bin", "/"] {
+        assert_eq!(literal(plain), None, "{plain}");
+    }
+}
+
+#[test]
+fn letters_and_word_borders_are_those_of_ascii() {
+    assert_eq!(finds(r"\bn\b", "", "én"), Some(true));
+    assert_eq!(finds(r"^\w+$", "", "élan"), Some(false));
+    assert_eq!(finds(r"^[\w-]+$", "", "snake_case-1"), Some(true));
+    assert_eq!(finds(r"^\d$", "", "٣"), Some(false));
+}
+
+#[test]
+fn what_is_only_a_letter_in_javascript_is_one_here() {
+    assert_eq!(finds("{{char}}", "", "{{char}}"), Some(true));
+    assert_eq!(finds("a{2}", "", "aa"), Some(true));
+    assert_eq!(finds("a{,2}", "", "a{,2}"), Some(true));
+    assert_eq!(finds("[[]", "", "["), Some(true));
+    assert_eq!(finds("[a&&b]", "", "&"), Some(true));
+    assert_eq!(finds("[]", "", "anything"), Some(false));
+    assert_eq!(finds("[^]", "", "\n"), Some(true));
+    assert_eq!(finds(r"\-\#\ ", "", "-# "), Some(true));
+}
+
+#[test]
+fn flags_mean_what_they_mean_there() {
+    assert_eq!(finds("A", "i", "a"), Some(true));
+    assert_eq!(finds("^b", "m", "a\nb"), Some(true));
+    assert_eq!(finds("a.b", "s", "a\nb"), Some(true));
+    assert_eq!(finds("b", "y", "ab"), Some(false));
+}
+
+#[test]
+fn patterns_that_look_around_run_in_the_engine_that_counts() {
+    let looks = compile("(?<=a)b", "").unwrap();
+
+    assert!(matches!(&*looks, Pattern::Backtracking(_)));
+    assert_eq!(looks.is_match("ab"), Ok(true));
+    assert!(matches!(&*compile("a|b", "").unwrap(), Pattern::Linear(_)));
+}
+
+#[test]
+fn no_pattern_of_a_stranger_holds_up_a_room() {
+    let bodies = [
+        "(a+)+$",
+        "(a|aa)+$",
+        "(a*)*b",
+        "a{0,5000}",
+        "(?=a)(a+)+$",
+        r"(a+)+\1b",
+        "((a{0,99}){0,99}){0,99}",
+        r"(?:(?=a)a*)*b",
+        "(.*)(.*)(.*)(.*)x",
+        r"(?!b)(a|a)*$",
+        "(?:a?){50}a{50}",
+        r"(\w+\s?)+\1$",
+    ];
+    let texts = [
+        "a".repeat(32 * 1024),
+        "a b ".repeat(8 * 1024),
+        "x".repeat(32 * 1024),
+    ];
+
+    for body in bodies {
+        for text in &texts {
+            let began = Instant::now();
+            if let Some(pattern) = compile(body, "") {
+                let _ = pattern.is_match(text);
+            }
+            // Debug builds on a busy machine are slow; a pattern that blows up takes hours.
+            assert!(began.elapsed() < Duration::from_secs(5), "{body}");
+        }
+    }
+}
