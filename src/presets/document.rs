@@ -1,0 +1,316 @@
+//! What a turn goes by: the order of a prompt, the words around it, and the samplers.
+//!
+//! Pure, and JSON both ways. A key that is missing has its default; one that is not known is kept.
+
+use crate::llm::request::Role;
+use crate::llm::request::Samplers;
+use crate::presets::texts::ENHANCE;
+use crate::presets::texts::HUMAN_MAIN_PROMPT;
+use crate::presets::texts::MAIN_PROMPT;
+use crate::presets::texts::Texts;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// Where an entry with a depth stands among its like, if it does not say.
+pub const USUAL_ORDER: i64 = 100;
+/// How deep an entry in the chat stands, if it does not say.
+pub const USUAL_DEPTH: i64 = 4;
+
+/// Everything that one turn goes by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preset {
+    /// What stands in a prompt, first to last.
+    #[serde(rename = "prompt_order")]
+    pub order: Vec<Entry>,
+    /// The words around it.
+    #[serde(flatten)]
+    pub texts: Texts,
+    /// What becomes of example messages when it gets tight.
+    pub examples: Examples,
+    /// How a model is told who said a line.
+    pub names: Names,
+    /// The model's window, in tokens; `None` leaves it to the one who builds the prompt.
+    pub context_tokens: Option<i64>,
+    /// The most tokens an answer may have.
+    pub max_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    /// Texts that end an answer; macros run in them.
+    pub stop: Vec<String>,
+    /// What only some models understand.
+    #[serde(flatten)]
+    pub samplers: Samplers,
+    /// What we know nothing of.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// One thing that stands in a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetEntry)]
+pub struct Entry {
+    /// What tells it from the others of its preset.
+    #[schema(min_length = 1, max_length = 200)]
+    pub id: String,
+    /// What people call it.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    pub label: String,
+    /// What it stands for. `None`: its text, and nothing else.
+    #[serde(default)]
+    pub slot: Option<Slot>,
+    /// In whose name its text is said.
+    #[serde(default = "system")]
+    pub role: Role,
+    /// What it says, if its slot has a text of its own or it has none.
+    #[serde(default)]
+    #[schema(max_length = 100_000)]
+    pub text: String,
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    #[serde(default)]
+    pub place: Place,
+    /// For what kinds of turns it is said; none: for all.
+    #[serde(default)]
+    #[schema(max_items = 6)]
+    pub triggers: Vec<Trigger>,
+    /// A card may not put its own words here.
+    #[serde(default)]
+    pub forbid_overrides: bool,
+    /// What we know nothing of.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What is filled in where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetSlot)]
+#[serde(rename_all = "snake_case")]
+pub enum Slot {
+    /// The entry's text, unless the card has a system prompt.
+    Main,
+    LoreBefore,
+    Persona,
+    Description,
+    Personality,
+    Scenario,
+    LoreAfter,
+    /// With the lore that asks to stand right before and after them.
+    Examples,
+    /// The conversation, from the new-chat line to the nudge, with all that stands at a depth.
+    History,
+    /// The entry's text, unless the card has post-history instructions.
+    PostHistory,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetPlace)]
+#[serde(rename_all = "snake_case", from = "SaidPlace")]
+pub enum Place {
+    /// Where the order of the preset has it.
+    #[default]
+    Relative,
+    /// Among the messages.
+    InChat {
+        /// Before so many of the newest messages; 0: after all of them.
+        #[schema(minimum = 0, maximum = 10_000)]
+        depth: i64,
+        /// At one depth the lower order comes first.
+        #[schema(minimum = -10_000, maximum = 10_000)]
+        order: i64,
+    },
+}
+
+/// A place as it is written: bodies are read by shape, not by tag.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "This takes `relative`, or `in_chat` with `depth` and `order`."
+)]
+enum SaidPlace {
+    Word(Relative),
+    InChat { in_chat: Spot },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Relative {
+    Relative,
+}
+
+#[derive(Deserialize)]
+struct Spot {
+    depth: i64,
+    order: i64,
+}
+
+impl From<SaidPlace> for Place {
+    fn from(said: SaidPlace) -> Self {
+        match said {
+            SaidPlace::Word(Relative::Relative) => Self::Relative,
+            SaidPlace::InChat { in_chat } => Self::InChat {
+                depth: in_chat.depth,
+                order: in_chat.order,
+            },
+        }
+    }
+}
+
+/// What kind of turn a prompt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetTrigger)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    Normal,
+    Continue,
+    Impersonate,
+    Swipe,
+    Regenerate,
+    Quiet,
+}
+
+/// What becomes of example messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetExamples)]
+#[serde(rename_all = "snake_case")]
+pub enum Examples {
+    /// They make room for what has been said.
+    #[default]
+    GraduallyPushOut,
+    /// What has been said makes room for them.
+    AlwaysKeep,
+    /// They are not sent.
+    Disabled,
+}
+
+/// How a model is told who said a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PresetNames)]
+#[serde(rename_all = "snake_case")]
+pub enum Names {
+    /// As its provider does it best.
+    #[default]
+    Usual,
+    /// Only where several could have said it.
+    InGroups,
+    /// In the text, always.
+    InText,
+    /// Not at all.
+    Never,
+}
+
+impl Default for Preset {
+    fn default() -> Self {
+        Self {
+            order: usual_order(),
+            texts: Texts::default(),
+            examples: Examples::default(),
+            names: Names::default(),
+            context_tokens: None,
+            max_tokens: None,
+            temperature: None,
+            top_p: None,
+            stop: Vec::new(),
+            samplers: Samplers::default(),
+            extra: Map::new(),
+        }
+    }
+}
+
+impl Preset {
+    /// The first entry that stands for `slot`.
+    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.order.iter().find(|it| it.slot == Some(slot))
+    }
+
+    /// The same preset while the model writes what a human says: the usual main prompt would have
+    /// it write for a character. One that somebody chose stays.
+    pub fn for_human(mut self) -> Self {
+        let main = self.order.iter_mut();
+        for entry in main.filter(|it| it.slot == Some(Slot::Main) && it.text == MAIN_PROMPT) {
+            entry.text = HUMAN_MAIN_PROMPT.to_owned();
+        }
+        self
+    }
+}
+
+impl Entry {
+    /// An entry that stands for `slot`.
+    pub fn of_slot(id: &str, label: &str, slot: Slot) -> Self {
+        Self {
+            slot: Some(slot),
+            ..Self::of_text(id, label, "")
+        }
+    }
+
+    /// An entry that says `text`.
+    pub fn of_text(id: &str, label: &str, text: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            label: label.to_owned(),
+            slot: None,
+            role: Role::System,
+            text: text.to_owned(),
+            enabled: true,
+            place: Place::Relative,
+            triggers: Vec::new(),
+            forbid_overrides: false,
+            extra: Map::new(),
+        }
+    }
+
+    /// Is it said in a turn of this kind?
+    pub fn speaks_at(&self, trigger: Trigger) -> bool {
+        self.enabled && (self.triggers.is_empty() || self.triggers.contains(&trigger))
+    }
+}
+
+/// The ids are those of the presets in circulation, so that entries keep theirs in and out.
+fn usual_order() -> Vec<Entry> {
+    let slot = Entry::of_slot;
+    vec![
+        Entry {
+            text: MAIN_PROMPT.to_owned(),
+            ..slot("main", "Main prompt", Slot::Main)
+        },
+        slot(
+            "worldInfoBefore",
+            "Lore before the character",
+            Slot::LoreBefore,
+        ),
+        slot("personaDescription", "Persona", Slot::Persona),
+        slot("charDescription", "Description", Slot::Description),
+        slot("charPersonality", "Personality", Slot::Personality),
+        slot("scenario", "Scenario", Slot::Scenario),
+        Entry {
+            enabled: false,
+            ..Entry::of_text("enhanceDefinitions", "Enhance definitions", ENHANCE)
+        },
+        Entry::of_text("nsfw", "Auxiliary prompt", ""),
+        slot(
+            "worldInfoAfter",
+            "Lore after the character",
+            Slot::LoreAfter,
+        ),
+        slot("dialogueExamples", "Example messages", Slot::Examples),
+        slot("chatHistory", "Chat history", Slot::History),
+        slot("jailbreak", "Post-history instructions", Slot::PostHistory),
+    ]
+}
+
+fn system() -> Role {
+    Role::System
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

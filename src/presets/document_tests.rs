@@ -1,0 +1,94 @@
+//! Tests of [`super`].
+
+use super::Examples;
+use super::Place;
+use super::Preset;
+use super::Slot;
+use super::Trigger;
+use crate::llm::request::Role;
+use crate::presets::texts::HUMAN_MAIN_PROMPT;
+use serde_json::json;
+
+#[test]
+fn what_nobody_decided_has_its_default() {
+    let preset: Preset = serde_json::from_value(json!({})).unwrap();
+
+    assert_eq!(preset, Preset::default());
+}
+
+#[test]
+fn a_preset_comes_back_as_it_went() {
+    let mut preset = Preset {
+        temperature: Some(0.7),
+        ..Preset::default()
+    };
+    preset.samplers.top_k = Some(40);
+    preset.order[2].place = Place::InChat { depth: 2, order: 7 };
+    preset.order[2].triggers = vec![Trigger::Normal];
+
+    let text = serde_json::to_string(&preset).unwrap();
+
+    assert_eq!(serde_json::from_str::<Preset>(&text).unwrap(), preset);
+}
+
+#[test]
+fn what_is_not_known_is_kept_beside() {
+    let given = json!({
+        "top_k": 5,
+        "from_the_future": {"a": [1]},
+        "prompt_order": [{"id": "x", "text": "Rain.", "color": "blue"}],
+    });
+
+    let preset: Preset = serde_json::from_value(given).unwrap();
+
+    assert_eq!(preset.samplers.top_k, Some(5));
+    assert_eq!(preset.extra["from_the_future"], json!({"a": [1]}));
+    assert_eq!(preset.extra.len(), 1);
+    assert_eq!(preset.order[0].extra["color"], "blue");
+    assert!(preset.order[0].enabled);
+    assert_eq!(preset.order[0].role, Role::System);
+}
+
+#[test]
+fn words_of_places_are_those_of_the_page() {
+    let given = json!({
+        "examples": "always_keep",
+        "prompt_order": [
+            {"id": "a", "slot": "lore_before"},
+            {"id": "b", "place": {"in_chat": {"depth": 0, "order": 100}}, "role": "assistant"},
+        ],
+    });
+
+    let preset: Preset = serde_json::from_value(given).unwrap();
+
+    assert_eq!(preset.examples, Examples::AlwaysKeep);
+    assert_eq!(preset.order[0].slot, Some(Slot::LoreBefore));
+    let at_the_end = Place::InChat {
+        depth: 0,
+        order: 100,
+    };
+    assert_eq!(preset.order[1].place, at_the_end);
+}
+
+#[test]
+fn an_entry_without_triggers_speaks_always_and_a_disabled_one_never() {
+    let mut entry = Preset::default().order.remove(0);
+    assert!(entry.speaks_at(Trigger::Quiet));
+
+    entry.triggers = vec![Trigger::Swipe];
+    assert!(entry.speaks_at(Trigger::Swipe));
+    assert!(!entry.speaks_at(Trigger::Normal));
+
+    entry.enabled = false;
+    assert!(!entry.speaks_at(Trigger::Swipe));
+}
+
+#[test]
+fn only_the_usual_main_prompt_changes_for_a_human() {
+    let main = |it: Preset| it.for_human().entry(Slot::Main).unwrap().text.clone();
+    let mut chosen = Preset::default();
+    chosen.order[0].text = "Write a letter.".to_owned();
+
+    assert_eq!(main(Preset::default()), HUMAN_MAIN_PROMPT);
+    assert_eq!(main(chosen), "Write a letter.");
+}

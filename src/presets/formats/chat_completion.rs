@@ -1,0 +1,237 @@
+//! The chat-completion presets of SillyTavern, in: prompts, their order, nudges, formats, samplers.
+
+use crate::presets::document::Entry;
+use crate::presets::document::Preset;
+use crate::presets::formats::chat_entries;
+use crate::presets::formats::reading::Reading;
+use crate::presets::formats::reading::integer;
+use crate::presets::formats::reading::is_blank;
+use crate::presets::formats::reading::truth;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// The word of this form in an origin.
+pub const FORM: &str = "chat_completion";
+
+/// The list of an order that counts for all characters.
+pub const ALL_CHARACTERS: i64 = 100_001;
+
+/// Texts: theirs, and ours. All of them are there both ways.
+pub const TEXTS: [(&str, &str); 9] = [
+    ("impersonation_prompt", "impersonation_prompt"),
+    ("new_chat_prompt", "new_chat_prompt"),
+    ("new_group_chat_prompt", "new_group_chat_prompt"),
+    ("new_example_chat_prompt", "new_example_chat_prompt"),
+    ("group_nudge_prompt", "group_nudge_prompt"),
+    ("continue_nudge_prompt", "continue_nudge_prompt"),
+    ("wi_format", "lore_format"),
+    ("scenario_format", "scenario_format"),
+    ("personality_format", "personality_format"),
+];
+
+/// Samplers: theirs, what older files call them, ours, and the range.
+const FRACTIONS: [(&str, &str, &str, f64, f64); 7] = [
+    ("temperature", "temp_openai", "temperature", 0.0, 5.0),
+    ("top_p", "top_p_openai", "top_p", 0.0, 1.0),
+    ("min_p", "min_p_openai", "min_p", 0.0, 1.0),
+    ("top_a", "top_a_openai", "top_a", 0.0, 1.0),
+    (
+        "frequency_penalty",
+        "freq_pen_openai",
+        "frequency_penalty",
+        -2.0,
+        2.0,
+    ),
+    (
+        "presence_penalty",
+        "pres_pen_openai",
+        "presence_penalty",
+        -2.0,
+        2.0,
+    ),
+    (
+        "repetition_penalty",
+        "repetition_penalty_openai",
+        "repetition_penalty",
+        0.1,
+        5.0,
+    ),
+];
+/// The same for whole numbers.
+const WHOLES: [(&str, &str, &str, i64, i64); 4] = [
+    ("top_k", "top_k_openai", "top_k", 0, 100_000),
+    ("seed", "seed_openai", "seed", 0, 4_294_967_295),
+    (
+        "openai_max_context",
+        "max_context",
+        "context_tokens",
+        64,
+        10_000_000,
+    ),
+    (
+        "openai_max_tokens",
+        "max_tokens",
+        "max_tokens",
+        1,
+        1_000_000,
+    ),
+];
+/// Old texts that each were one prompt, and the prompt.
+const OLD_PROMPTS: [(&str, &str); 3] = [
+    ("main_prompt", "main"),
+    ("nsfw_prompt", "nsfw"),
+    ("jailbreak_prompt", "jailbreak"),
+];
+
+/// Is this such a preset?
+pub fn is_one(fields: &Map<String, Value>) -> bool {
+    let has = |name: &str| fields.contains_key(name);
+    has("prompts")
+        || has("prompt_order")
+        || has("openai_max_context")
+        || has("openai_max_tokens")
+        || OLD_PROMPTS.iter().any(|(field, _)| has(field))
+        || has("chat_completion_source")
+}
+
+/// Reads one; answers what is kept beside it.
+pub fn read(reading: &mut Reading) -> Value {
+    reading.forget_secrets();
+    samplers(reading);
+    for (theirs, ours) in TEXTS {
+        reading.text(theirs, ours);
+    }
+    let names = reading.fields.shift_remove("names_behavior");
+    if let Some(names) = names.as_ref().and_then(integer).and_then(names_of) {
+        reading.stated.insert("names".to_owned(), json!(names));
+    }
+    let orders = prompts(reading);
+    tell_what_is_idle(reading);
+    // Theirs is bare; ours says of whom it is.
+    reading
+        .stated
+        .insert("persona_format".to_owned(), json!("{{persona}}"));
+    let mut origin = json!({"form": FORM});
+    if let Some(orders) = orders {
+        if integer(&orders.character_id) != Some(ALL_CHARACTERS) {
+            origin["character_id"] = orders.character_id;
+        }
+        if !orders.others.is_empty() {
+            origin["other_orders"] = Value::Array(orders.others);
+        }
+    }
+    origin["fields"] = Value::Object(std::mem::take(&mut reading.fields));
+    origin
+}
+
+fn samplers(reading: &mut Reading) {
+    for (field, old, ours, least, most) in FRACTIONS {
+        reading.fraction(old, ours, least, most);
+        reading.fraction(field, ours, least, most);
+    }
+    for (field, old, ours, least, most) in WHOLES {
+        reading.whole(old, ours, least, most);
+        reading.whole(field, ours, least, most);
+    }
+}
+
+/// The word for their number.
+fn names_of(number: i64) -> Option<&'static str> {
+    NAMES
+        .into_iter()
+        .find(|(it, _)| *it == number)
+        .map(|(_, word)| word)
+}
+
+/// How a speaker is told: their number, our word.
+pub const NAMES: [(i64, &str); 4] = [
+    (-1, "never"),
+    (0, "in_groups"),
+    (1, "usual"),
+    (2, "in_text"),
+];
+
+fn prompts(reading: &mut Reading) -> Option<chat_entries::Orders> {
+    let prompts = match reading.fields.shift_remove("prompts") {
+        Some(Value::Array(prompts)) => prompts,
+        _ => Vec::new(),
+    };
+    let orders = chat_entries::orders(reading.fields.shift_remove("prompt_order"));
+    if !prompts.is_empty() || orders.is_some() {
+        let entries = chat_entries::entries(prompts, orders.as_ref(), reading);
+        reading
+            .stated
+            .insert("prompt_order".to_owned(), json!(entries));
+    } else if let Some(entries) = old_entries(reading) {
+        reading
+            .stated
+            .insert("prompt_order".to_owned(), json!(entries));
+    }
+    orders
+}
+
+/// The order of a file from before there were orders.
+fn old_entries(reading: &mut Reading) -> Option<Vec<Entry>> {
+    let mut entries = Preset::default().order;
+    let mut found = false;
+    for (field, id) in OLD_PROMPTS {
+        let text = reading.fields.shift_remove(field);
+        let entry = entries.iter_mut().find(|it| it.id == id);
+        if let (Some(Value::String(text)), Some(entry)) = (text, entry) {
+            entry.text = text;
+            found = true;
+        }
+    }
+    for (field, id) in [
+        ("nsfw_toggle", "nsfw"),
+        ("enhance_definitions", "enhanceDefinitions"),
+    ] {
+        let is_on = reading.fields.shift_remove(field).as_ref().and_then(truth);
+        let entry = entries.iter_mut().find(|it| it.id == id);
+        if let (Some(is_on), Some(entry)) = (is_on, entry) {
+            entry.enabled = is_on;
+        }
+    }
+    found.then_some(entries)
+}
+
+/// Says what of the file will do nothing here.
+fn tell_what_is_idle(reading: &mut Reading) {
+    let said =
+        |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
+    let is_on =
+        |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(truth) == Some(true);
+    for (field, what) in [
+        ("assistant_prefill", "a beginning for each answer"),
+        (
+            "assistant_impersonation",
+            "a beginning for each text of a human",
+        ),
+        ("send_if_empty", "a text to send when nobody said anything"),
+    ] {
+        if said(&reading.fields, field) {
+            reading.warn(format!("`{field}`, {what}, is kept and not used."));
+        }
+    }
+    for (field, what) in [
+        ("wrap_in_quotes", "quotes around what people say"),
+        ("continue_prefill", "going on from an unfinished answer"),
+        ("function_calling", "tools"),
+        ("enable_web_search", "search on the web"),
+    ] {
+        if is_on(&reading.fields, field) {
+            reading.warn(format!("`{field}`, {what}, is kept and not used."));
+        }
+    }
+    let scripts = reading
+        .fields
+        .get("extensions")
+        .map(|it| &it["regex_scripts"]);
+    let n_scripts = scripts.and_then(Value::as_array).map_or(0, Vec::len);
+    if n_scripts > 0 {
+        reading.warn(format!(
+            "{n_scripts} scripts that replace text are kept and not run."
+        ));
+    }
+}

@@ -1,0 +1,118 @@
+//! The sampler presets of SillyTavern for text completion, in and out. An order of prompts has no
+//! place in them.
+
+use crate::presets::formats::reading::Reading;
+use crate::presets::formats::reading::is_blank;
+use crate::presets::formats::reading::number;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// The word of this form in an origin.
+pub const FORM: &str = "text_completion";
+
+/// Theirs, ours, and the range. Where there are two words, the later one wins.
+const FRACTIONS: [(&str, &str, f64, f64); 11] = [
+    ("temperature", "temperature", 0.0, 5.0),
+    ("temp", "temperature", 0.0, 5.0),
+    ("top_p", "top_p", 0.0, 1.0),
+    ("min_p", "min_p", 0.0, 1.0),
+    ("top_a", "top_a", 0.0, 1.0),
+    ("typical", "typical_p", 0.0, 1.0),
+    ("typical_p", "typical_p", 0.0, 1.0),
+    ("repetition_penalty", "repetition_penalty", 0.1, 5.0),
+    ("rep_pen", "repetition_penalty", 0.1, 5.0),
+    ("freq_pen", "frequency_penalty", -2.0, 2.0),
+    ("presence_pen", "presence_penalty", -2.0, 2.0),
+];
+const WHOLES: [(&str, &str, i64, i64); 4] = [
+    ("top_k", "top_k", 0, 100_000),
+    ("seed", "seed", 0, 4_294_967_295),
+    ("max_length", "context_tokens", 64, 10_000_000),
+    ("genamt", "max_tokens", 1, 1_000_000),
+];
+/// Samplers that no provider here has a word for, and the value at which they do nothing.
+const UNKNOWN: [(&str, f64); 10] = [
+    ("tfs", 1.0),
+    ("epsilon_cutoff", 0.0),
+    ("eta_cutoff", 0.0),
+    ("mirostat_mode", 0.0),
+    ("smoothing_factor", 0.0),
+    ("dry_multiplier", 0.0),
+    ("xtc_probability", 0.0),
+    ("penalty_alpha", 0.0),
+    ("no_repeat_ngram_size", 0.0),
+    ("nsigma", 0.0),
+];
+
+/// Is this such a preset?
+pub fn is_one(fields: &Map<String, Value>) -> bool {
+    let has = |name: &str| fields.contains_key(name);
+    let has_temperature = has("temp") || has("temperature");
+    has_temperature && (has("rep_pen") || has("repetition_penalty") || has("top_p"))
+}
+
+/// Reads one; answers what is kept beside it.
+pub fn read(reading: &mut Reading) -> Value {
+    reading.forget_secrets();
+    for (field, key, least, most) in FRACTIONS {
+        reading.fraction(field, key, least, most);
+    }
+    for (field, key, least, most) in WHOLES {
+        reading.whole(field, key, least, most);
+    }
+    let used = |fields: &Map<String, Value>, name: &str, idle: f64| {
+        fields
+            .get(name)
+            .and_then(number)
+            .is_some_and(|it| it != idle)
+    };
+    let mut idle: Vec<&str> = UNKNOWN
+        .iter()
+        .filter(|(name, idle)| used(&reading.fields, name, *idle))
+        .map(|(name, _)| *name)
+        .collect();
+    let is_on = |name: &str| reading.fields.get(name) == Some(&json!(true));
+    idle.extend(["dynatemp"].into_iter().filter(|it| is_on(it)));
+    let says = |name: &str| reading.fields.get(name).is_some_and(|it| !is_blank(it));
+    let texts = [
+        "grammar_string",
+        "negative_prompt",
+        "banned_tokens",
+        "logit_bias",
+    ];
+    idle.extend(texts.into_iter().filter(|it| says(it)));
+    if !idle.is_empty() {
+        let idle = idle.join(", ");
+        reading.warn(format!(
+            "No provider here understands these, they are only kept: {idle}."
+        ));
+    }
+    json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
+}
+
+/// The samplers as such a file.
+pub fn written(document: &Value, origin: Option<&Value>) -> Value {
+    let origin = origin.filter(|it| it["form"] == FORM);
+    let fields = origin.and_then(|it| it["fields"].as_object());
+    let mut file = fields.cloned().unwrap_or_default();
+    for (ours, theirs) in [
+        ("temperature", "temp"),
+        ("top_p", "top_p"),
+        ("top_k", "top_k"),
+        ("min_p", "min_p"),
+        ("top_a", "top_a"),
+        ("typical_p", "typical_p"),
+        ("repetition_penalty", "rep_pen"),
+        ("frequency_penalty", "freq_pen"),
+        ("presence_penalty", "presence_pen"),
+        ("seed", "seed"),
+        ("context_tokens", "max_length"),
+        ("max_tokens", "genamt"),
+    ] {
+        if let Some(value) = document.get(ours).filter(|it| !it.is_null()) {
+            file.insert(theirs.to_owned(), value.clone());
+        }
+    }
+    Value::Object(file)
+}

@@ -1,0 +1,151 @@
+//! Table `presets`: what people keep of prompt orders and samplers.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::words::words;
+use crate::ids::PresetId;
+use crate::ids::UserId;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use std::collections::HashMap;
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "presets")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: PresetId,
+    pub owner_id: Option<UserId>,
+    pub name: String,
+    /// Only what somebody decided; see [`Stated`](crate::presets::stated::Stated).
+    #[sea_orm(column_type = "JsonBinary")]
+    pub document: Json,
+    /// What the file said that it came from and we have no use for, to be given back with it.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub origin: Option<Json>,
+    pub status: Status,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+words! {
+    /// A deleted preset stays for the spaces and seats that go by it.
+    #[schema(as = PresetStatus)]
+    Status { Active, Deleted }
+}
+
+/// A preset, as the API shows it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Preset)]
+pub struct View {
+    pub id: PresetId,
+    pub name: String,
+    pub owner_id: Option<UserId>,
+    pub status: Status,
+    /// Only what somebody decided: the keys of `settings.preset`.
+    #[schema(value_type = Object)]
+    pub document: Json,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A preset to be kept.
+#[derive(Clone, Debug)]
+pub struct NewPreset {
+    pub name: String,
+    pub document: Json,
+    pub origin: Option<Json>,
+}
+
+impl Model {
+    /// What people may read of this preset.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            name: self.name.clone(),
+            owner_id: self.owner_id,
+            status: self.status,
+            document: self.document.clone(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// Puts a preset on its owner's shelf.
+pub async fn create(
+    db: &Db,
+    owner: UserId,
+    new: NewPreset,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: NotSet,
+        owner_id: Set(Some(owner)),
+        name: Set(new.name),
+        document: Set(new.document),
+        origin: Set(new.origin),
+        status: Set(Status::Active),
+        created_at: Set(now),
+        updated_at: Set(now),
+    };
+    db.write(move |tx| Box::pin(async move { row.insert(tx).await }))
+        .await
+}
+
+/// Changes a preset; `None` leaves a part as it is.
+pub async fn update(
+    db: &Db,
+    id: PresetId,
+    name: Option<String>,
+    document: Option<Json>,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        name: name.map_or(NotSet, Set),
+        document: document.map_or(NotSet, Set),
+        updated_at: Set(now),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
+        .await
+}
+
+/// Takes a preset off its owner's shelf; spaces and seats that go by it still do.
+pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        status: Set(Status::Deleted),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await.map(|_| ()) }))
+        .await
+}
+
+/// What these presets state, deleted ones too; asks nothing when there are none.
+pub async fn documents(
+    db: &impl ConnectionTrait,
+    ids: &[PresetId],
+) -> Result<HashMap<PresetId, Json>, DbErr> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found: Vec<(PresetId, Json)> = Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Document])
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(found.into_iter().collect())
+}

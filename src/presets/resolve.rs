@@ -1,0 +1,181 @@
+//! Which preset applies to a turn: layer over layer, key by key.
+//!
+//! From the top: the seat's own settings, the preset of the seat, the space's own settings, the
+//! preset that these name, the settings of the model, and what goes without saying. A key that an
+//! upper layer states is decided there; an order of entries is one key.
+
+use crate::ids::PresetId;
+use crate::presets::document::Preset;
+use crate::presets::document::Slot;
+use crate::presets::preset;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use serde_json::Map;
+use serde_json::Value;
+
+/// Keys that lie over the text of one entry, and the entry.
+const TEXTS_OF_SLOTS: [(&str, Slot); 2] = [
+    ("main_prompt", Slot::Main),
+    ("post_history_instructions", Slot::PostHistory),
+];
+
+/// What a seat, its space and its model state.
+#[derive(Clone, Copy, Debug)]
+pub struct Layers<'a> {
+    /// `settings.preset` of the seat.
+    pub seat: &'a Value,
+    /// The preset of the seat.
+    pub seat_preset: Option<PresetId>,
+    /// `settings.preset` of the space; its `preset_id` names a preset.
+    pub space: &'a Value,
+    /// `settings` of the model.
+    pub provider: &'a Value,
+}
+
+/// The preset that a space names in its settings.
+pub fn named(settings: &Value) -> Option<PresetId> {
+    settings["preset_id"].as_i64().map(PresetId)
+}
+
+/// What a turn goes by. Reads presets only where somebody chose one.
+pub async fn resolve(db: &impl ConnectionTrait, layers: Layers<'_>) -> Result<Preset, DbErr> {
+    let of_space = named(layers.space);
+    let chosen: Vec<PresetId> = of_space.into_iter().chain(layers.seat_preset).collect();
+    let documents = preset::documents(db, &chosen).await?;
+    let document = |id: Option<PresetId>| id.and_then(|it| documents.get(&it));
+    let stack = [
+        Some(layers.provider),
+        document(of_space),
+        Some(layers.space),
+        document(layers.seat_preset),
+        Some(layers.seat),
+    ];
+    Ok(read(laid(stack.into_iter().flatten())))
+}
+
+/// Objects, the lowest first, as one.
+fn laid<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
+    let mut all = Map::new();
+    for layer in layers.filter_map(Value::as_object) {
+        if layer.get("prompt_order").is_some_and(|it| !it.is_null()) {
+            // An order has texts of its own.
+            all.retain(|key, _| TEXTS_OF_SLOTS.iter().all(|(text, _)| key != text));
+        }
+        let stated = layer.iter().filter(|(_, value)| !value.is_null());
+        all.extend(stated.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    all
+}
+
+/// What can be read of it. What was stored before its key was known may make no sense: that turn
+/// goes by the default.
+fn read(mut all: Map<String, Value>) -> Preset {
+    let texts = TEXTS_OF_SLOTS.map(|(key, slot)| (slot, all.shift_remove(key)));
+    let mut preset = serde_json::from_value(Value::Object(all.clone())).unwrap_or_else(|_| {
+        all.retain(|key, value| {
+            let alone = Map::from_iter([(key.clone(), value.clone())]);
+            serde_json::from_value::<Preset>(Value::Object(alone)).is_ok()
+        });
+        serde_json::from_value(Value::Object(all)).unwrap_or_default()
+    });
+    leave_out(&mut preset);
+    // 0 has always meant that nobody decided.
+    preset.max_tokens = preset.max_tokens.filter(|it| *it > 0);
+    preset.context_tokens = preset.context_tokens.filter(|it| *it > 0);
+    for (slot, text) in texts {
+        let entry = preset.order.iter_mut().find(|it| it.slot == Some(slot));
+        if let (Some(entry), Some(Value::String(text))) = (entry, text) {
+            entry.text = text;
+        }
+    }
+    preset
+}
+
+/// Some models refuse samplers that others of their kind take: `leave_out` of the model names them.
+fn leave_out(preset: &mut Preset) {
+    let Some(Value::Array(names)) = preset.extra.shift_remove("leave_out") else {
+        return;
+    };
+    for name in names.iter().filter_map(Value::as_str) {
+        match name {
+            "temperature" => preset.temperature = None,
+            "top_p" => preset.top_p = None,
+            "top_k" => preset.samplers.top_k = None,
+            "min_p" => preset.samplers.min_p = None,
+            "top_a" => preset.samplers.top_a = None,
+            "typical_p" => preset.samplers.typical_p = None,
+            "frequency_penalty" => preset.samplers.frequency_penalty = None,
+            "presence_penalty" => preset.samplers.presence_penalty = None,
+            "repetition_penalty" => preset.samplers.repetition_penalty = None,
+            "seed" => preset.samplers.seed = None,
+            "stop" => preset.stop = Vec::new(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::laid;
+    use super::read;
+    use crate::presets::document::Preset;
+    use crate::presets::document::Slot;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn of(layers: &[Value]) -> Preset {
+        read(laid(layers.iter()))
+    }
+
+    #[test]
+    fn each_key_is_decided_by_the_uppermost_that_states_it() {
+        let preset = of(&[
+            json!({"temperature": 0.1, "top_p": 0.1, "max_tokens": 10}),
+            json!({"temperature": 0.2, "top_k": 20}),
+            json!({"temperature": null, "top_p": 0.3}),
+            json!({"temperature": 0.4}),
+        ]);
+
+        assert_eq!(preset.temperature, Some(0.4));
+        assert_eq!(preset.top_p, Some(0.3));
+        assert_eq!(preset.max_tokens, Some(10));
+        assert_eq!(preset.samplers.top_k, Some(20));
+    }
+
+    #[test]
+    fn nothing_stated_is_the_default() {
+        assert_eq!(of(&[]), Preset::default());
+        assert_eq!(of(&[json!(null), json!({})]), Preset::default());
+    }
+
+    #[test]
+    fn a_main_prompt_lies_over_the_text_of_its_entry() {
+        let main = |layers: &[Value]| of(layers).entry(Slot::Main).unwrap().text.clone();
+        let order = json!({"prompt_order": [{"id": "m", "slot": "main", "text": "Of the order."}]});
+        let text = json!({"main_prompt": "Of the settings."});
+
+        assert_eq!(main(&[order.clone(), text.clone()]), "Of the settings.");
+        assert_eq!(main(&[text, order]), "Of the order.");
+    }
+
+    #[test]
+    fn what_makes_no_sense_takes_nothing_else_along() {
+        let preset = of(&[json!({"temperature": "hot", "top_p": 0.5, "prompt_order": [5]})]);
+
+        assert_eq!(preset.temperature, None);
+        assert_eq!(preset.top_p, Some(0.5));
+        assert_eq!(preset.order, Preset::default().order);
+    }
+
+    #[test]
+    fn what_a_model_refuses_is_left_out() {
+        let preset = of(&[
+            json!({"leave_out": ["temperature", "stop", "unheard_of", 5]}),
+            json!({"temperature": 0.4, "top_p": 0.5, "stop": ["x"]}),
+        ]);
+
+        assert_eq!(preset.temperature, None);
+        assert_eq!(preset.top_p, Some(0.5));
+        assert!(preset.stop.is_empty() && preset.extra.is_empty());
+    }
+}
