@@ -1,0 +1,147 @@
+//! Archives of every kind of malice.
+
+use super::Archive;
+use super::CardError;
+use super::File;
+use super::Seek;
+use super::ZipArchive;
+use super::is_archive;
+use std::io::Cursor;
+use std::io::Write;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+fn on_disk(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(bytes).expect("room on the disk");
+    file.rewind().expect("its beginning");
+    file
+}
+
+fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        zip.start_file(*name, SimpleFileOptions::default())
+            .expect("an entry");
+        zip.write_all(bytes).expect("its bytes");
+    }
+    zip.finish().expect("an archive").into_inner()
+}
+
+fn open(bytes: &[u8]) -> Result<Archive, CardError> {
+    Archive::open(on_disk(bytes))
+}
+
+#[test]
+fn what_is_asked_for_is_read_and_nothing_else() {
+    let bytes = packed(&[("a", b"one"), ("b/c", b"two")]);
+    let mut archive = open(&bytes).expect("an archive");
+
+    assert_eq!(archive.names(), ["a", "b/c"]);
+    assert_eq!(archive.read("b/c", 3).expect("two"), Some(b"two".to_vec()));
+    assert_eq!(archive.read("c", 3).expect("nothing"), None);
+    assert!(
+        archive.read("a", 2).is_err(),
+        "three bytes are more than two"
+    );
+}
+
+#[test]
+fn more_comes_out_of_nothing_than_its_ratio_allows() {
+    let zeros = vec![0; 8 * 1024 * 1024];
+    let bytes = packed(&[("bomb", &zeros), ("small", &zeros[..60_000])]);
+    let mut archive = open(&bytes).expect("an archive");
+
+    let refused = archive.read("bomb", u64::MAX >> 1).expect_err("a bomb");
+
+    assert!(
+        refused.to_string().contains("larger than may be"),
+        "{refused}"
+    );
+    assert!(
+        archive.read("small", 100_000).is_ok(),
+        "a little is never too much"
+    );
+}
+
+#[test]
+fn an_archive_of_many_small_bombs_runs_dry() {
+    let zeros = vec![0; 60_000];
+    let names: Vec<String> = (0..900).map(|it| it.to_string()).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &zeros[..])).collect();
+    let bytes = packed(&files);
+    let allowed = bytes.len() * 100;
+    let mut archive = open(&bytes).expect("an archive");
+
+    let mut n_read = 0;
+    for name in &names {
+        match archive.read(name, 100_000) {
+            Ok(bytes) => n_read += bytes.map_or(0, |it| it.len()),
+            Err(_) => break,
+        }
+    }
+
+    assert!(n_read <= allowed, "{n_read} of {allowed}");
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    for name in ["../x", "a/../../x", "/x", "a\\x", "c:x"] {
+        assert!(open(&packed(&[(name, b"")])).is_err(), "{name}");
+    }
+    assert!(open(&packed(&[("a/..b/x..", b"")])).is_ok());
+}
+
+#[test]
+fn too_many_entries_are_refused_before_they_are_listed() {
+    let names: Vec<String> = (0..1_001).map(|it| it.to_string()).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &b""[..])).collect();
+
+    assert!(matches!(open(&packed(&files)), Err(CardError::TooLarge(_))));
+    assert!(open(&packed(&files[..1_000])).is_ok());
+}
+
+#[test]
+fn an_archive_is_known_by_its_end() {
+    let bytes = packed(&[("a", b"one")]);
+    let behind = [b"\xFF\xD8 a picture".as_slice(), &bytes].concat();
+
+    assert!(is_archive(&mut on_disk(&behind)));
+    assert!(open(&behind).expect("an archive").has("a"));
+    assert!(!is_archive(&mut on_disk(&bytes[..bytes.len() - 1])));
+    for cut in 0..bytes.len() {
+        assert!(open(&bytes[..cut]).is_err(), "cut at {cut}");
+    }
+    assert!(
+        ZipArchive::new(Cursor::new(&bytes)).is_ok(),
+        "the whole one is in order"
+    );
+}
+
+/// The small end says one entry; behind it stands a large one that says what there is.
+#[test]
+fn a_second_end_does_not_bring_a_longer_list() {
+    let mut bytes = b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0a".to_vec();
+    let start = bytes.len() as u64;
+    let n_entries = 200_000_u64;
+    for i in 0..n_entries {
+        bytes.extend(b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0");
+        bytes.extend([0; 12]);
+        bytes.extend(b"\x07\0");
+        bytes.extend([0; 16]);
+        bytes.extend(format!("{i:07}").bytes());
+    }
+    let (end, size) = (bytes.len() as u64, bytes.len() as u64 - start);
+    bytes.extend(b"PK\x06\x06\x2c\0\0\0\0\0\0\0\x2d\0\x2d\0\0\0\0\0\0\0\0\0");
+    for number in [n_entries, n_entries, size, start] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(b"PK\x06\x07\0\0\0\0");
+    bytes.extend(end.to_le_bytes());
+    bytes.extend(b"\x01\0\0\0");
+    bytes.extend(b"PK\x05\x06\0\0\0\0\x01\0\x01\0\x2e\0\0\0\xFF\xFF\xFF\xFF\0\0");
+
+    let refused = open(&bytes).err().expect("it is refused");
+
+    assert_eq!(refused.to_string(), "The archive cannot be read.");
+}

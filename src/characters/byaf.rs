@@ -1,0 +1,173 @@
+//! Archives of Backyard: a manifest that names characters and scenarios, each a JSON document.
+
+use crate::characters::archive::Archive;
+use crate::characters::card;
+use crate::characters::card::Card;
+use crate::characters::card::CardError;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// What tells such an archive.
+pub const MANIFEST: &str = "manifest.json";
+const MAX_SCENARIOS: usize = 100;
+const MAX_PICTURE: u64 = crate::characters::picture::MAX_BYTES;
+
+/// The first character as a card, and the bytes of its first picture.
+pub fn read(archive: &mut Archive) -> Result<(Card, Option<Vec<u8>>), CardError> {
+    let manifest = document(archive, MANIFEST)?;
+    let characters = paths(&manifest, "characters");
+    let first = characters
+        .first()
+        .ok_or_else(|| CardError::because("The archive names no character."))?;
+    let character = document(archive, first)?;
+    let mut scenarios = Vec::new();
+    for path in paths(&manifest, "scenarios").iter().take(MAX_SCENARIOS) {
+        scenarios.push(document(archive, path)?);
+    }
+    let mut card = Card::from_flat(fields(&character, &scenarios))?;
+    if characters.len() > 1 {
+        let warning = "The archive has more than one character; the first one was taken.";
+        card.warnings.push(warning.into());
+    }
+    if scenarios.iter().any(|it| !list(it, "messages").is_empty()) {
+        let warning = "The chats in the archive were left out.";
+        card.warnings.push(warning.into());
+    }
+    let folder = first.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let image = list(&character, "images").first();
+    let image = image.and_then(|it| it["path"].as_str());
+    let mut picture = None;
+    if let Some(path) = image {
+        let inside = format!("{folder}/{path}");
+        let path = if archive.has(path) { path } else { &inside };
+        picture = archive.read(path, MAX_PICTURE)?;
+    }
+    Ok((card, picture))
+}
+
+fn document(archive: &mut Archive, path: &str) -> Result<Value, CardError> {
+    let bytes = archive.read(path, card::MAX_BYTES as u64)?;
+    let shown: String = path.chars().take(100).collect();
+    let bytes =
+        bytes.ok_or_else(|| CardError::because(format!("The archive has no `{shown}`.")))?;
+    card::json_of(&bytes)
+        .map_err(|error| CardError::because(format!("`{shown}` in the archive: {error}")))
+}
+
+fn paths(manifest: &Value, field: &str) -> Vec<String> {
+    let texts = list(manifest, field).iter().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    let list = value.get(field).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+fn fields(character: &Value, scenarios: &[Value]) -> Map<String, Value> {
+    let main = scenarios.first().unwrap_or(&Value::Null);
+    let name = [&character["displayName"], &character["name"]];
+    let name = name.into_iter().filter_map(Value::as_str);
+    let name = name.map(str::trim).find(|it| !it.is_empty());
+    let mut greetings = scenarios.iter().flat_map(|it| list(it, "firstMessages"));
+    let first = greetings.next().map(|it| in_our_words(&it["text"]));
+    let others: Vec<String> = greetings.map(|it| in_our_words(&it["text"])).collect();
+    let fields = json!({
+        "name": name.unwrap_or_default(),
+        "description": in_our_words(&character["persona"]),
+        "scenario": in_our_words(&main["narrative"]),
+        "first_mes": first.unwrap_or_default(),
+        "alternate_greetings": others,
+        "mes_example": examples(list(main, "exampleMessages")),
+        "system_prompt": in_our_words(&main["formattingInstructions"]),
+        "character_book": book(list(character, "loreItems")),
+    });
+    let fields = fields.as_object().cloned().unwrap_or_default();
+    fields.into_iter().filter(|(_, it)| !it.is_null()).collect()
+}
+
+fn examples(messages: &[Value]) -> String {
+    let texts = messages.iter().map(|it| in_our_words(&it["text"]));
+    let texts: Vec<String> = texts.filter(|it| !it.trim().is_empty()).collect();
+    match texts.is_empty() {
+        true => String::new(),
+        false => format!("<START>\n{}", texts.join("\n")),
+    }
+}
+
+fn book(items: &[Value]) -> Value {
+    let entry = |(order, item): (usize, &Value)| {
+        let keys = in_our_words(&item["key"]);
+        let keys = keys.split(',').map(str::trim).filter(|it| !it.is_empty());
+        json!({
+            "keys": keys.collect::<Vec<_>>(),
+            "content": in_our_words(&item["value"]),
+            "enabled": true,
+            "insertion_order": order,
+            "extensions": {},
+        })
+    };
+    match items.is_empty() {
+        true => Value::Null,
+        false => {
+            let entries: Vec<Value> = items.iter().enumerate().map(entry).collect();
+            json!({"entries": entries, "extensions": {}})
+        }
+    }
+}
+
+/// `{user}` and `{character}`, as cards write them; what is in two pairs of braces stays.
+fn in_our_words(text: &Value) -> String {
+    let mut text = text.as_str().unwrap_or_default().to_owned();
+    for (theirs, ours) in [("{user}", "{{user}}"), ("{character}", "{{char}}")] {
+        let doubled = format!("{{{theirs}}}");
+        text = text.replace(&doubled, ours);
+        let pieces: Vec<&str> = text.split(ours).collect();
+        let pieces: Vec<String> = pieces.iter().map(|it| it.replace(theirs, ours)).collect();
+        text = pieces.join(ours);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fields;
+    use super::in_our_words;
+    use serde_json::json;
+
+    #[test]
+    fn single_braces_become_double_ones_once() {
+        let text = json!("{user} and {{user}}, {character}, {{character}}, {{char}} {other}");
+
+        assert_eq!(
+            in_our_words(&text),
+            "{{user}} and {{user}}, {{char}}, {{char}}, {{char}} {other}"
+        );
+        assert_eq!(in_our_words(&json!(7)), "");
+    }
+
+    #[test]
+    fn each_field_finds_its_place() {
+        let character = json!({"name": "ada", "displayName": "Ada", "persona": "{character} counts.",
+            "loreItems": [{"key": "engine, mill", "value": "Brass."}]});
+        let scenarios = [
+            json!({"narrative": "London", "formattingInstructions": "Be brief.",
+                "firstMessages": [{"text": "Good day, {user}."}],
+                "exampleMessages": [{"text": "{user}: Hm?"}, {"text": "{character}: Hm."}]}),
+            json!({"firstMessages": [{"text": "You again."}]}),
+        ];
+
+        let card = fields(&character, &scenarios);
+
+        assert_eq!(card["name"], "Ada");
+        assert_eq!(card["description"], "{{char}} counts.");
+        assert_eq!(card["first_mes"], "Good day, {{user}}.");
+        assert_eq!(card["alternate_greetings"], json!(["You again."]));
+        assert_eq!(card["mes_example"], "<START>\n{{user}}: Hm?\n{{char}}: Hm.");
+        assert_eq!(
+            card["character_book"]["entries"][0]["keys"],
+            json!(["engine", "mill"])
+        );
+    }
+}

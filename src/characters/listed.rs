@@ -1,0 +1,149 @@
+//! The assets that a V3 card lists: where each lies, and which is its picture.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// Both ways to spell it are in use; the first is the one of the specification.
+const IN_ARCHIVE: [&str; 2] = ["embeded://", "embedded://"];
+const IN_PNG: &str = "__asset:";
+
+/// Where an asset lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the file itself, under this path.
+    Inside(String),
+    /// In the card, in base64.
+    Written(Vec<u8>),
+    /// On another server. It is never fetched.
+    Elsewhere,
+    /// Whatever picture the card has anyway.
+    Default,
+}
+
+/// Every asset of a card, in its order.
+pub fn places(document: &Value) -> Vec<Place> {
+    assets(document).iter().map(place_of).collect()
+}
+
+/// The paths of what should lie in the file itself, each once.
+pub fn paths(document: &Value) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let inside = assets(document).iter().filter_map(path_of);
+    let new = inside.filter(|it| seen.insert(*it));
+    new.map(str::to_owned).collect()
+}
+
+/// Where the main icon lies, if the card says so: the one called `main`, else the first.
+pub fn main_icon(document: &Value) -> Option<Place> {
+    let icons = assets(document).iter();
+    let mut icons = icons.filter(|it| it["type"] == "icon");
+    let main = icons.clone().find(|it| it["name"] == "main");
+    main.or_else(|| icons.next()).map(place_of)
+}
+
+/// The same document with the assets that lie in the file named as an archive names them, or as a
+/// PNG does.
+pub fn renamed(document: &Value, has: impl Fn(&str) -> bool, in_archive: bool) -> Value {
+    let mut document = document.clone();
+    let prefix = if in_archive { IN_ARCHIVE[0] } else { IN_PNG };
+    let assets = document.pointer_mut("/data/assets");
+    let assets = assets.and_then(Value::as_array_mut).into_iter().flatten();
+    for asset in assets {
+        match place_of(asset) {
+            Place::Inside(path) if has(&path) => {
+                let is_right = asset["uri"].as_str().is_some_and(|it| {
+                    let is_archive = IN_ARCHIVE.iter().any(|prefix| it.starts_with(prefix));
+                    is_archive == in_archive
+                });
+                if !is_right {
+                    asset["uri"] = Value::from(format!("{prefix}{path}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    document
+}
+
+fn assets(document: &Value) -> &[Value] {
+    let assets = document.pointer("/data/assets").and_then(Value::as_array);
+    assets.map_or(&[], Vec::as_slice)
+}
+
+fn place_of(asset: &Value) -> Place {
+    let uri = asset.get("uri").and_then(Value::as_str).unwrap_or_default();
+    if let Some(path) = path_of(asset) {
+        return Place::Inside(path.to_owned());
+    }
+    let written = uri
+        .strip_prefix("data:")
+        .and_then(|it| it.split_once(";base64,"));
+    match written.and_then(|(_, it)| STANDARD.decode(it).ok()) {
+        Some(bytes) => Place::Written(bytes),
+        None if uri.contains("://") => Place::Elsewhere,
+        None => Place::Default,
+    }
+}
+
+/// The path of an asset that lies in the file itself. The empty one is nobody's.
+fn path_of(asset: &Value) -> Option<&str> {
+    let uri = asset.get("uri")?.as_str()?;
+    let inside = IN_ARCHIVE.iter().find_map(|it| uri.strip_prefix(it));
+    let inside = inside.or_else(|| uri.strip_prefix(IN_PNG));
+    inside.filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+    use super::main_icon;
+    use super::places;
+    use super::renamed;
+    use serde_json::json;
+
+    #[test]
+    fn an_asset_is_found_by_its_uri() {
+        let card = json!({"data": {"assets": [
+            {"type": "icon", "uri": "embeded://a/1.png", "name": "other"},
+            {"type": "icon", "uri": "data:image/png;base64,AQID", "name": "main"},
+            {"type": "emotion", "uri": "__asset:2"},
+            {"type": "background", "uri": "https://example.org/x.png"},
+            {"type": "icon", "uri": "ccdefault:"}, 7,
+        ]}});
+
+        let places = places(&card);
+
+        assert_eq!(places[0], Place::Inside("a/1.png".into()));
+        assert_eq!(places[2], Place::Inside("2".into()));
+        assert_eq!(places[3], Place::Elsewhere);
+        assert_eq!(places[4..], [Place::Default, Place::Default]);
+        assert_eq!(main_icon(&card), Some(Place::Written(vec![1, 2, 3])));
+        assert_eq!(main_icon(&json!({})), None);
+    }
+
+    #[test]
+    fn an_asset_is_named_as_its_container_names_it_and_only_if_it_is_there() {
+        let card = json!({"data": {"assets": [
+            {"uri": "embedded://a"}, {"uri": "__asset:b"}, {"uri": "__asset:gone"},
+        ]}});
+
+        let charx = renamed(&card, |it| it != "gone", true);
+        let png = renamed(&card, |it| it != "gone", false);
+
+        let uris = |it: &serde_json::Value| {
+            it["data"]["assets"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["uri"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            uris(&charx),
+            ["embedded://a", "embeded://b", "__asset:gone"]
+        );
+        assert_eq!(uris(&png), ["__asset:a", "__asset:b", "__asset:gone"]);
+    }
+}

@@ -1,0 +1,255 @@
+//! A card as a file, whatever wraps it: told by its first bytes, not by its name.
+
+use crate::characters::archive;
+use crate::characters::archive::Archive;
+use crate::characters::byaf;
+use crate::characters::card;
+use crate::characters::card::Card;
+use crate::characters::card::CardError;
+use crate::characters::export;
+use crate::characters::listed;
+use crate::characters::listed::Place;
+use crate::characters::picture;
+use crate::characters::picture::Picture;
+use crate::characters::png;
+use crate::characters::spool;
+use crate::characters::spool::Spool;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::io::Cursor;
+use std::io::Read;
+use std::io::Seek;
+
+/// The largest file of any kind, in bytes.
+pub const MAX_BYTES: u64 = 100 * 1024 * 1024;
+/// The longest path of an asset that is kept, in bytes.
+const MAX_PATH: usize = 255;
+/// The most bytes of all assets that are kept.
+const MAX_KEPT: usize = 100 * 1024 * 1024;
+const CARD: &str = "card.json";
+
+/// What was in a file.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The card. Its warnings are those of the whole file.
+    pub card: Card,
+    pub picture: Option<Picture>,
+    /// Its other assets, by the paths that the card has for them.
+    pub assets: Spool,
+}
+
+/// Unpacks a file that stands at its beginning. Work for a thread of its own.
+///
+/// # Errors
+/// What is wrong with it, in a sentence for whoever brought it.
+pub fn unpack(mut file: File) -> Result<Parcel, CardError> {
+    let mut head = Vec::new();
+    let first = (&mut file).take(8).read_to_end(&mut head);
+    first.and_then(|_| file.rewind()).map_err(unreadable)?;
+    let begins_as_json = matches!(head.trim_ascii_start().first(), Some(b'{' | b'[' | 0xEF));
+    let mut parcel = match head.as_slice() {
+        head if head == png::SIGNATURE => from_png(file)?,
+        _ if !begins_as_json && archive::is_archive(&mut file) => from_archive(file)?,
+        [0xFF, 0xD8, ..] | [b'R', b'I', b'F', b'F', ..] | [b'G', b'I', b'F', ..] => {
+            let reason = "This picture has no card in it; cards come in PNG pictures.";
+            return Err(CardError::because(reason));
+        }
+        [b'P', b'K', ..] => {
+            let reason = "The archive is broken: its end is missing.";
+            return Err(CardError::because(reason));
+        }
+        _ => from_json(file)?,
+    };
+    tell_of_what_is_missing(&mut parcel.card);
+    Ok(parcel)
+}
+
+fn from_json(file: File) -> Result<Parcel, CardError> {
+    let mut bytes = Vec::new();
+    let most = card::MAX_BYTES as u64 + 1;
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    let mut card = Card::parse(&bytes)?;
+    let picture = match listed::main_icon(&card.document) {
+        Some(Place::Written(bytes)) => drawn(&mut card, Cursor::new(bytes)),
+        _ => None,
+    };
+    Ok(Parcel {
+        card,
+        picture,
+        assets: Spool::new()?,
+    })
+}
+
+fn from_png(mut file: File) -> Result<Parcel, CardError> {
+    let mut found = png::read(&file)?;
+    let v3 = found.v3.take().map(|it| Card::parse(&it));
+    let v2 = || found.v2.as_deref().map(Card::parse);
+    let mut card = match v3 {
+        Some(Ok(card)) => match v2() {
+            Some(Ok(older)) if was_written_from(&older, &card) => older,
+            _ => card,
+        },
+        Some(Err(error)) => {
+            let mut card = v2().transpose()?.ok_or_else(|| error.clone())?;
+            let warning = format!("Its newer card cannot be read, so the older one was: {error}");
+            card.warnings.push(warning);
+            card
+        }
+        None => match v2() {
+            Some(card) => card?,
+            None => {
+                let reason = found.warnings.pop();
+                let usual = "This PNG has no card in it: it is a picture alone.";
+                return Err(CardError::because(reason.unwrap_or_else(|| usual.into())));
+            }
+        },
+    };
+    card.warnings.append(&mut found.warnings);
+    let mut assets = Spool::new()?;
+    let named: HashSet<String> = listed::paths(&card.document).into_iter().collect();
+    for asset in &found.assets {
+        if named.contains(&asset.path)
+            && let Some(bytes) = png::asset(&file, asset)
+        {
+            assets.push(&asset.path, &bytes)?;
+        }
+    }
+    tell_of_assets(&mut card, &assets);
+    file.rewind().map_err(unreadable)?;
+    let picture = drawn(&mut card, BufReader::new(file));
+    Ok(Parcel {
+        card,
+        picture,
+        assets,
+    })
+}
+
+/// Whether the older card is the one that was there first: a V2 card leaves in both forms, and is
+/// to come back as it was.
+fn was_written_from(older: &Card, newer: &Card) -> bool {
+    let has_what_v3_demands = older
+        .document
+        .pointer("/data/group_only_greetings")
+        .is_some();
+    !has_what_v3_demands && export::export_v3(older) == newer.document
+}
+
+fn from_archive(file: File) -> Result<Parcel, CardError> {
+    let mut in_front = file.try_clone().map_err(unreadable)?;
+    let mut archive = Archive::open(file)?;
+    if !archive.has(CARD) && archive.has(byaf::MANIFEST) {
+        let (mut card, picture) = byaf::read(&mut archive)?;
+        let picture = picture.and_then(|it| drawn(&mut card, Cursor::new(it)));
+        return Ok(Parcel {
+            card,
+            picture,
+            assets: Spool::new()?,
+        });
+    }
+    let json = archive.read(CARD, card::MAX_BYTES as u64)?;
+    let json = json.ok_or_else(|| {
+        CardError::because("The archive has no `card.json`: it is not a character card.")
+    })?;
+    let mut card = Card::parse(&json)?;
+    let mut assets = assets_of(&mut archive, &mut card)?;
+    let icon = match listed::main_icon(&card.document) {
+        Some(Place::Inside(path)) => assets.read(&path)?,
+        Some(Place::Written(bytes)) => Some(bytes),
+        _ => None,
+    };
+    let picture = match icon {
+        Some(bytes) => drawn(&mut card, Cursor::new(bytes)),
+        None => {
+            in_front.rewind().map_err(unreadable)?;
+            picture::render(BufReader::new(in_front)).ok()
+        }
+    };
+    Ok(Parcel {
+        card,
+        picture,
+        assets,
+    })
+}
+
+/// What the card names and the archive has.
+fn assets_of(archive: &mut Archive, card: &mut Card) -> Result<Spool, CardError> {
+    let mut assets = Spool::new()?;
+    let mut n_bytes = 0;
+    for path in listed::paths(&card.document) {
+        if path.len() > MAX_PATH {
+            continue;
+        }
+        if let Some(bytes) = archive.read(&path, spool::MAX_PIECE)? {
+            n_bytes += bytes.len();
+            if n_bytes > MAX_KEPT {
+                let reason = "The assets of the card are larger than 100 MiB.";
+                return Err(CardError::TooLarge(reason.into()));
+            }
+            assets.push(&path, &bytes)?;
+        }
+    }
+    let kept: Vec<&str> = assets.names().collect();
+    let names = archive.names().into_iter();
+    let left: Vec<String> = names
+        .filter(|it| it != CARD && !kept.contains(&it.as_str()))
+        .collect();
+    if let Some(first) = left.first() {
+        let (n, first) = (left.len(), first.chars().take(60).collect::<String>());
+        let warning =
+            format!("Files that the card does not name were left out: {n}, `{first}` among them.");
+        card.warnings.push(warning);
+    }
+    tell_of_assets(card, &assets);
+    Ok(assets)
+}
+
+fn tell_of_assets(card: &mut Card, assets: &Spool) {
+    let kept: HashSet<&str> = assets.names().collect();
+    let named = listed::paths(&card.document);
+    let is_missing = |it: &&String| !kept.contains(it.as_str());
+    let missing = named.iter().filter(is_missing).count();
+    if missing > 0 {
+        let warning = format!("Assets that the card names are not in the file: {missing}.");
+        card.warnings.push(warning);
+    }
+}
+
+fn tell_of_what_is_missing(card: &mut Card) {
+    let places = listed::places(&card.document);
+    let elsewhere = places.iter().filter(|it| **it == Place::Elsewhere).count();
+    if elsewhere > 0 {
+        card.warnings.push(format!(
+            "Assets on other servers were not fetched: {elsewhere}."
+        ));
+    }
+    if let Some(world) = card.linked_world() {
+        let world: String = world.chars().take(100).collect();
+        card.warnings.push(format!(
+            "The card is linked to the lorebook \"{world}\", which is not in the file: bring it \
+             as a file of its own."
+        ));
+    }
+}
+
+/// A card goes without its picture sooner than not at all.
+fn drawn(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<Picture> {
+    match picture::render(file) {
+        Ok(picture) => Some(picture),
+        Err(error) => {
+            card.warnings
+                .push(format!("It comes without a picture: {error}"));
+            None
+        }
+    }
+}
+
+fn unreadable(_: std::io::Error) -> CardError {
+    CardError::because("The file cannot be read.")
+}
+
+#[cfg(test)]
+#[path = "parcel_tests.rs"]
+mod tests;

@@ -1,0 +1,338 @@
+//! Cards in PNG files, still or moving: what of the chunks is a card is read, all others are
+//! skipped by their length.
+//!
+//! **Invariant:** no chunk is held that is not ours, and none of ours past its limit; nothing is
+//! inflated further than that. A wrong checksum is said and forgiven.
+
+use crate::characters::card;
+use crate::characters::card::CardError;
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::GeneralPurpose;
+use base64::engine::GeneralPurposeConfig;
+use std::io::BufReader;
+use std::io::Cursor;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+
+/// What every PNG begins with.
+pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+/// The largest file of this kind.
+pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
+/// The longest text of a card in a chunk: base64 takes four bytes for three.
+const MAX_TEXT: usize = card::MAX_BYTES / 3 * 4 + 1024;
+const MAX_CHUNKS: usize = 100_000;
+const MAX_ASSETS: usize = 1_000;
+/// A keyword has 1 to 79 bytes and a zero after it.
+const HEAD_BYTES: usize = 80;
+/// What the keyword of an asset begins with, in lower case.
+const ASSET: &str = "chara-ext-asset_";
+
+/// Forgives what writers of base64 get wrong.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What was found in a file.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The first `ccv3`, as JSON.
+    pub v3: Option<Vec<u8>>,
+    /// The first `chara`, as JSON.
+    pub v2: Option<Vec<u8>>,
+    /// Where assets lie, by their paths.
+    pub assets: Vec<Asset>,
+    pub warnings: Vec<String>,
+}
+
+/// An asset in base64, not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asset {
+    /// What the card calls `__asset:<path>`.
+    pub path: String,
+    at: u64,
+    length: usize,
+}
+
+struct Chunk {
+    kind: [u8; 4],
+    /// Where its data begin.
+    at: u64,
+    length: usize,
+}
+
+/// Walks over the chunks of a file that begins as a PNG does.
+///
+/// # Errors
+/// When it is past a limit, or ends before any card.
+pub fn read(file: impl Read + Seek) -> Result<Found, CardError> {
+    let mut file = BufReader::new(file);
+    let n_bytes = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    if n_bytes > MAX_BYTES {
+        return Err(too_large("The PNG is larger than 20 MiB."));
+    }
+    let mut found = Found::default();
+    let mut at = SIGNATURE.len() as u64;
+    file.seek(SeekFrom::Start(at)).map_err(unreadable)?;
+    for _ in 0..MAX_CHUNKS {
+        let Some(chunk) = next_chunk(&mut file, at, n_bytes)? else {
+            return cut(found, at, n_bytes);
+        };
+        if chunk.kind == *b"IEND" {
+            return Ok(found);
+        }
+        let after = chunk.at + chunk.length as u64 + 4;
+        if after > n_bytes {
+            let kind = String::from_utf8_lossy(&chunk.kind).into_owned();
+            return cut_in(found, &kind, n_bytes);
+        }
+        if [*b"tEXt", *b"zTXt", *b"iTXt"].contains(&chunk.kind) {
+            take_text(&mut file, &chunk, &mut found)?;
+        }
+        let here = file.stream_position().map_err(unreadable)?;
+        let ahead = after.cast_signed() - here.cast_signed();
+        file.seek_relative(ahead).map_err(unreadable)?;
+        at = after;
+    }
+    Err(too_large("The PNG has more than 100 000 chunks."))
+}
+
+/// The bytes of an asset.
+pub fn asset(mut file: impl Read + Seek, asset: &Asset) -> Option<Vec<u8>> {
+    let mut text = vec![0; asset.length];
+    file.seek(SeekFrom::Start(asset.at)).ok()?;
+    file.read_exact(&mut text).ok()?;
+    from_base64(&text)
+}
+
+fn next_chunk(
+    file: &mut (impl Read + Seek),
+    at: u64,
+    n_bytes: u64,
+) -> Result<Option<Chunk>, CardError> {
+    if at + 8 > n_bytes {
+        return Ok(None);
+    }
+    let mut head = [0; 8];
+    file.read_exact(&mut head).map_err(unreadable)?;
+    let [a, b, c, d, kind @ ..] = head;
+    let length = u32::from_be_bytes([a, b, c, d]);
+    if length > i32::MAX as u32 || !kind.iter().all(u8::is_ascii_alphabetic) {
+        let reason = format!("The PNG is broken: there is no chunk at byte {at}.");
+        return Err(CardError::because(reason));
+    }
+    Ok(Some(Chunk {
+        kind,
+        at: at + 8,
+        length: length as usize,
+    }))
+}
+
+fn take_text(
+    file: &mut BufReader<impl Read + Seek>,
+    chunk: &Chunk,
+    found: &mut Found,
+) -> Result<(), CardError> {
+    let mut head = [0; HEAD_BYTES];
+    let head = &mut head[..chunk.length.min(HEAD_BYTES)];
+    file.read_exact(head).map_err(unreadable)?;
+    let Some(end) = head.iter().position(|it| *it == 0) else {
+        return Ok(());
+    };
+    // Latin-1: each byte is a character.
+    let word: String = head[..end].iter().map(|it| char::from(*it)).collect();
+    let keyword = word.to_lowercase();
+    if let Some(path) = keyword.strip_prefix(ASSET) {
+        let path = &word[word.len() - path.len()..];
+        keep_asset(path, end, chunk, found);
+        return Ok(());
+    }
+    let is_new = match keyword.as_str() {
+        "ccv3" => found.v3.is_none(),
+        "chara" => found.v2.is_none(),
+        _ => return Ok(()),
+    };
+    if !is_new {
+        let again = format!("The PNG has more than one `{keyword}`; the first one is used.");
+        if !found.warnings.contains(&again) {
+            found.warnings.push(again);
+        }
+        return Ok(());
+    }
+    let data = whole(file, chunk, &keyword, found)?;
+    let text = text_of(&chunk.kind, &data, end)?;
+    let json = json_of(&text)
+        .ok_or_else(|| CardError::because(format!("`{keyword}` in the PNG is not base64.")));
+    match (keyword.as_str(), json) {
+        ("ccv3", Ok(json)) => found.v3 = Some(json),
+        ("chara", Ok(json)) => found.v2 = Some(json),
+        (_, Err(error)) => found.warnings.push(error.to_string()),
+        (_, Ok(_)) => {}
+    }
+    Ok(())
+}
+
+/// All data of a chunk that is ours.
+fn whole(
+    file: &mut BufReader<impl Read + Seek>,
+    chunk: &Chunk,
+    keyword: &str,
+    found: &mut Found,
+) -> Result<Vec<u8>, CardError> {
+    if chunk.length > MAX_TEXT + HEAD_BYTES {
+        return Err(too_large("The card in the PNG is larger than 5 MiB."));
+    }
+    file.seek(SeekFrom::Start(chunk.at)).map_err(unreadable)?;
+    let mut data = vec![0; chunk.length];
+    file.read_exact(&mut data).map_err(unreadable)?;
+    let mut stated = [0; 4];
+    file.read_exact(&mut stated).map_err(unreadable)?;
+    if checksum(&chunk.kind, &data) != u32::from_be_bytes(stated) {
+        let warning =
+            format!("The checksum of `{keyword}` in the PNG is wrong; it was read anyway.");
+        found.warnings.push(warning);
+    }
+    Ok(data)
+}
+
+fn keep_asset(path: &str, end: usize, chunk: &Chunk, found: &mut Found) {
+    let path = path.strip_prefix(':').unwrap_or(path);
+    let is_known = found.assets.iter().any(|it| it.path == path);
+    if chunk.kind != *b"tEXt" || path.is_empty() || is_known || found.assets.len() == MAX_ASSETS {
+        return;
+    }
+    found.assets.push(Asset {
+        path: path.to_owned(),
+        at: chunk.at + end as u64 + 1,
+        length: chunk.length - end - 1,
+    });
+}
+
+/// The text of a chunk whose keyword ends at `end`.
+fn text_of(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardError> {
+    let rest = &data[end + 1..];
+    match kind {
+        b"tEXt" => Ok(rest.to_vec()),
+        // The way it was compressed, then the text.
+        b"zTXt" => inflated(rest.get(1..).unwrap_or_default()),
+        _ => {
+            let is_compressed = rest.first() == Some(&1);
+            let mut after = rest.get(2..).unwrap_or_default().splitn(3, |it| *it == 0);
+            // A language, the keyword in that language, the text.
+            let text = after.nth(2).unwrap_or_default();
+            match is_compressed {
+                true => inflated(text),
+                false => Ok(text.to_vec()),
+            }
+        }
+    }
+}
+
+/// What was packed with zlib, by way of a PNG around it: the decoder counts while it inflates.
+fn inflated(packed: &[u8]) -> Result<Vec<u8>, CardError> {
+    let broken = || CardError::because("The card in the PNG cannot be unpacked.");
+    let mut picture = SIGNATURE.to_vec();
+    push_chunk(&mut picture, b"IHDR", b"\0\0\0\x01\0\0\0\x01\x08\0\0\0\0");
+    push_chunk(&mut picture, b"zTXt", &[b"x\0\0", packed].concat());
+    push_chunk(&mut picture, b"IDAT", b"");
+    let reader = png::Decoder::new(Cursor::new(picture)).read_info();
+    let reader = reader.map_err(|_| broken())?;
+    let mut chunks = reader.info().compressed_latin1_text.iter().cloned();
+    let mut chunk = chunks.next().ok_or_else(broken)?;
+    chunk
+        .decompress_text_with_limit(MAX_TEXT)
+        .map_err(|_| broken())?;
+    let text = chunk.get_text().map_err(|_| broken())?;
+    // Latin-1 again: what is not, is no base64 either.
+    Ok(text.chars().map(|it| it as u8).collect())
+}
+
+/// JSON out of base64; some tools write it as it is.
+fn json_of(text: &[u8]) -> Option<Vec<u8>> {
+    match text.trim_ascii_start().first() {
+        Some(b'{') => Some(text.to_vec()),
+        _ => from_base64(text),
+    }
+}
+
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let plain: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|it| !it.is_ascii_whitespace())
+        .collect();
+    LENIENT.decode(plain).ok()
+}
+
+/// Adds a chunk to a file.
+pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    file.extend(length.to_be_bytes());
+    file.extend(kind);
+    file.extend(data);
+    file.extend(checksum(kind, data).to_be_bytes());
+}
+
+/// The CRC-32 of a chunk.
+fn checksum(kind: &[u8; 4], data: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = table();
+    let bytes = kind.iter().chain(data);
+    !bytes.fold(u32::MAX, |sum, byte| {
+        TABLE[(sum as u8 ^ byte) as usize] ^ (sum >> 8)
+    })
+}
+
+const fn table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < table.len() {
+        let mut value = i as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            value = match value & 1 {
+                1 => 0xEDB8_8320 ^ (value >> 1),
+                _ => value >> 1,
+            };
+            bit += 1;
+        }
+        table[i] = value;
+        i += 1;
+    }
+    table
+}
+
+fn cut(found: Found, at: u64, n_bytes: u64) -> Result<Found, CardError> {
+    match at == n_bytes {
+        true => cut_in(found, "IEND", n_bytes),
+        false => cut_in(found, "after the last whole one", n_bytes),
+    }
+}
+
+/// A file that ends too early: with a card it is taken, without one it is said where.
+fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError> {
+    let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
+    match found.v2.is_some() || found.v3.is_some() {
+        true => {
+            found.warnings.push(sentence);
+            Ok(found)
+        }
+        false => Err(CardError::because(sentence)),
+    }
+}
+
+fn unreadable(_: std::io::Error) -> CardError {
+    CardError::because("The file cannot be read.")
+}
+
+fn too_large(reason: &str) -> CardError {
+    CardError::TooLarge(reason.into())
+}
+
+#[cfg(test)]
+#[path = "png_tests.rs"]
+mod tests;

@@ -1,0 +1,76 @@
+//! What a file brought along, on disk until it is stored: assets are many and large.
+
+use crate::characters::card::CardError;
+use std::fs::File;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Write;
+
+/// The largest asset.
+pub const MAX_PIECE: u64 = 25 * 1024 * 1024;
+
+/// Named pieces in a file that nobody else can find.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+    pieces: Vec<Piece>,
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Piece {
+    name: String,
+    at: u64,
+    length: u64,
+}
+
+impl Spool {
+    /// An empty one.
+    pub fn new() -> Result<Self, CardError> {
+        Ok(Self {
+            file: tempfile::tempfile().map_err(unreadable)?,
+            pieces: Vec::new(),
+            end: 0,
+        })
+    }
+
+    /// Adds a piece.
+    pub fn push(&mut self, name: &str, bytes: &[u8]) -> Result<(), CardError> {
+        self.file
+            .seek(SeekFrom::Start(self.end))
+            .map_err(unreadable)?;
+        self.file.write_all(bytes).map_err(unreadable)?;
+        let length = bytes.len() as u64;
+        self.pieces.push(Piece {
+            name: name.to_owned(),
+            at: self.end,
+            length,
+        });
+        self.end += length;
+        Ok(())
+    }
+
+    /// The names, in the order in which they were added.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().map(|it| it.name.as_str())
+    }
+
+    /// The bytes of a piece.
+    pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, CardError> {
+        let Some(piece) = self.pieces.iter().find(|it| it.name == name) else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        self.file
+            .seek(SeekFrom::Start(piece.at))
+            .map_err(unreadable)?;
+        let mut piece = (&self.file).take(piece.length);
+        piece.read_to_end(&mut bytes).map_err(unreadable)?;
+        Ok(Some(bytes))
+    }
+}
+
+fn unreadable(_: std::io::Error) -> CardError {
+    CardError::because("The file cannot be kept while it is read.")
+}
