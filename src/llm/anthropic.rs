@@ -1,0 +1,238 @@
+//! Anthropic's Messages API, streamed.
+
+use reqwest::header::HeaderName;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::anthropic_events::Events;
+use crate::llm::dialect::Ask;
+use crate::llm::dialect::Dialect;
+use crate::llm::dialect::Reader;
+use crate::llm::error::LlmError;
+use crate::llm::request::Request;
+use crate::llm::secret::Secret;
+use crate::llm::tuning::Effort;
+use crate::llm::tuning::Tuning;
+use crate::llm::turns::Turn;
+use crate::llm::turns::Turns;
+
+/// The form of the API that is spoken here.
+const VERSION: &str = "2023-06-01";
+
+/// The API wants to be told a length; every model of it can write so much.
+const USUAL_MAX_TOKENS: u32 = 4_096;
+
+/// The API, with what its provider's settings say to it.
+#[derive(Debug, Clone)]
+pub struct Anthropic {
+    pub tuning: Tuning,
+}
+
+impl Dialect for Anthropic {
+    fn kind(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn root(&self, path: &str) -> String {
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix("/messages").unwrap_or(path);
+        match path {
+            "" => "/v1".to_owned(),
+            path => path.to_owned(),
+        }
+    }
+
+    fn ask(&self, request: &Request) -> Result<Ask, LlmError> {
+        Ok(Ask {
+            path: "/messages".to_owned(),
+            query: None,
+            body: body(request, &self.tuning),
+        })
+    }
+
+    fn key(&self, key: &Secret) -> (HeaderName, String) {
+        (
+            HeaderName::from_static("x-api-key"),
+            key.expose().to_owned(),
+        )
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", VERSION)]
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Events::default())
+    }
+
+    fn list(&self) -> (&'static str, Option<&'static str>) {
+        ("/models", Some("limit=1000"))
+    }
+}
+
+fn body(request: &Request, tuning: &Tuning) -> Value {
+    let prompt = Turns::of(request);
+    let asked = Request {
+        max_tokens: request.max_tokens.or(Some(USUAL_MAX_TOKENS)),
+        ..request.clone()
+    };
+    let mut body = Map::new();
+    let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);
+    put("model", json!(request.model));
+    put("max_tokens", json!(tuning.widened(&asked).max_tokens));
+    put("stream", json!(true));
+    if !prompt.system.is_empty() {
+        put("system", json!(prompt.system));
+    }
+    put("messages", prompt.turns.iter().map(turn).collect());
+    // A stop of white space alone is refused.
+    let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
+    let stops: Vec<&String> = stops.collect();
+    if !stops.is_empty() {
+        put("stop_sequences", json!(stops));
+    }
+    match tuning.reasoning.filter(|it| *it != Effort::Off) {
+        Some(effort) => {
+            put(
+                "thinking",
+                json!({ "type": "adaptive", "display": "summarized" }),
+            );
+            put("output_config", json!({ "effort": effort.as_str() }));
+        }
+        // While it thinks, the model chooses its words as it likes: samplers are refused.
+        None => body.extend(samplers(request)),
+    }
+    Value::Object(body)
+}
+
+fn turn(turn: &Turn) -> Value {
+    let role = match turn.is_model {
+        true => "assistant",
+        false => "user",
+    };
+    json!({ "role": role, "content": turn.text })
+}
+
+/// What guides the choice of words. A value that changes nothing is not sent, as newer models refuse
+/// to be guided; and of temperature and `top_p` only one is taken.
+fn samplers(request: &Request) -> Map<String, Value> {
+    let mut samplers = Map::new();
+    #[expect(clippy::float_cmp, reason = "1 is what people write to mean nothing")]
+    let counts = |it: &f64| *it != 1.0;
+    let temperature = request.temperature.map(|it| it.clamp(0.0, 1.0));
+    if let Some(temperature) = temperature.filter(counts) {
+        samplers.insert("temperature".to_owned(), json!(temperature));
+    } else if let Some(top_p) = request.top_p.filter(counts) {
+        samplers.insert("top_p".to_owned(), json!(top_p));
+    }
+    if let Some(top_k) = request.samplers.top_k.filter(|it| *it > 0) {
+        samplers.insert("top_k".to_owned(), json!(top_k));
+    }
+    samplers
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Anthropic;
+    use super::body;
+    use crate::llm::dialect::Dialect;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::request::Samplers;
+    use crate::llm::tuning::Effort;
+    use crate::llm::tuning::Tuning;
+
+    fn asked() -> Request {
+        Request {
+            model: "m".to_owned(),
+            messages: vec![
+                Message::new(Role::System, "Be Ada."),
+                Message::new(Role::User, "Hi.").named("Eve"),
+            ],
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn the_length_is_always_said_and_nothing_that_was_not_asked_for() {
+        assert_eq!(
+            body(&asked(), &Tuning::default()),
+            json!({
+                "model": "m",
+                "max_tokens": 4_096,
+                "stream": true,
+                "system": "Be Ada.",
+                "messages": [{ "role": "user", "content": "Eve: Hi." }],
+            })
+        );
+    }
+
+    #[test]
+    fn only_the_samplers_that_it_knows_and_that_change_something_are_sent() {
+        let request = Request {
+            temperature: Some(1.4),
+            top_p: Some(1.0),
+            max_tokens: Some(300),
+            stop: vec!["\n".to_owned(), "Eve:".to_owned()],
+            samplers: Samplers {
+                top_k: Some(40),
+                min_p: Some(0.1),
+                ..Samplers::default()
+            },
+            ..asked()
+        };
+        let sent = body(&request, &Tuning::default());
+
+        assert_eq!(sent["max_tokens"], 300);
+        assert_eq!(sent["stop_sequences"], json!(["Eve:"]));
+        assert_eq!(sent["top_k"], 40);
+        assert!(sent.get("temperature").is_none(), "1 is what it is anyway");
+        assert!(sent.get("min_p").is_none() && sent.get("top_p").is_none());
+
+        let cooler = Request {
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            ..request
+        };
+        let sent = body(&cooler, &Tuning::default());
+        assert_eq!(
+            (&sent["temperature"], sent.get("top_p")),
+            (&json!(0.5), None)
+        );
+    }
+
+    #[test]
+    fn a_model_that_thinks_gets_room_for_it_and_no_samplers() {
+        let tuning = Tuning {
+            reasoning: Some(Effort::Low),
+            ..Tuning::default()
+        };
+        let request = Request {
+            temperature: Some(0.5),
+            max_tokens: Some(300),
+            ..asked()
+        };
+
+        let sent = body(&request, &tuning);
+
+        assert_eq!(sent["max_tokens"], 1_324);
+        assert_eq!(sent["thinking"]["type"], "adaptive");
+        assert_eq!(sent["output_config"], json!({ "effort": "low" }));
+        assert!(sent.get("temperature").is_none());
+    }
+
+    #[test]
+    fn the_address_is_understood_however_it_was_pasted() {
+        let api = Anthropic {
+            tuning: Tuning::default(),
+        };
+        for path in ["", "/", "/v1", "/v1/", "/v1/messages"] {
+            assert_eq!(api.root(path), "/v1", "{path}");
+        }
+        assert_eq!(api.root("/anthropic/v1"), "/anthropic/v1");
+    }
+}

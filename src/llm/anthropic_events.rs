@@ -1,0 +1,210 @@
+//! The events of Anthropic's Messages API.
+//!
+//! **Invariant:** an answer ends with `message_stop` and not before.
+
+use serde_json::Value;
+
+use crate::llm::chat_error;
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::dialect::Piece;
+use crate::llm::dialect::Reader;
+use crate::llm::error::LlmError;
+use crate::llm::json;
+use crate::llm::secret::Secret;
+
+/// What is known of an answer between two events.
+#[derive(Debug, Clone, Default)]
+pub struct Events {
+    usage: Usage,
+    reason: Option<FinishReason>,
+}
+
+impl Reader for Events {
+    fn read(&mut self, name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
+        let event = json::object(data)?;
+        let kind = event["type"].as_str().unwrap_or(name);
+        Ok(match kind {
+            "message_start" => Piece::of(self.usage(&event["message"]["usage"])),
+            "content_block_start" => Piece::of(said(&event["content_block"])),
+            "content_block_delta" => Piece::of(said(&event["delta"])),
+            "message_delta" => {
+                self.reason = reason(&event["delta"]).or(self.reason.take());
+                Piece::of(self.usage(&event["usage"]))
+            }
+            "message_stop" => {
+                let reason = self.reason.take().unwrap_or(FinishReason::Stop);
+                Piece::last(vec![Delta::End(reason)])
+            }
+            "error" => return Err(error(&event, key)),
+            // All of it in one piece, from those who do not stream.
+            "message" => Piece::last(self.whole(&event)),
+            // `ping`, the end of a block, and whatever will be invented.
+            _ => Piece::of(Vec::new()),
+        })
+    }
+}
+
+impl Events {
+    /// What it cost so far. Each report holds totals, but not every report holds all of them.
+    fn usage(&mut self, usage: &Value) -> Vec<Delta> {
+        let parts = [
+            "input_tokens",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+        ];
+        let prompt: Vec<i64> = parts
+            .iter()
+            .filter_map(|it| json::tokens(usage, it))
+            .collect();
+        let completion = json::tokens(usage, "output_tokens");
+        if prompt.is_empty() && completion.is_none() {
+            return Vec::new();
+        }
+        if json::tokens(usage, "input_tokens").is_some() {
+            self.usage.prompt_tokens = prompt.iter().sum::<i64>().min(json::MOST_TOKENS);
+        }
+        if let Some(completion) = completion {
+            self.usage.completion_tokens = completion;
+        }
+        vec![Delta::Usage(self.usage)]
+    }
+
+    fn whole(&mut self, message: &Value) -> Vec<Delta> {
+        let blocks = message["content"].as_array();
+        let mut deltas: Vec<Delta> = blocks.into_iter().flatten().flat_map(said).collect();
+        deltas.push(Delta::End(reason(message).unwrap_or(FinishReason::Stop)));
+        deltas.extend(self.usage(&message["usage"]));
+        deltas
+    }
+}
+
+/// What a block, or a piece of one, says: text or reasoning; a signature says nothing.
+fn said(block: &Value) -> Vec<Delta> {
+    let thought = json::text(block, "/thinking").map(Delta::Reasoning);
+    let text = json::text(block, "/text").map(Delta::Text);
+    thought.into_iter().chain(text).collect()
+}
+
+fn reason(delta: &Value) -> Option<FinishReason> {
+    delta["stop_reason"].as_str().map(FinishReason::from_word)
+}
+
+/// An error in the middle of a stream says by its type which status it would have had.
+fn error(event: &Value, key: Option<&Secret>) -> LlmError {
+    let status = match event["error"]["type"].as_str().unwrap_or_default() {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return chat_error::from_object(event, key),
+    };
+    chat_error::from_event(status, event, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::Events;
+    use crate::llm::delta::Delta;
+    use crate::llm::delta::FinishReason;
+    use crate::llm::delta::Usage;
+    use crate::llm::dialect::Piece;
+    use crate::llm::dialect::Reader;
+
+    fn read(events: &mut Events, event: Value) -> Piece {
+        events.read("", &event.to_string(), None).unwrap()
+    }
+
+    fn usage(prompt_tokens: i64, completion_tokens: i64) -> Delta {
+        Delta::Usage(Usage {
+            prompt_tokens,
+            completion_tokens,
+        })
+    }
+
+    #[test]
+    fn what_was_cached_was_read_as_well_and_later_reports_keep_it() {
+        let mut events = Events::default();
+        let start = json!({ "type": "message_start", "message": { "usage": {
+            "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 900, "output_tokens": 1,
+        } } });
+        let late = json!({ "type": "message_delta", "delta": { "stop_reason": "max_tokens" }, "usage": { "output_tokens": 9 } });
+
+        assert_eq!(read(&mut events, start).deltas, [usage(913, 1)]);
+        assert_eq!(read(&mut events, late).deltas, [usage(913, 9)]);
+        assert_eq!(
+            read(&mut events, json!({ "type": "message_stop" })),
+            Piece::last(vec![Delta::End(FinishReason::Length)])
+        );
+    }
+
+    #[test]
+    fn what_says_nothing_is_a_sign_of_life() {
+        for event in [
+            json!({ "type": "ping" }),
+            json!({ "type": "content_block_stop", "index": 0 }),
+            json!({ "type": "content_block_start", "content_block": { "type": "text", "text": "" } }),
+            json!({ "type": "content_block_delta", "delta": { "type": "signature_delta", "signature": "Eq" } }),
+            json!({ "type": "content_block_delta", "delta": 7 }),
+            json!({ "type": "message_start", "message": null }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": null } }),
+            json!({ "type": "something_new" }),
+            json!({}),
+        ] {
+            assert_eq!(
+                read(&mut Events::default(), event.clone()).deltas,
+                [Delta::Life],
+                "{event}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_has_the_status_that_its_type_means() {
+        for (kind, status) in [
+            ("overloaded_error", Some(529)),
+            ("rate_limit_error", Some(429)),
+            ("odd", None),
+        ] {
+            let event =
+                json!({ "type": "error", "error": { "type": kind, "message": "Overloaded" } });
+
+            let error = Events::default()
+                .read("error", &event.to_string(), None)
+                .unwrap_err();
+
+            assert_eq!(error.status(), status, "{kind}");
+            assert!(error.to_string().contains("Overloaded"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_is_taken_as_one() {
+        let message = json!({
+            "type": "message",
+            "content": [{ "type": "thinking", "thinking": "Hm." }, { "type": "text", "text": "Hi" }],
+            "stop_reason": "end_turn",
+            "usage": { "input_tokens": 3, "output_tokens": 2 },
+        });
+
+        assert_eq!(
+            read(&mut Events::default(), message),
+            Piece::last(vec![
+                Delta::Reasoning("Hm.".to_owned()),
+                Delta::Text("Hi".to_owned()),
+                Delta::End(FinishReason::Stop),
+                usage(3, 2),
+            ])
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! An endpoint: one address of a model, with the key for it, whichever API it speaks.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream;
+use reqwest::Response;
+use reqwest::Url;
+use reqwest::header::ACCEPT;
+use reqwest::header::ACCEPT_ENCODING;
+use reqwest::header::CONTENT_ENCODING;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::header::HeaderMap;
+use reqwest::header::HeaderName;
+use reqwest::header::HeaderValue;
+
+use crate::llm::answer::Answer;
+use crate::llm::answer::Form;
+use crate::llm::chat_error;
+use crate::llm::dialect::Dialect;
+use crate::llm::dialect::Framing;
+use crate::llm::egress;
+use crate::llm::egress::Egress;
+use crate::llm::error::LlmError;
+use crate::llm::provider::DeltaStream;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::llm::secret::Secret;
+
+/// Enough for any reason; what is longer is not read.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// One endpoint, with the key for it.
+///
+/// **Invariant:** the key goes to this base URL and nowhere else, in a header and never in the URL.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    egress: Egress,
+    base_url: Url,
+    key: Option<Secret>,
+    dialect: Arc<dyn Dialect>,
+}
+
+impl Endpoint {
+    /// For an address as somebody has written it.
+    ///
+    /// # Errors
+    /// When it may not be called.
+    pub fn new(
+        egress: Egress,
+        base_url: &str,
+        key: Option<Secret>,
+        dialect: Arc<dyn Dialect>,
+    ) -> Result<Self, LlmError> {
+        let mut base_url = egress.base_url(base_url)?;
+        base_url.set_path(&dialect.root(base_url.path()));
+        Ok(Self {
+            egress,
+            base_url,
+            key: key.filter(|key| !key.expose().is_empty()),
+            dialect,
+        })
+    }
+
+    /// How it is spoken to.
+    pub fn dialect(&self) -> &dyn Dialect {
+        self.dialect.as_ref()
+    }
+
+    /// Gets a document that lies below the base URL, such as `/models`.
+    pub async fn get(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, LlmError> {
+        let mut url = egress::endpoint(&self.base_url, path);
+        url.set_query(query);
+        let request = self.egress.get(url)?.headers(self.headers()?);
+        let response = request.send().await;
+        let response = self.checked(response).await?;
+        let (bytes, is_whole) = read_at_most(response, max_bytes).await?;
+        if !is_whole {
+            return Err(upstream("The provider's answer is too long."));
+        }
+        Ok(bytes)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, LlmError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("text/event-stream, application/x-ndjson, application/json"),
+        );
+        // A compressed stream is held back by whatever compresses it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for (name, value) in self.dialect.headers() {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        if let Some(key) = &self.key {
+            let (name, value) = self.dialect.key(key);
+            let mut value = HeaderValue::from_str(&value).map_err(|_| LlmError::Unusable {
+                message: "The API key holds characters that cannot be sent.".to_owned(),
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    async fn checked(&self, sent: reqwest::Result<Response>) -> Result<Response, LlmError> {
+        let response = sent.map_err(|error| chat_error::from_transport(&error))?;
+        let headers = response.headers();
+        if headers
+            .iter()
+            .map(|(name, it)| name.as_str().len() + it.len())
+            .sum::<usize>()
+            > MAX_HEADER_BYTES
+        {
+            return Err(upstream(
+                "The provider's answer has headers of absurd length.",
+            ));
+        }
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let headers = headers.clone();
+        // The status says enough if the reason does not arrive.
+        let (body, _) = read_at_most(response, MAX_ERROR_BODY_BYTES)
+            .await
+            .unwrap_or_default();
+        Err(chat_error::from_status(
+            status,
+            &headers,
+            &body,
+            self.key.as_ref(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Provider for Endpoint {
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let ask = self.dialect.ask(request)?;
+        let mut url = egress::endpoint(&self.base_url, &ask.path);
+        url.set_query(ask.query);
+        let request = self.egress.post(url)?.headers(self.headers()?);
+        let sent = request.json(&ask.body).send().await;
+        let response = self.checked(sent).await?;
+        let form = form(response.headers(), self.dialect.framing())?;
+        let bytes = response.bytes_stream().boxed();
+        let answer = Answer::new(bytes, form, self.dialect.reader(), self.key.clone());
+        let deltas = stream::unfold(answer, async |mut answer| {
+            let delta = answer.next().await?;
+            Some((delta, answer))
+        });
+        Ok(deltas.boxed())
+    }
+
+    fn kind(&self) -> &'static str {
+        self.dialect.kind()
+    }
+}
+
+/// What the answer is by its headers. Some servers ignore `stream`, some forget the type.
+fn form(headers: &HeaderMap, framing: Framing) -> Result<Form, LlmError> {
+    let word = |name| {
+        headers
+            .get(name)
+            .and_then(|it| it.to_str().ok())
+            .unwrap_or_default()
+    };
+    let encoding = word(CONTENT_ENCODING).trim().to_ascii_lowercase();
+    if !matches!(encoding.as_str(), "" | "identity") {
+        return Err(upstream(
+            "The provider's answer is compressed, though that was not asked for.",
+        ));
+    }
+    let media_type = word(CONTENT_TYPE)
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    match (media_type.as_str(), framing) {
+        // A whole answer is one line as well.
+        ("application/json", Framing::Events) => Ok(Form::Whole),
+        ("text/html" | "application/xhtml+xml", _) => Err(upstream(
+            "The provider answered with a web page, not an event stream. Is the base URL right?",
+        )),
+        (_, framing) => Ok(Form::Stream(framing)),
+    }
+}
+
+fn upstream(message: &str) -> LlmError {
+    LlmError::Upstream {
+        message: message.to_owned(),
+    }
+}
+
+/// The beginning of a body, and whether it is all of it.
+async fn read_at_most(
+    mut response: Response,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, bool), LlmError> {
+    let mut body = Vec::new();
+    loop {
+        let chunk = response
+            .chunk()
+            .await
+            .map_err(|error| chat_error::from_transport(&error))?;
+        let Some(chunk) = chunk else {
+            return Ok((body, true));
+        };
+        let room = max_bytes - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((body, false));
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Ollama's own API: what it is asked, and its answer, one JSON object a line. Unlike its compatible
+//! door this one takes a size for the window, and does not cut the beginning off a longer prompt.
+
+use reqwest::header::AUTHORIZATION;
+use reqwest::header::HeaderName;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::chat_body;
+use crate::llm::chat_body::Flavor;
+use crate::llm::chat_error;
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::dialect::Ask;
+use crate::llm::dialect::Dialect;
+use crate::llm::dialect::Framing;
+use crate::llm::dialect::Piece;
+use crate::llm::dialect::Reader;
+use crate::llm::error::LlmError;
+use crate::llm::json;
+use crate::llm::request::Request;
+use crate::llm::secret::Secret;
+use crate::llm::tuning::Effort;
+use crate::llm::tuning::Tuning;
+
+/// The API, with what its provider's settings say to it.
+#[derive(Debug, Clone)]
+pub struct Ollama {
+    pub tuning: Tuning,
+}
+
+impl Dialect for Ollama {
+    fn kind(&self) -> &'static str {
+        "ollama"
+    }
+
+    fn root(&self, path: &str) -> String {
+        let mut path = path.trim_end_matches('/');
+        for end in ["/chat", "/tags", "/api", "/v1"] {
+            path = path.strip_suffix(end).unwrap_or(path);
+        }
+        path.to_owned()
+    }
+
+    fn ask(&self, request: &Request) -> Result<Ask, LlmError> {
+        Ok(Ask {
+            path: "/api/chat".to_owned(),
+            query: None,
+            body: body(request, &self.tuning),
+        })
+    }
+
+    fn key(&self, key: &Secret) -> (HeaderName, String) {
+        (AUTHORIZATION, format!("Bearer {}", key.expose()))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Lines)
+    }
+
+    fn list(&self) -> (&'static str, Option<&'static str>) {
+        ("/api/tags", None)
+    }
+}
+
+fn body(request: &Request, tuning: &Tuning) -> Value {
+    let messages = request.messages.iter();
+    let messages: Vec<Value> = messages
+        .map(|it| chat_body::message(it, Flavor::Compatible))
+        .collect();
+    let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
+    let options = options(&tuning.widened(request));
+    if !options.is_empty() {
+        body["options"] = Value::Object(options);
+    }
+    if let Some(keep_alive) = &tuning.keep_alive {
+        // A number is one of seconds, a text has a unit.
+        let seconds = keep_alive.parse::<i64>().map(Value::from);
+        body["keep_alive"] = seconds.unwrap_or_else(|_| json!(keep_alive));
+    }
+    match tuning.reasoning {
+        Some(Effort::Off) => body["think"] = json!(false),
+        Some(effort) => body["think"] = json!(effort.as_str()),
+        None => {}
+    }
+    body
+}
+
+fn options(request: &Request) -> Map<String, Value> {
+    let mut options = Map::new();
+    let samplers = &request.samplers;
+    for (option, value) in [
+        ("num_ctx", request.context_tokens),
+        ("num_predict", request.max_tokens),
+        ("top_k", samplers.top_k),
+        ("seed", samplers.seed),
+    ] {
+        if let Some(value) = value {
+            options.insert(option.to_owned(), json!(value));
+        }
+    }
+    for (option, value) in [
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+        ("min_p", samplers.min_p),
+        ("typical_p", samplers.typical_p),
+        ("repeat_penalty", samplers.repetition_penalty),
+        ("frequency_penalty", samplers.frequency_penalty),
+        ("presence_penalty", samplers.presence_penalty),
+    ] {
+        if let Some(value) = value {
+            options.insert(option.to_owned(), json!(value));
+        }
+    }
+    let stops = request.stop.iter().filter(|it| !it.is_empty());
+    let stops: Vec<&String> = stops.collect();
+    if !stops.is_empty() {
+        options.insert("stop".to_owned(), json!(stops));
+    }
+    options
+}
+
+/// Reads an answer line by line.
+#[derive(Debug, Clone, Copy)]
+pub struct Lines;
+
+impl Reader for Lines {
+    fn read(&mut self, _name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
+        let line = json::object(data)?;
+        if line.get("error").is_some_and(|it| !it.is_null()) {
+            return Err(chat_error::from_object(&line, key));
+        }
+        let message = &line["message"];
+        let thought = json::text(message, "/thinking").map(Delta::Reasoning);
+        let text = json::text(message, "/content").map(Delta::Text);
+        let mut deltas: Vec<Delta> = thought.into_iter().chain(text).collect();
+        if line["done"] != true {
+            return Ok(Piece::of(deltas));
+        }
+        let word = line["done_reason"].as_str().unwrap_or("stop");
+        deltas.push(Delta::End(FinishReason::from_word(word)));
+        deltas.extend(usage(&line).map(Delta::Usage));
+        Ok(Piece::last(deltas))
+    }
+}
+
+fn usage(line: &Value) -> Option<Usage> {
+    let completion_tokens = json::tokens(line, "eval_count")?;
+    Some(Usage {
+        // It is left out when the whole prompt was known from before.
+        prompt_tokens: json::tokens(line, "prompt_eval_count").unwrap_or(0),
+        completion_tokens,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::Lines;
+    use super::Ollama;
+    use super::body;
+    use crate::llm::delta::Delta;
+    use crate::llm::delta::FinishReason;
+    use crate::llm::delta::Usage;
+    use crate::llm::dialect::Dialect;
+    use crate::llm::dialect::Piece;
+    use crate::llm::dialect::Reader;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::request::Samplers;
+    use crate::llm::tuning::Effort;
+    use crate::llm::tuning::Tuning;
+
+    fn read(line: &Value) -> Piece {
+        Lines.read("", &line.to_string(), None).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_sent() {
+        let request = Request {
+            model: "m".to_owned(),
+            messages: vec![Message::new(Role::User, "Hi.").named("Eve")],
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, &Tuning::default()),
+            json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "Eve: Hi." }] })
+        );
+    }
+
+    #[test]
+    fn settings_are_options_in_its_words() {
+        let request = Request {
+            temperature: Some(0.5),
+            max_tokens: Some(300),
+            context_tokens: Some(8_192),
+            stop: vec!["Eve:".to_owned(), String::new()],
+            samplers: Samplers {
+                top_k: Some(40),
+                repetition_penalty: Some(1.1),
+                top_a: Some(0.2),
+                seed: Some(7),
+                ..Samplers::default()
+            },
+            ..Request::default()
+        };
+        let tuning = Tuning {
+            reasoning: Some(Effort::Off),
+            keep_alive: Some("-1".to_owned()),
+        };
+
+        let sent = body(&request, &tuning);
+
+        assert_eq!(
+            sent["options"],
+            json!({
+                "num_ctx": 8_192,
+                "num_predict": 300,
+                "top_k": 40,
+                "seed": 7,
+                "temperature": 0.5,
+                "repeat_penalty": 1.1,
+                "stop": ["Eve:"],
+            })
+        );
+        assert_eq!(
+            (&sent["think"], &sent["keep_alive"]),
+            (&json!(false), &json!(-1))
+        );
+    }
+
+    #[test]
+    fn the_last_line_has_the_reason_and_the_bill() {
+        let line = json!({
+            "message": { "role": "assistant", "content": "." },
+            "done": true, "done_reason": "length", "prompt_eval_count": 7, "eval_count": 3,
+        });
+
+        assert_eq!(
+            read(&line),
+            Piece::last(vec![
+                Delta::Text(".".to_owned()),
+                Delta::End(FinishReason::Length),
+                Delta::Usage(Usage {
+                    prompt_tokens: 7,
+                    completion_tokens: 3,
+                }),
+            ])
+        );
+        assert_eq!(
+            read(&json!({ "done": true })),
+            Piece::last(vec![Delta::End(FinishReason::Stop)])
+        );
+    }
+
+    #[test]
+    fn what_says_nothing_is_a_sign_of_life() {
+        for line in [
+            json!({}),
+            json!({ "message": { "content": "" }, "done": false }),
+            json!({ "message": { "content": 7, "thinking": null } }),
+            json!({ "message": "x", "done": "yes" }),
+        ] {
+            assert_eq!(read(&line).deltas, [Delta::Life], "{line}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_understood_however_it_was_pasted() {
+        let api = Ollama {
+            tuning: Tuning::default(),
+        };
+        for path in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/api/tags"] {
+            assert_eq!(api.root(path), "", "{path}");
+        }
+        assert_eq!(api.root("/ollama/api"), "/ollama");
+    }
+}
