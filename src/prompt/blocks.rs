@@ -1,0 +1,116 @@
+//! The pieces of a prompt, as they are put in order, weighed, sent, and shown to people who ask.
+
+use crate::llm::request::Message;
+use crate::llm::request::Role;
+use crate::prompt::record::Said;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a piece of a prompt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptBlockKind)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Main,
+    Persona,
+    Description,
+    Personality,
+    Scenario,
+    /// A text of the preset.
+    Entry,
+    Lore,
+    Example,
+    AuthorNote,
+    /// What a card wants inside the history.
+    DepthPrompt,
+    NewChat,
+    History,
+    GroupNudge,
+    PostHistory,
+    Impersonation,
+}
+
+/// Where a piece comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A card, the preset, a person.
+    #[default]
+    Written,
+    /// This was said; `before` stands before it.
+    Said { said: Said, before: String },
+    /// The lore entry at this place of those that entered.
+    Lore(usize),
+}
+
+/// One piece of a prompt, as it is shown to people who ask what was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PromptBlock)]
+pub struct Block {
+    /// What it is.
+    pub kind: Kind,
+    /// What it is called in a list: `Description`, or who said a line.
+    pub label: String,
+    /// On whose side it stands.
+    pub role: Role,
+    /// Who said it, if anybody did.
+    pub name: Option<String>,
+    /// How long it is, its speaker's name counted in.
+    pub tokens: i64,
+    /// What it says.
+    pub text: String,
+    /// It did not fit and is not sent.
+    pub dropped: bool,
+    /// What was said has been changed since it was sent, or deleted.
+    pub is_changed: bool,
+    /// It goes on where the piece before it ends, a line below.
+    #[serde(skip)]
+    pub joins: bool,
+    /// Of lore: who goes first when not all fits. Lower goes first.
+    #[serde(skip)]
+    pub priority: (i64, i64),
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+impl Block {
+    /// A piece that nobody in particular says.
+    pub fn new(kind: Kind, label: impl Into<String>, role: Role, text: String) -> Self {
+        Self {
+            kind,
+            label: label.into(),
+            role,
+            name: None,
+            tokens: 0,
+            text,
+            dropped: false,
+            is_changed: false,
+            joins: false,
+            priority: (0, 0),
+            origin: Origin::Written,
+        }
+    }
+}
+
+/// What is sent. Neighboring system pieces are one message: many models take only one at a time.
+pub fn messages(blocks: &[Block]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    for block in blocks.iter().filter(|it| !it.dropped) {
+        let neighbor = messages
+            .last_mut()
+            .filter(|it| it.role == block.role && it.name.is_none() && block.name.is_none());
+        match neighbor {
+            Some(last) if block.joins || block.role == Role::System => {
+                last.content
+                    .push_str(if block.joins { "\n" } else { "\n\n" });
+                last.content.push_str(&block.text);
+            }
+            _ => messages.push(Message {
+                role: block.role,
+                name: block.name.clone(),
+                content: block.text.clone(),
+            }),
+        }
+    }
+    messages
+}

@@ -1,0 +1,228 @@
+//! The whole of a prompt for a group of three with books of their own, an author's note and a
+//! preset: in the three modes of their cards, for a turn, for one that is written anew, and for one
+//! that is written for a person.
+
+use super::build;
+use super::tests::count;
+use super::tests::line;
+use super::tests::member;
+use super::tests::solo;
+use super::tests::written;
+use crate::conversations::message::Role;
+use crate::ids::MembershipId;
+use crate::llm::request;
+use crate::lore::book::Book;
+use crate::lore::book::Source;
+use crate::lore::entry;
+use crate::presets::document::Entry;
+use crate::presets::document::Place;
+use crate::presets::document::Trigger;
+use crate::prompt::context::Context;
+use crate::prompt::lore::Library;
+use crate::prompt::note::Note;
+use crate::spaces::membership::Participation;
+use crate::spaces::space::CardHandlingMode;
+use serde_json::Value;
+use serde_json::json;
+
+const MODES: [(&str, CardHandlingMode); 3] = [
+    ("swap", CardHandlingMode::Swap),
+    ("append", CardHandlingMode::Append),
+    ("append_disabled", CardHandlingMode::AppendDisabled),
+];
+
+fn cards() -> [Value; 3] {
+    let depth_prompt =
+        |text, depth, role| json!({"depth_prompt": {"prompt": text, "depth": depth, "role": role}});
+    [
+        json!({
+            "name": "Ada",
+            "description": "{{char}} is a mathematician. She knows {{user}}.",
+            "personality": "calm, exact",
+            "scenario": "A library in London.",
+            "mes_example": "<START>\n{{user}}: Why?\n{{char}}: Because {{noop}}it is so.",
+            "system_prompt": "{{original}} {{char}} speaks in full sentences.",
+            "post_history_instructions": "Stay {{char}}.",
+            "extensions": depth_prompt("{{char}} holds a pen.", 1, "system"),
+        }),
+        json!({
+            "name": "Cid",
+            "description": "{{char}} builds engines.",
+            "personality": "loud",
+            "scenario": "A workshop.",
+            "mes_example": "{{char}}: Steam!",
+            "extensions": depth_prompt("{{char}} smells of oil.", 2, "user"),
+        }),
+        json!({"name": "Dot", "description": "{{char}} is a cat.", "personality": "asleep"}),
+    ]
+}
+
+/// The books in the cards of Ada and Cid; whoever speaks has its own with it.
+fn book(owner: &str) -> Option<Book> {
+    let entries = match owner {
+        "Ada" => json!([
+            {"keys": ["engine"], "content": "The engine weighs fifteen tons.", "insertion_order": 10,
+             "position": "before_char", "name": "Engine"},
+            {"keys": ["never said"], "content": "Nobody reads this.", "name": "Silence"},
+            {"keys": ["london"], "content": "It rains on {{char}}.", "insertion_order": 20,
+             "position": "after_char", "name": "Rain"},
+            {"keys": [], "constant": true, "content": "A clock strikes.", "name": "Clock",
+             "extensions": {"position": 4, "depth": 2, "role": 0}},
+            {"keys": ["engine"], "content": "Below the note.", "name": "Bottom",
+             "extensions": {"position": 3}},
+        ]),
+        "Cid" => json!([{"keys": ["engine"], "content": "{{char}} made it.", "name": "Maker"}]),
+        _ => return None,
+    };
+    let entries = entries.as_array().expect("a list").iter().enumerate();
+    Some(Book {
+        key: format!("card:{owner}"),
+        id: None,
+        name: format!("{owner}'s book"),
+        source: Source::Character,
+        scan_depth: None,
+        token_budget: None,
+        recursive: None,
+        entries: entries
+            .map(|(n, it)| entry::read(it, n.to_string(), None))
+            .collect(),
+    })
+}
+
+/// Bob with Ada, Cid and the muted Dot. Ada is about to speak.
+fn three(mode: CardHandlingMode) -> Context {
+    let [ada, cid, dot] = cards();
+    let mut context = solo();
+    context.cast.truncate(1);
+    let characters = [(2, "Ada", ada), (3, "Cid", cid), (4, "Dot", dot)];
+    for (id, name, card) in characters {
+        context.cast.push(member(id, name, Some(card)));
+    }
+    context.cast[3].participation = Participation::Muted;
+    context.card_handling = mode;
+    context.join = ("[<FIELDNAME> of {{char}}: ".into(), "]".into());
+    context.history = vec![
+        line(1, "Ada", Role::Assistant, "Good day."),
+        line(2, "Bob", Role::User, "How is London?"),
+        line(3, "Cid", Role::Assistant, "Loud. {{char}} likes it."),
+        line(4, "Bob", Role::User, "And the engine?"),
+    ];
+    for it in &mut context.history {
+        it.author = MembershipId(
+            ["Bob", "Ada", "Cid"]
+                .iter()
+                .position(|n| *n == it.name)
+                .map_or(1, |n| n as i64 + 1),
+        );
+    }
+    context.note = Note {
+        text: "It is {{weekday}}; keep it short.".into(),
+        depth: 1,
+        ..Note::default()
+    };
+    let in_chat = Entry {
+        role: request::Role::User,
+        place: Place::InChat { depth: 0, order: 5 },
+        ..Entry::of_text("ooc", "Out of character", "(One paragraph, please.)")
+    };
+    let anew = Entry {
+        triggers: vec![Trigger::Regenerate],
+        ..Entry::of_text("anew", "Written anew", "Say it in another way.")
+    };
+    context.preset.order.extend([in_chat, anew]);
+    context.preset.temperature = Some(0.8);
+    books_of(&mut context, "Ada");
+    context
+}
+
+fn books_of(context: &mut Context, owner: &str) {
+    context.lore = Library {
+        books: book(owner).into_iter().collect(),
+        ..Library::default()
+    };
+}
+
+fn shown(context: &Context) -> String {
+    let built = build(context, &count).expect("it fits");
+    let lore = built.lore.fired.iter();
+    let lore: Vec<String> = lore
+        .map(|it| format!("{} ({}): {}", it.name, it.book, it.because))
+        .collect();
+    let tokens = (built.total_tokens, built.limit_tokens);
+    format!("{}=== {tokens:?}\n{}", written(context), lore.join("\n"))
+}
+
+#[test]
+fn a_turn_of_one_of_three() {
+    for (mode, handling) in MODES {
+        insta::assert_snapshot!(format!("normal_{mode}"), shown(&three(handling)));
+    }
+}
+
+#[test]
+fn a_turn_that_is_written_anew_knows_nothing_of_what_it_replaces() {
+    for (mode, handling) in MODES {
+        let mut context = three(handling);
+        // Ada's answer to the last line is the target: the history ends before it.
+        context.trigger = Trigger::Regenerate;
+
+        insta::assert_snapshot!(format!("regenerate_{mode}"), shown(&context));
+    }
+}
+
+#[test]
+fn a_turn_that_is_written_for_a_person() {
+    for (mode, handling) in MODES {
+        let mut context = three(handling);
+        context.speaker = MembershipId(1);
+        context.preset = context.preset.for_human();
+        context.trigger = Trigger::Impersonate;
+        // Cid spoke last: it is his card, and his book.
+        books_of(&mut context, "Cid");
+
+        insta::assert_snapshot!(format!("copilot_{mode}"), shown(&context));
+    }
+}
+
+#[test]
+fn a_muted_character_that_is_made_to_speak_knows_its_own_card() {
+    let mut context = three(CardHandlingMode::Append);
+    context.speaker = MembershipId(4);
+    books_of(&mut context, "Dot");
+
+    let prompt = written(&context);
+
+    assert!(
+        prompt.contains("[Description of Dot: Dot is a cat.]"),
+        "{prompt}"
+    );
+    assert!(prompt.contains("[Description of Ada: Ada is a mathematician."));
+}
+
+#[test]
+fn lore_around_a_note_is_there_without_one_and_lore_that_finds_no_room_is_told() {
+    let mut context = three(CardHandlingMode::Swap);
+    context.note.text = String::new();
+    assert!(written(&context).contains("Below the note."));
+
+    context.preset.context_tokens = Some(160);
+    context.preset.max_tokens = Some(30);
+    let built = build(&context, &count).expect("it fits");
+
+    let dropped: Vec<&str> = built
+        .lore
+        .dropped
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert!(!dropped.is_empty());
+    assert!(
+        built
+            .lore
+            .fired
+            .iter()
+            .all(|it| !dropped.contains(&it.name.as_str()))
+    );
+    let newest = built.messages.iter().rfind(|it| it.name.is_some());
+    assert_eq!(newest.expect("a line").content, "And the engine?");
+}

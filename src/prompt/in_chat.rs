@@ -1,0 +1,125 @@
+//! What stands among the messages, by its depth: so many of them follow it.
+
+use crate::llm::request::Role;
+use crate::prompt::blocks::Block;
+
+/// A piece that stands among the messages.
+#[derive(Clone, Debug)]
+pub struct Injection {
+    /// Before so many of the newest messages; 0: after all of them.
+    pub depth: usize,
+    /// At one depth the lower order comes first.
+    pub order: i64,
+    pub block: Block,
+}
+
+/// The lines with everything put in at its depth. At one depth: by order, then assistant, user,
+/// system, then as they came; equals are one piece.
+pub fn insert(lines: Vec<Block>, mut injections: Vec<Injection>) -> Vec<Block> {
+    let n_lines = lines.len();
+    let depth = |it: &Injection| it.depth.min(n_lines);
+    injections.sort_by_key(|it| (std::cmp::Reverse(depth(it)), it.order, rank(it.block.role)));
+    let mut waiting = injections.into_iter().peekable();
+    let mut blocks = Vec::with_capacity(n_lines);
+    let mut lines = lines.into_iter();
+    for n_following in (0..=n_lines).rev() {
+        let mut before = None;
+        while let Some(it) = waiting.next_if(|it| it.depth.min(n_lines) == n_following) {
+            let key = (it.order, it.block.role);
+            let joins = before == Some(key);
+            before = Some(key);
+            blocks.push(Block { joins, ..it.block });
+        }
+        blocks.extend(lines.next());
+    }
+    blocks
+}
+
+fn rank(role: Role) -> u8 {
+    match role {
+        Role::Assistant => 0,
+        Role::User => 1,
+        Role::System => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Injection;
+    use super::insert;
+    use crate::llm::request::Role;
+    use crate::prompt::blocks::Block;
+    use crate::prompt::blocks::Kind;
+    use crate::prompt::blocks::messages;
+
+    fn lines() -> Vec<Block> {
+        let line = |text: &str| Block {
+            name: Some("Bob".into()),
+            ..Block::new(Kind::History, "Bob", Role::User, text.into())
+        };
+        ["1", "2", "3"].map(line).to_vec()
+    }
+
+    fn at(depth: usize, order: i64, role: Role, text: &str) -> Injection {
+        Injection {
+            depth,
+            order,
+            block: Block::new(Kind::Entry, "", role, text.into()),
+        }
+    }
+
+    fn texts(injections: Vec<Injection>) -> Vec<String> {
+        let sent = messages(&insert(lines(), injections)).into_iter();
+        sent.map(|it| it.content).collect()
+    }
+
+    #[test]
+    fn a_depth_counts_the_messages_that_follow() {
+        let system = |depth, text| at(depth, 100, Role::System, text);
+
+        let texts = texts(vec![
+            system(0, "end"),
+            system(1, "one"),
+            system(3, "all"),
+            system(99, "far"),
+        ]);
+
+        assert_eq!(texts, ["all\nfar", "1", "2", "one", "3", "end"]);
+    }
+
+    #[test]
+    fn at_one_depth_order_comes_first_and_then_the_side() {
+        let texts = texts(vec![
+            at(1, 100, Role::System, "system"),
+            at(1, 100, Role::User, "user"),
+            at(1, 100, Role::Assistant, "assistant"),
+            at(1, 200, Role::Assistant, "late"),
+            at(1, 1, Role::System, "early"),
+        ]);
+
+        assert_eq!(
+            texts,
+            [
+                "1",
+                "2",
+                "early",
+                "assistant",
+                "user",
+                "system",
+                "late",
+                "3"
+            ]
+        );
+    }
+
+    #[test]
+    fn equals_are_one_piece_in_the_order_in_which_they_came() {
+        let texts = texts(vec![
+            at(0, 100, Role::User, "a"),
+            at(0, 100, Role::User, "b"),
+            at(0, 101, Role::User, "c"),
+        ]);
+
+        assert_eq!(texts, ["1", "2", "3", "a\nb", "c"]);
+    }
+}

@@ -1,0 +1,272 @@
+//! The lore of a turn: which entries enter, and where each stands.
+
+use crate::characters::card::Card;
+use crate::ids::LorebookEntryId;
+use crate::llm::request::Role;
+use crate::lore::book::Book;
+use crate::lore::book::Place;
+use crate::lore::engine;
+use crate::lore::outcome::Fired;
+use crate::lore::outcome::Named;
+use crate::lore::outcome::Outcome;
+use crate::lore::scan::Generation;
+use crate::lore::scan::Scan;
+use crate::lore::scan::Settings;
+use crate::lore::scan::Speaker;
+use crate::lore::scan::Spoken;
+use crate::lore::scan::Texts;
+use crate::lore::timed::Timed;
+use crate::presets::document::Trigger;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::Origin;
+use crate::prompt::cards;
+use crate::prompt::cards::Cards;
+use crate::prompt::context::Context;
+use crate::prompt::macros::chance;
+use crate::prompt::macros::expansion::expand;
+use crate::prompt::macros::meanings::Field;
+use crate::prompt::macros::world::Seed;
+use crate::prompt::macros::world::World;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The books whose entries may enter, and what is known of them.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    /// By precedence.
+    pub books: Vec<Book>,
+    pub settings: Settings,
+    /// What earlier turns left.
+    pub timed: Timed,
+    /// How many messages an AI wrote.
+    pub n_replies: i64,
+}
+
+/// What became of the lore of a turn.
+#[derive(Default)]
+pub struct Lore {
+    /// `None`: no book takes part.
+    outcome: Option<Outcome>,
+    /// Stands around all lore of one place, before and after it.
+    format: (String, String),
+}
+
+/// What people are told of the lore of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptLore)]
+pub struct Told {
+    /// What entered.
+    pub fired: Vec<Entry>,
+    /// What would have entered if there had been room.
+    pub dropped: Vec<Entry>,
+    /// What is wrong with the books.
+    pub warnings: Vec<String>,
+}
+
+/// An entry, and why it entered, or did not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptLoreEntry)]
+pub struct Entry {
+    /// That of a book embedded in a card has none.
+    pub entry_id: Option<LorebookEntryId>,
+    pub name: String,
+    /// What its book is called.
+    pub book: String,
+    pub because: String,
+}
+
+/// Finds out which entries enter; what is put in by name alone is put into the world.
+pub fn find(context: &Context, world: &mut World, count: &dyn Fn(&str) -> i64) -> Lore {
+    let format = &context.preset.texts.lore_format;
+    let (before, after) = format.split_once("{0}").unwrap_or_default();
+    if context.lore.books.is_empty() {
+        return Lore::default();
+    }
+    // The cards are read anew once it is known what the lore puts into them.
+    let cards = world.forgetting(|| cards::read(context, world));
+    let expanded = |text: &str| expand(text, &cards.meanings, world);
+    let outcome = scan(context, &cards, &expanded, count, world.seed);
+    let lore = Lore {
+        format: (expanded(before), expanded(after)),
+        outcome: Some(outcome),
+    };
+    for (fired, name) in lore.fired().filter_map(|it| Some((it, outlet(&it.place)?))) {
+        let text = world.outlets.entry(name.to_owned()).or_default();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(fired.text.trim());
+    }
+    lore
+}
+
+fn scan(
+    context: &Context,
+    cards: &Cards,
+    expand: &dyn Fn(&str) -> String,
+    count: &dyn Fn(&str) -> i64,
+    seed: Seed,
+) -> Outcome {
+    let lines = context.history.iter().rev();
+    let spoken = lines.filter(|it| !it.text.trim().is_empty());
+    let messages: Vec<Spoken<'_>> = spoken
+        .map(|it| Spoken {
+            seq: it.seq,
+            name: &it.name,
+            text: &it.text,
+        })
+        .collect();
+    let speaker = context.character();
+    let card = speaker.and_then(|it| it.card.as_ref());
+    let mut names: Vec<&str> = speaker.iter().map(|it| it.name.as_str()).collect();
+    names.extend(card.map(Card::name));
+    names.extend(card.and_then(Card::nickname));
+    let tags = card.map(Card::tags).unwrap_or_default();
+    let depth_prompts: Vec<&str> = cards
+        .depth_prompts
+        .iter()
+        .map(|it| it.prompt.prompt.as_str())
+        .collect();
+    let depth_prompt = depth_prompts.join("\n");
+    let last = context.history.last().map_or(0, |it| it.seq);
+    engine::run(&Scan {
+        books: &context.lore.books,
+        settings: context.lore.settings.clone(),
+        messages: &messages,
+        n_messages: last,
+        n_replies: context.lore.n_replies,
+        extras: &[],
+        texts: Texts {
+            persona: said(&cards.meanings.persona),
+            description: said(&cards.meanings.description),
+            personality: said(&cards.meanings.personality),
+            depth_prompt: &depth_prompt,
+            scenario: said(&cards.meanings.scenario),
+            creator_notes: card.map_or("", Card::creator_notes),
+        },
+        speaker: Speaker {
+            names: &names,
+            tags: &tags,
+        },
+        kind: generation(context.trigger),
+        timed: &context.lore.timed,
+        expand,
+        count,
+        seed: chance::seed(seed),
+    })
+}
+
+impl Lore {
+    /// The lore of one place, the strongest last.
+    pub fn at(&self, place: &Place) -> Vec<Block> {
+        let here = self.entered().filter(|(_, it)| it.place == *place);
+        let mut blocks: Vec<Block> = here.map(|(n, it)| block(n, it, Role::System)).collect();
+        let (before, after) = &self.format;
+        if let Some(first) = blocks.first_mut() {
+            first.text.insert_str(0, before);
+        }
+        if let Some(last) = blocks.last_mut() {
+            last.text.push_str(after);
+        }
+        for block in blocks.iter_mut().skip(1) {
+            block.joins = true;
+        }
+        blocks
+    }
+
+    /// What stands among the messages, each with its depth.
+    pub fn at_depths(&self) -> Vec<(usize, Block)> {
+        let deep = self.entered().filter_map(|(n, it)| match it.place {
+            Place::AtDepth { depth, role } => Some((depth, block(n, it, role))),
+            _ => None,
+        });
+        deep.collect()
+    }
+
+    /// What people are told of it: what entered, and what did not for want of room, be it that of
+    /// the lore or that of the prompt.
+    pub fn told(&self, blocks: &[Block]) -> Told {
+        let Some(outcome) = &self.outcome else {
+            return Told::default();
+        };
+        let had_no_room = |n: usize| {
+            let mut blocks = blocks.iter();
+            blocks.any(|it| it.origin == Origin::Lore(n) && it.dropped)
+        };
+        let (dropped, fired): (Vec<_>, Vec<_>) = self.entered().partition(|(n, _)| had_no_room(*n));
+        let evicted = dropped.iter().map(|(_, it)| &it.entry);
+        let dropped = outcome.dropped.iter().chain(evicted);
+        Told {
+            fired: fired
+                .iter()
+                .map(|(_, it)| entry(&it.entry, it.because.to_string()))
+                .collect(),
+            dropped: dropped.map(|it| entry(it, "budget".to_owned())).collect(),
+            warnings: outcome.warnings.clone(),
+        }
+    }
+
+    /// What the next turn needs to know; nothing where no book takes part.
+    pub fn timed(&self) -> Option<Value> {
+        let outcome = self.outcome.as_ref()?;
+        serde_json::to_value(&outcome.timed).ok()
+    }
+
+    fn fired(&self) -> impl Iterator<Item = &Fired> {
+        self.outcome.iter().flat_map(|it| &it.fired)
+    }
+
+    /// What entered and says something.
+    fn entered(&self) -> impl Iterator<Item = (usize, &Fired)> {
+        let all = self.fired().enumerate();
+        all.filter(|(_, it)| !it.text.trim().is_empty())
+    }
+}
+
+fn block(n: usize, fired: &Fired, role: Role) -> Block {
+    Block {
+        priority: (fired.priority, fired.order),
+        origin: Origin::Lore(n),
+        ..Block::new(
+            Kind::Lore,
+            &fired.entry.name,
+            role,
+            fired.text.trim().to_owned(),
+        )
+    }
+}
+
+fn entry(named: &Named, because: String) -> Entry {
+    Entry {
+        entry_id: named.entry_id,
+        name: named.name.clone(),
+        book: named.book.clone(),
+        because,
+    }
+}
+
+fn outlet(place: &Place) -> Option<&str> {
+    match place {
+        Place::Outlet(name) => Some(name.trim()),
+        _ => None,
+    }
+}
+
+fn said(field: &Field) -> &str {
+    let (Field::Written(text) | Field::Expanded(text)) = field;
+    text
+}
+
+fn generation(trigger: Trigger) -> Generation {
+    match trigger {
+        Trigger::Normal => Generation::Normal,
+        Trigger::Continue => Generation::Continue,
+        Trigger::Impersonate => Generation::Impersonate,
+        Trigger::Swipe => Generation::Swipe,
+        Trigger::Regenerate => Generation::Regenerate,
+        Trigger::Quiet => Generation::Quiet,
+    }
+}

@@ -1,0 +1,103 @@
+//! `{{random}}`, `{{pick}}` and `{{roll}}`: draws that fall the same way for the same prompt.
+
+use crate::prompt::macros::world::Seed;
+use crate::speakers::dice::Dice;
+
+/// More dice than anybody throws at once.
+const MAX_DICE: usize = 1_000;
+/// More faces than a die has.
+const MAX_FACES: usize = 1_000_000_000;
+
+/// The dice of the draw number `n_draw` in `text`. A pick is drawn once for a conversation, the
+/// others anew with each message.
+pub fn dice(seed: Seed, is_pick: bool, text: &str, n_draw: usize) -> Dice {
+    let message = if is_pick { -1 } else { seed.message };
+    let numbers = [seed.conversation, message, n_draw as i64];
+    Dice::from_seed(hash(&numbers, text).cast_signed())
+}
+
+/// From which the lore of a turn draws.
+pub fn seed(seed: Seed) -> u64 {
+    hash(&[seed.conversation, seed.message], "lore")
+}
+
+/// FNV-1a: the same on every machine, and for ever.
+fn hash(numbers: &[i64], text: &str) -> u64 {
+    let bytes = numbers.iter().flat_map(|it| it.to_le_bytes());
+    bytes
+        .chain(text.bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
+
+/// What there is to choose from: the arguments, or the items of the only one, separated by commas.
+pub fn choices(args: Vec<String>) -> Vec<String> {
+    let [list] = args.as_slice() else {
+        return args;
+    };
+    // A comma that belongs to an item is written `\,`.
+    let list = list.replace("\\,", "\u{1}");
+    let items = list.split(',').map(|it| it.replace('\u{1}', ","));
+    items.collect()
+}
+
+/// Throws `2d6+1`, `d20`, or `6` for one die of six faces. `None`: that is no throw.
+pub fn roll(dice: &mut Dice, formula: &str) -> Option<i64> {
+    let formula: String = formula.chars().filter(|it| !it.is_whitespace()).collect();
+    let formula = formula.to_ascii_lowercase();
+    let (throw, add) = match formula.rfind(['+', '-']) {
+        Some(at) => (&formula[..at], formula[at..].parse::<i32>().ok()?),
+        None => (formula.as_str(), 0),
+    };
+    let (n_dice, faces) = match throw.split_once('d') {
+        Some(("", faces)) => (1, faces),
+        Some((n_dice, faces)) => (n_dice.parse().ok()?, faces),
+        None => (1, throw),
+    };
+    let faces: usize = faces.parse().ok()?;
+    if n_dice > MAX_DICE || !(1..=MAX_FACES).contains(&faces) {
+        return None;
+    }
+    let thrown: usize = (0..n_dice).map(|_| dice.below(faces) + 1).sum();
+    Some(i64::try_from(thrown).ok()? + i64::from(add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choices;
+    use super::dice;
+    use super::roll;
+    use crate::prompt::macros::world::Seed;
+
+    #[test]
+    fn a_throw_stays_within_its_dice() {
+        let mut any = dice(Seed::default(), false, "x", 0);
+        for _ in 0..200 {
+            assert!((2..=12).contains(&roll(&mut any, "2d6").unwrap()));
+            assert!((1..=20).contains(&roll(&mut any, "D20").unwrap()));
+            assert!((1..=6).contains(&roll(&mut any, "6").unwrap()));
+            assert!((-2..=1).contains(&roll(&mut any, "1d4 - 3").unwrap()));
+        }
+        for formula in [
+            "",
+            "d",
+            "0",
+            "xd6",
+            "2d6d6",
+            "1001d6",
+            "2d0",
+            "99999999999999999999",
+        ] {
+            assert_eq!(roll(&mut any, formula), None, "{formula}");
+        }
+    }
+
+    #[test]
+    fn one_argument_is_a_list_and_several_are_one_themselves() {
+        let all = |args: &[&str]| choices(args.iter().map(|it| (*it).to_owned()).collect());
+
+        assert_eq!(all(&["a, b\\,c"]), ["a", " b,c"]);
+        assert_eq!(all(&["a, b", "c"]), ["a, b", "c"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Whatever stands in a card: it is expanded within its limits.
+
+use super::MAX_OUTPUT;
+use super::MAX_STEPS;
+use super::Meanings;
+use super::expand_counted;
+use super::tests::meanings;
+use super::tests::world;
+use proptest::prelude::prop_assert;
+use proptest::prelude::prop_assert_eq;
+use proptest::proptest;
+use proptest::sample::select;
+
+fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
+    let all = vec![
+        "{{",
+        "}}",
+        "{",
+        "}",
+        "::",
+        ":",
+        "//",
+        "<",
+        ">",
+        "user",
+        "char",
+        "<BOT>",
+        "{{if ",
+        "{{else}}",
+        "{{/if}}",
+        "random",
+        "pick",
+        "roll:2d6",
+        "setvar",
+        "getvar::x",
+        "trim",
+        "\n",
+        " ",
+        "a",
+        "漢",
+        "original",
+        "description",
+        "{{char}}",
+        "1",
+        "0",
+        "!",
+        "time_UTC+1",
+        "é",
+        "{{{{",
+        "}}}}",
+    ];
+    proptest::collection::vec(select(all), 0..60)
+}
+
+proptest! {
+    #[test]
+    fn every_text_is_expanded_within_its_limits_and_always_alike(words in pieces()) {
+        let text = words.concat();
+        let meanings = Meanings {
+            description: text.clone().into(),
+            original: Some(text.clone()),
+            ..meanings()
+        };
+
+        let (out, steps, work) = expand_counted(&text, &meanings, &world());
+
+        prop_assert!(out.len() <= MAX_OUTPUT);
+        prop_assert!(steps <= MAX_STEPS);
+        prop_assert!(work <= 8 * 1024 * 1024);
+        prop_assert_eq!(out, expand_counted(&text, &meanings, &world()).0);
+    }
+
+    #[test]
+    fn work_grows_with_the_text_and_no_faster(words in pieces()) {
+        let text = words.concat().replace("description", "").replace("original", "");
+        let work = |n: usize| {
+            let (_, steps, work) = expand_counted(&text.repeat(n), &Meanings::default(), &world());
+            steps + work
+        };
+
+        let (once, much) = (work(1), work(64));
+
+        // What is open in one copy may be closed in the next: then it is written once a level.
+        prop_assert!(much <= 64 * (18 * once + 64), "{much} for 64 times {once}");
+    }
+
+    #[test]
+    fn text_without_macros_stays_as_it_is(text in "[a-z漢 :}.<>\n]{0,200}") {
+        let is_plain = !text.contains('<') || !text.contains('>');
+        if is_plain {
+            prop_assert_eq!(expand_counted(&text, &meanings(), &world()).0, text);
+        }
+    }
+}

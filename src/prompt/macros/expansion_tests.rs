@@ -1,0 +1,377 @@
+//! Macros, one by one and against each other.
+
+use super::MAX_OUTPUT;
+use super::Meanings;
+use super::World;
+use crate::clock::Timestamp;
+use crate::prompt::macros::variables::Reach;
+use crate::prompt::macros::world::Said;
+use crate::prompt::macros::world::Seed;
+use std::collections::BTreeMap;
+
+fn expand(text: &str, meanings: &Meanings) -> String {
+    super::expand(text, meanings, &world())
+}
+
+/// The same in this world.
+fn told(text: &str, world: &World) -> String {
+    super::expand(text, &meanings(), world)
+}
+
+pub fn world() -> World {
+    World {
+        now: Some(Timestamp(1_795_278_245_000)), // 2026-11-21T16:24:05Z, a Saturday
+        ..World::default()
+    }
+}
+
+pub fn meanings() -> Meanings {
+    Meanings {
+        character: "Ada".into(),
+        user: "Bob".into(),
+        persona: "A friend of {{char}}.".into(),
+        description: "{{char}} likes {{user}}.".into(),
+        personality: "calm".into(),
+        scenario: "London".into(),
+        example_messages: "<START>\n{{char}}: Hi".into(),
+        group: "Ada, Cid".into(),
+        group_not_muted: "Ada".into(),
+        not_character: "Bob, Cid".into(),
+        users: "Bob, Eve".into(),
+        ..Meanings::default()
+    }
+}
+
+fn expanded(text: &str) -> String {
+    expand(text, &meanings())
+}
+
+#[test]
+fn names_are_put_in_whatever_the_case_of_the_macro() {
+    assert_eq!(expanded("{{char}} {{Char}} {{ USER }}"), "Ada Ada Bob");
+    assert_eq!(expanded("<USER> <user> <Bot> <CHAR>"), "Bob Bob Ada Ada");
+    assert_eq!(
+        expanded("{{group}}|{{charIfNotGroup}}|<GROUP>"),
+        "Ada, Cid|Ada, Cid|Ada, Cid"
+    );
+    assert_eq!(expanded("{{groupNotMuted}}|{{notChar}}"), "Ada|Bob, Cid");
+}
+
+#[test]
+fn fields_are_put_in_with_their_own_macros_expanded() {
+    assert_eq!(expanded("{{description}}"), "Ada likes Bob.");
+    assert_eq!(
+        expanded("{{persona}} {{personality}} {{scenario}}"),
+        "A friend of Ada. calm London"
+    );
+    assert_eq!(expanded("{{mesExamples}}"), "<START>\nAda: Hi");
+}
+
+#[test]
+fn what_is_not_known_stays_as_it_is_written() {
+    for text in [
+        "{{unknown}}",
+        "{{unknown::a::b}}",
+        "{{user::x}}",
+        "{{}}",
+        "{{ }}",
+        "{{char",
+        "char}}",
+        "{",
+        "<",
+        "<div>",
+        "a < b > c",
+        "<user",
+    ] {
+        assert_eq!(expanded(text), text);
+    }
+    assert_eq!(expanded("{{other::{{char}}::b}}"), "{{other::Ada::b}}");
+    assert_eq!(expanded("{{char {{user}}"), "{{char Bob");
+    assert_eq!(expanded("{{{char}}}"), "{Ada}");
+    assert_eq!(
+        expanded("{{setthing::x::{{user}}}}"),
+        "{{setthing::x::Bob}}"
+    );
+    assert_eq!(expanded("漢{{char}}🦊{"), "漢Ada🦊{");
+}
+
+#[test]
+fn names_are_never_read_as_macros() {
+    let tricky = Meanings {
+        user: "{{char}} <BOT>".into(),
+        ..meanings()
+    };
+
+    assert_eq!(expand("{{user}}", &tricky), "{{char}} <BOT>");
+}
+
+#[test]
+fn layout_macros_shape_the_text() {
+    assert_eq!(expanded("a{{newline}}b{{noop}}c"), "a\nbc");
+    assert_eq!(expanded("a\n\n{{trim}}\n\nb"), "ab");
+    assert_eq!(expanded("{{trim}}\r\na\r\n{{TRIM}}"), "a");
+    assert_eq!(expanded("a {{trim}} b"), "a  b");
+    assert_eq!(expanded("a{{// a {note} of {{mine }}b"), "ab");
+}
+
+#[test]
+fn the_original_is_put_in_once() {
+    let replacing = Meanings {
+        original: Some("Be {{char}}.".into()),
+        ..meanings()
+    };
+
+    assert_eq!(
+        expand("{{original}} Always. {{original}}", &replacing),
+        "Be Ada. Always. "
+    );
+    assert_eq!(expanded("{{original}}"), "{{original}}");
+}
+
+#[test]
+fn an_original_that_names_itself_ends() {
+    let replacing = Meanings {
+        original: Some("x{{original}}".into()),
+        ..meanings()
+    };
+
+    assert_eq!(expand("{{original}}", &replacing), "x");
+}
+
+#[test]
+fn the_clock_tells_the_moment_it_was_given() {
+    assert_eq!(expanded("{{time}}, {{date}}"), "4:24 PM, November 21, 2026");
+    assert_eq!(
+        expanded("{{weekday}} {{isodate}}T{{isotime}}"),
+        "Saturday 2026-11-21T16:24"
+    );
+    assert_eq!(
+        expanded("{{time_UTC+2}} {{time_utc-1:30}}"),
+        "6:24 PM 2:54 PM"
+    );
+    assert_eq!(expanded("{{time::UTC-3}}"), "1:24 PM");
+    assert_eq!(
+        expanded("{{datetimeformat YYYY-MM-DD HH:mm}}"),
+        "2026-11-21 16:24"
+    );
+    assert_eq!(expanded("{{datetimeformat::DD.MM.}}"), "21.11.");
+    for text in ["{{time}}", "{{time_UTC+2}}", "{{datetimeformat::YYYY}}"] {
+        assert_eq!(told(text, &World::default()), text);
+    }
+}
+
+#[test]
+fn a_card_that_names_itself_ends() {
+    let circle = Meanings {
+        description: "a {{personality}}".into(),
+        personality: "b {{description}}".into(),
+        ..meanings()
+    };
+
+    let out = expand("{{description}}", &circle);
+
+    assert!(out.starts_with("a b a b"), "{out}");
+    assert!(out.len() < 100);
+}
+
+#[test]
+fn a_card_that_doubles_itself_is_bounded() {
+    let doubling = Meanings {
+        description: "{{description}}{{description}}x".into(),
+        ..meanings()
+    };
+    let huge = Meanings {
+        description: "y".repeat(100_000).into(),
+        ..meanings()
+    };
+
+    let many = expand("{{description}}", &doubling);
+    let long = expand(&"{{description}}".repeat(1_000), &huge);
+
+    assert!(many.len() <= MAX_OUTPUT, "{}", many.len());
+    assert_eq!(long.len(), MAX_OUTPUT);
+}
+
+#[test]
+fn text_is_cut_between_characters() {
+    let wide = Meanings {
+        description: "漢".repeat(MAX_OUTPUT).into(),
+        ..meanings()
+    };
+
+    assert_eq!(expand("{{description}}", &wide).len(), MAX_OUTPUT / 3 * 3);
+}
+
+#[test]
+fn a_text_full_of_beginnings_costs_little() {
+    for beginning in ["{{", "{{//", "<", "{{char", "<user"] {
+        let text = beginning.repeat(400_000);
+
+        let out = expanded(&text);
+
+        assert_eq!(out, text[..MAX_OUTPUT]);
+    }
+}
+
+#[test]
+fn a_comment_may_be_a_page_long() {
+    assert_eq!(
+        expanded(&format!("a{{{{// {}}}}}b", "page ".repeat(1_000))),
+        "ab"
+    );
+}
+
+#[test]
+fn a_draw_falls_the_same_way_for_the_same_message_and_another_way_for_others() {
+    let text = "{{random::a::b::c::d}}{{random: a, b, c, d}}{{roll:1d1000}} {{roll 1000}}";
+    let world_of = |message| World {
+        seed: Seed {
+            conversation: 7,
+            message,
+        },
+        ..world()
+    };
+
+    let all: Vec<String> = (0..40).map(|it| told(text, &world_of(it))).collect();
+
+    assert_eq!(all[3], told(text, &world_of(3)));
+    assert!(all.iter().any(|it| *it != all[0]), "{all:?}");
+    assert!(!all[0].contains("{{"));
+}
+
+#[test]
+fn a_pick_stays_the_same_for_a_conversation() {
+    let text = "{{pick::a::b::c::d::e::f::g::h}}{{pick:a,b,c,d,e,f,g,h}}";
+    let world_of = |conversation, message| World {
+        seed: Seed {
+            conversation,
+            message,
+        },
+        ..world()
+    };
+
+    let in_one: Vec<String> = (0..9).map(|it| told(text, &world_of(1, it))).collect();
+    let in_many: Vec<String> = (0..9).map(|it| told(text, &world_of(it, 1))).collect();
+
+    assert!(in_one.iter().all(|it| *it == in_one[0]));
+    assert!(in_many.iter().any(|it| *it != in_many[0]));
+}
+
+#[test]
+fn what_is_drawn_is_what_was_offered() {
+    for n in 0..20 {
+        let world = World {
+            seed: Seed {
+                conversation: n,
+                message: n,
+            },
+            ..world()
+        };
+        let drawn = told("{{random::{{char}}::{{user}}}} {{pick: x\\,y , z}}", &world);
+        let (name, item) = drawn.split_once(' ').expect("two draws");
+        assert!(["Ada", "Bob"].contains(&name), "{drawn}");
+        assert!(["x,y", "z"].contains(&item), "{drawn}");
+    }
+    assert_eq!(expanded("{{roll:nonsense}}"), "{{roll:nonsense}}");
+    assert_eq!(expanded("{{roll}} {{random}}"), "{{roll}} {{random}}");
+}
+
+#[test]
+fn variables_are_set_and_read_in_the_order_of_the_text() {
+    let world = world();
+
+    let out = told(
+        "{{getvar::x}}|{{setvar::x::{{char}}}}{{getvar::x}}|{{addvar::x::!}}{{GETVAR::x}}|\
+         {{incvar::n}}{{incvar::n}}{{decvar::n}}|{{setglobalvar::x::all}}{{getglobalvar::x}}",
+        &world,
+    );
+
+    assert_eq!(out, "|Ada|Ada!|121|all");
+    let variables = world.variables.borrow();
+    assert_eq!(variables.get(Reach::Conversation, "x"), "Ada!");
+    assert_eq!(variables.get(Reach::Space, "x"), "all");
+    assert_eq!(variables.changes.conversation.len(), 2);
+}
+
+#[test]
+fn what_is_set_can_be_forgotten() {
+    let world = world();
+
+    let out = world.forgetting(|| told("{{setvar::x::1}}{{getvar::x}}", &world));
+
+    assert_eq!(out, "1");
+    assert!(world.variables.borrow().changes.is_empty());
+    assert_eq!(told("{{getvar::x}}", &world), "");
+}
+
+#[test]
+fn a_condition_chooses_one_side_and_runs_only_that() {
+    let world = world();
+    let cases = [
+        ("{{if 1}}a{{else}}b{{/if}}", "a"),
+        ("{{if 0}}a{{else}}b{{/if}}", "b"),
+        ("{{if}}a{{/if}}", ""),
+        ("{{if::no}}a{{/if}}c", "c"),
+        ("{{IF {{getvar::x}}}}a{{ELSE}}{{char}}{{/IF}}", "Ada"),
+        ("{{if description}}\n a \n{{/if}}", "a"),
+        ("{{if !scenario}}a{{else}}b{{/if}}", "b"),
+        ("{{if 1}}{{if 0}}a{{else}}b{{/if}}{{else}}c{{/if}}", "b"),
+        ("{{if 0}}{{setvar::y::1}}{{/if}}{{getvar::y}}", ""),
+        ("{{if 1}}a", "{{if 1}}a"),
+        ("{{if 1}}a{{else}}{{char}}", "{{if 1}}a{{else}}Ada"),
+        ("a{{else}}b{{/if}}", "a{{else}}b{{/if}}"),
+        ("{{random::{{if 1}}x{{/if}}}}", "x"),
+    ];
+    for (text, out) in cases {
+        assert_eq!(told(text, &world), out, "{text}");
+    }
+}
+
+#[test]
+fn what_has_been_said_is_told_and_never_run() {
+    let said = Said {
+        message: "{{char}}?".into(),
+        by_user: "{{setvar::x::1}}".into(),
+        by_character: "Hm.".into(),
+        id: Some(12),
+        user_spoke_at: Some(Timestamp(1_795_278_245_000 - 600_000)),
+        input: "say <BOT>".into(),
+    };
+    let world = World {
+        said,
+        max_prompt: 7_680,
+        model: "demo".into(),
+        ..world()
+    };
+
+    let out = told(
+        "{{lastMessage}} {{lastUserMessage}} {{lastCharMessage}} {{lastMessageId}} {{input}} \
+         {{idle_duration}} {{maxPrompt}} {{model}} {{users}}",
+        &world,
+    );
+
+    assert_eq!(
+        out,
+        "{{char}}? {{setvar::x::1}} Hm. 12 say <BOT> 10 minutes 7680 demo Bob, Eve"
+    );
+    assert!(world.variables.borrow().changes.is_empty());
+}
+
+#[test]
+fn the_small_ones_do_what_their_names_say() {
+    let world = World {
+        outlets: BTreeMap::from([("weather".into(), "Rain on {{char}}.".into())]),
+        ..world()
+    };
+    let cases = [
+        ("{{reverse:abc}}{{reverse::漢字}}", "cba字漢"),
+        (
+            "a{{comment: {{char}} }}b{{hidden_key:x}}{{banned \"x\"}}",
+            "ab",
+        ),
+        ("{{outlet::weather}}|{{outlet::none}}", "Rain on {{char}}.|"),
+    ];
+    for (text, out) in cases {
+        assert_eq!(told(text, &world), out, "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! What macros remember: by `setvar` and its like for a conversation, by their `global` forms for
+//! its space. The number and size of variables are bounded; what is past that is not kept.
+
+use serde::Deserialize;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many variables are kept.
+const MAX_VARIABLES: usize = 256;
+/// How long a name may be, in bytes.
+const MAX_NAME: usize = 128;
+/// How long a value may be, in bytes. What is longer is cut.
+const MAX_VALUE: usize = 4 * 1024;
+
+/// Names and values.
+pub type Values = BTreeMap<String, String>;
+
+/// How far a variable is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Conversation,
+    Space,
+}
+
+/// What is remembered, and what of it is new.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    pub conversation: Values,
+    pub space: Values,
+    /// What was set since they were read.
+    pub changes: Changes,
+}
+
+/// What macros have set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    pub conversation: Values,
+    pub space: Values,
+}
+
+impl Changes {
+    /// Nothing was set.
+    pub fn is_empty(&self) -> bool {
+        self.conversation.is_empty() && self.space.is_empty()
+    }
+}
+
+impl Variables {
+    /// The value under a name; empty when there is none.
+    pub fn get(&self, reach: Reach, name: &str) -> &str {
+        let values = match reach {
+            Reach::Conversation => &self.conversation,
+            Reach::Space => &self.space,
+        };
+        values.get(name).map_or("", String::as_str)
+    }
+
+    /// Remembers a value, unless the name is too long or there are too many.
+    pub fn set(&mut self, reach: Reach, name: &str, value: &str) {
+        let (values, changes) = match reach {
+            Reach::Conversation => (&mut self.conversation, &mut self.changes.conversation),
+            Reach::Space => (&mut self.space, &mut self.changes.space),
+        };
+        let is_known = values.contains_key(name);
+        let fits = !name.is_empty() && name.len() <= MAX_NAME;
+        if !fits || !is_known && values.len() >= MAX_VARIABLES {
+            return;
+        }
+        // PostgreSQL refuses NUL in a text.
+        let value = value[..value.floor_char_boundary(MAX_VALUE)].replace('\0', "");
+        values.insert(name.to_owned(), value.clone());
+        changes.insert(name.to_owned(), value);
+    }
+
+    /// Adds to a number, or to the end of a text.
+    pub fn add(&mut self, reach: Reach, name: &str, value: &str) {
+        let present = self.get(reach, name);
+        let sum = match (number(present), number(value)) {
+            (Some(a), Some(b)) if (a + b).is_finite() => (a + b).to_string(),
+            _ => present.to_owned() + value,
+        };
+        self.set(reach, name, &sum);
+    }
+}
+
+/// What counts as a number; nothing does as 0.
+fn number(text: &str) -> Option<f64> {
+    match text.trim() {
+        "" => Some(0.0),
+        text => text.parse().ok().filter(|it: &f64| it.is_finite()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_VALUE;
+    use super::MAX_VARIABLES;
+    use super::Reach;
+    use super::Variables;
+
+    #[test]
+    fn numbers_are_added_and_texts_are_put_together() {
+        let mut variables = Variables::default();
+
+        variables.add(Reach::Conversation, "n", "2");
+        variables.add(Reach::Conversation, "n", "0.5");
+        variables.add(Reach::Space, "list", "a");
+        variables.add(Reach::Space, "list", ", b");
+
+        assert_eq!(variables.get(Reach::Conversation, "n"), "2.5");
+        assert_eq!(variables.get(Reach::Space, "list"), "a, b");
+        assert_eq!(variables.get(Reach::Space, "n"), "");
+        assert_eq!(variables.changes.conversation["n"], "2.5");
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_remembered() {
+        let mut variables = Variables::default();
+        for n in 0..=MAX_VARIABLES {
+            variables.set(Reach::Conversation, &format!("v{n}"), "x");
+        }
+        variables.set(Reach::Conversation, "v0", &"漢".repeat(MAX_VALUE));
+        variables.set(Reach::Conversation, &"n".repeat(129), "x");
+        variables.set(Reach::Space, "", "x");
+
+        assert_eq!(variables.conversation.len(), MAX_VARIABLES);
+        assert_eq!(
+            variables.get(Reach::Conversation, "v0").len(),
+            MAX_VALUE / 3 * 3
+        );
+        assert!(variables.space.is_empty());
+    }
+}

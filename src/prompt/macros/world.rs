@@ -1,0 +1,56 @@
+//! What macros can know beside people and cards: the hour, the dice, what has been said last, and
+//! what is remembered.
+
+use crate::clock::Timestamp;
+use crate::prompt::macros::variables::Variables;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// What macros can know beside people and cards.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// The moment told by the clock macros; without it they stay as they are written.
+    pub now: Option<Timestamp>,
+    pub seed: Seed,
+    pub said: Said,
+    /// The most tokens a prompt may have.
+    pub max_prompt: i64,
+    /// What the model is called.
+    pub model: String,
+    /// What was set, and is set while texts are expanded.
+    pub variables: RefCell<Variables>,
+    /// Lore that is put in only where it is asked for, by name.
+    pub outlets: BTreeMap<String, String>,
+}
+
+/// What all draws come from, with the text they stand in: the same prompt is drawn the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seed {
+    pub conversation: i64,
+    /// The newest message that is known.
+    pub message: i64,
+}
+
+/// What has been said last. Chat text: no macro runs in it.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    pub message: String,
+    pub by_user: String,
+    pub by_character: String,
+    /// The number of the last message.
+    pub id: Option<i64>,
+    /// When a person spoke last.
+    pub user_spoke_at: Option<Timestamp>,
+    /// What a person asks for who has words found for them.
+    pub input: String,
+}
+
+impl World {
+    /// Does something after which nothing is remembered that it set.
+    pub fn forgetting<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.variables.borrow().clone();
+        let done = act();
+        self.variables.replace(before);
+        done
+    }
+}

@@ -1,0 +1,186 @@
+//! The author's note: a few words that people keep before the model's eyes.
+//!
+//! The conversation's own wins over the speaker's, and that over the space's; the speaker's may also
+//! stand before or after the space's instead of in its place.
+
+use crate::llm::request::Role;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How deep a note stands, if it does not say.
+const USUAL_DEPTH: usize = 4;
+
+/// A note that applies to a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it says; macros run in it. May be blank: lore around it is still put there.
+    pub text: String,
+    pub position: Position,
+    /// How many messages follow it.
+    pub depth: usize,
+    pub role: Role,
+    /// Each so many turns of the people; 0: never.
+    pub interval: i64,
+}
+
+impl Default for Note {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            position: Position::InChat,
+            depth: USUAL_DEPTH,
+            role: Role::System,
+            interval: 1,
+        }
+    }
+}
+
+/// Where a note stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    #[default]
+    InChat,
+    /// Before everything else.
+    Before,
+    /// After what is known of the characters, before what was said.
+    After,
+}
+
+/// What a note of a speaker does to that of the space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Combine {
+    #[default]
+    Replace,
+    Before,
+    After,
+}
+
+/// A note as it stands in settings.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Stated {
+    text: Option<String>,
+    position: Option<Position>,
+    depth: Option<usize>,
+    role: Option<Role>,
+    interval: Option<i64>,
+    combine: Option<Combine>,
+}
+
+impl Note {
+    /// Whether it is said in the turn that answers the people's message number `n_user_turns`.
+    pub fn is_due(&self, n_user_turns: i64) -> bool {
+        self.interval > 0 && n_user_turns % self.interval == 0
+    }
+}
+
+/// The note of a turn, of the `settings` of its conversation, its speaker and its space.
+pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> Note {
+    let (conversation, speaker, space) = (read(conversation), read(speaker), read(space));
+    match (text_of(&conversation), text_of(&speaker), text_of(&space)) {
+        (Some(text), _, _) => of(&conversation, text),
+        (None, Some(own), Some(rooms)) => match speaker.combine.unwrap_or_default() {
+            Combine::Replace => of(&speaker, own),
+            Combine::Before => of(&space, format!("{own}\n{rooms}")),
+            Combine::After => of(&space, format!("{rooms}\n{own}")),
+        },
+        (None, Some(text), None) => of(&speaker, text),
+        (None, None, Some(text)) => of(&space, text),
+        (None, None, None) => of(&space, String::new()),
+    }
+}
+
+/// What was stored makes sense; what does not all the same is as if it had not been set.
+fn read(settings: &Value) -> Stated {
+    Stated::deserialize(&settings["author_note"]).unwrap_or_default()
+}
+
+fn text_of(stated: &Stated) -> Option<String> {
+    let text = stated.text.as_deref().map(str::trim);
+    text.filter(|it| !it.is_empty()).map(str::to_owned)
+}
+
+fn of(stated: &Stated, text: String) -> Note {
+    let usual = Note::default();
+    Note {
+        text,
+        position: stated.position.unwrap_or(usual.position),
+        depth: stated.depth.unwrap_or(usual.depth),
+        role: stated.role.unwrap_or(usual.role),
+        interval: stated.interval.unwrap_or(usual.interval),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Note;
+    use super::Position;
+    use super::resolve;
+    use crate::llm::request::Role;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn settings(text: &str) -> Value {
+        json!({"author_note": {"text": text}})
+    }
+
+    #[test]
+    fn the_conversations_note_wins_over_the_speakers_and_that_over_the_spaces() {
+        let (none, of) = (json!({}), settings);
+        let text = |a: &Value, b: &Value, c: &Value| resolve(a, b, c).text;
+
+        assert_eq!(text(&of("a"), &of("b"), &of("c")), "a");
+        assert_eq!(text(&of("  "), &of("b"), &of("c")), "b");
+        assert_eq!(text(&none, &none, &of("c")), "c");
+        assert_eq!(text(&none, &json!({"author_note": 5}), &none), "");
+    }
+
+    #[test]
+    fn a_speakers_note_may_stand_beside_the_spaces_where_that_stands() {
+        let space = json!({"author_note": {"text": "room", "depth": 2, "role": "user"}});
+        let beside = |how| {
+            let own = json!({"author_note": {"text": "own", "depth": 9, "combine": how}});
+            resolve(&json!({}), &own, &space)
+        };
+
+        assert_eq!(beside("before").text, "own\nroom");
+        assert_eq!(beside("after").text, "room\nown");
+        assert_eq!(
+            (beside("after").depth, beside("after").role),
+            (2, Role::User)
+        );
+        assert_eq!(
+            (beside("replace").depth, beside("replace").text.as_str()),
+            (9, "own")
+        );
+    }
+
+    #[test]
+    fn what_a_note_does_not_say_is_as_usual() {
+        let note = resolve(
+            &json!({"author_note": {"text": "x", "position": "before", "interval": 3}}),
+            &json!({}),
+            &json!({}),
+        );
+
+        let usual = Note::default();
+        assert_eq!((note.depth, note.role), (usual.depth, usual.role));
+        assert_eq!((note.position, note.interval), (Position::Before, 3));
+    }
+
+    #[test]
+    fn a_note_is_due_each_so_many_turns() {
+        let due = |interval, turn| {
+            let note = Note {
+                interval,
+                ..Note::default()
+            };
+            note.is_due(turn)
+        };
+
+        assert!(due(1, 1) && due(1, 7) && due(3, 3) && due(3, 6));
+        assert!(!due(0, 1) && !due(3, 1) && !due(3, 4));
+    }
+}

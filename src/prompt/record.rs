@@ -1,0 +1,135 @@
+//! What is kept of a prompt that was sent: its pieces with their texts, but of what was said only
+//! where it stands in the timeline.
+
+use crate::ids::MessageId;
+use crate::llm::request::Role;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::Origin;
+use crate::prompt::builder::Built;
+use crate::prompt::lore::Told;
+use sea_orm::FromJsonQueryResult;
+use serde::Deserialize;
+use serde::Serialize;
+
+/// The longest text of a piece that is kept, in bytes.
+const MAX_TEXT: usize = 64 * 1024;
+/// The same of one that was not sent.
+const MAX_DROPPED: usize = 1024;
+/// More pieces than a prompt has that anybody reads.
+const MAX_PIECES: usize = 5_000;
+
+/// A prompt that was sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Record {
+    pub model: String,
+    pub pieces: Vec<Piece>,
+    pub lore: Told,
+    pub total_tokens: i64,
+    pub limit_tokens: i64,
+    pub dropped_messages: usize,
+}
+
+/// One piece of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    pub role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub tokens: i64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dropped: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub joins: bool,
+    /// What it says; of a line of the history what stands before it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Of a line of the history: which message it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+}
+
+/// A text of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Said {
+    pub message: MessageId,
+    pub swipe: i64,
+}
+
+/// What became of a text since it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Present {
+    pub text: String,
+    pub is_changed: bool,
+}
+
+impl Record {
+    /// What is kept of a prompt. Lines that did not fit are counted, and not kept.
+    pub fn of(model: &str, built: &Built) -> Self {
+        let was_left_out = |it: &&Block| it.kind == Kind::History && it.dropped;
+        let pieces = built.blocks.iter().filter(|it| !was_left_out(it));
+        Self {
+            model: model.to_owned(),
+            pieces: pieces.take(MAX_PIECES).map(piece).collect(),
+            lore: built.lore.clone(),
+            total_tokens: built.total_tokens,
+            limit_tokens: built.limit_tokens,
+            dropped_messages: built.dropped_messages,
+        }
+    }
+
+    /// Which texts of messages it needs to be shown.
+    pub fn said(&self) -> Vec<Said> {
+        self.pieces.iter().filter_map(|it| it.said).collect()
+    }
+
+    /// The pieces, with what was said as it reads now; a message that is gone says nothing.
+    pub fn blocks(self, present: impl Fn(Said) -> Option<Present>) -> Vec<Block> {
+        let shown = self.pieces.into_iter().map(|it| {
+            let found = it.said.map(&present);
+            let (text, is_changed) = match found {
+                None => (it.text, false),
+                Some(None) => (String::new(), true),
+                Some(Some(now)) => (it.text + &now.text, now.is_changed),
+            };
+            Block {
+                name: it.name,
+                tokens: it.tokens,
+                dropped: it.dropped,
+                is_changed,
+                joins: it.joins,
+                ..Block::new(it.kind, it.label, it.role, text)
+            }
+        });
+        shown.collect()
+    }
+}
+
+fn piece(block: &Block) -> Piece {
+    let (text, said) = match &block.origin {
+        Origin::Said { said, before } => (before.as_str(), Some(*said)),
+        Origin::Written | Origin::Lore(_) => (block.text.as_str(), None),
+    };
+    let most = if block.dropped { MAX_DROPPED } else { MAX_TEXT };
+    let kept = &text[..text.floor_char_boundary(most)];
+    let ends = if kept.len() < text.len() { "…" } else { "" };
+    Piece {
+        kind: block.kind,
+        label: block.label.clone(),
+        role: block.role,
+        name: block.name.clone(),
+        tokens: block.tokens,
+        dropped: block.dropped,
+        joins: block.joins,
+        // PostgreSQL refuses NUL in a document.
+        text: kept.replace('\0', "") + ends,
+        said,
+    }
+}
+
+fn is_false(it: &bool) -> bool {
+    !it
+}

@@ -1,0 +1,63 @@
+//! Table `run_prompts`: what each run sent.
+//!
+//! **Invariant:** of a conversation the newest [`KEPT`] are there. What was said is in none of them:
+//! it is looked up again, so that a message that is deleted is gone from here too.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::prompt::record::Record;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Set;
+use sea_orm::entity::prelude::*;
+
+/// Of how many runs a conversation keeps what they sent.
+pub const KEPT: u64 = 50;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "run_prompts")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub run_id: RunId,
+    pub conversation_id: ConversationId,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub record: Record,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Keeps what a run sent, and lets go of what the oldest one did.
+pub async fn keep(
+    tx: &impl ConnectionTrait,
+    run: RunId,
+    conversation: ConversationId,
+    record: Record,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let row = ActiveModel {
+        run_id: Set(run),
+        conversation_id: Set(conversation),
+        record: Set(record),
+        created_at: Set(now),
+    };
+    Entity::insert(row).exec_without_returning(tx).await?;
+    let too_many = Entity::find()
+        .select_only()
+        .column(Column::RunId)
+        .filter(Column::ConversationId.eq(conversation))
+        .order_by_desc(Column::RunId)
+        .offset(KEPT)
+        .limit(KEPT)
+        .into_query();
+    Entity::delete_many()
+        .filter(Column::RunId.in_subquery(too_many))
+        .exec(tx)
+        .await?;
+    Ok(())
+}

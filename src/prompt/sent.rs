@@ -1,0 +1,92 @@
+//! Shows what a run sent, with the texts of its messages as they read now.
+
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use crate::prompt::record::Present;
+use crate::prompt::record::Record;
+use crate::prompt::record::Said;
+use crate::prompt::run_prompt;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use std::collections::HashMap;
+
+/// How many messages are asked for at a time.
+const PIECE: usize = 1_000;
+
+/// What is kept of the prompt of a run, and its messages. `None`: it sent nothing, or long ago.
+pub async fn by_run(
+    db: &impl ConnectionTrait,
+    run: RunId,
+) -> Result<Option<(Record, Texts)>, DbErr> {
+    let Some(row) = run_prompt::Entity::find_by_id(run).one(db).await? else {
+        return Ok(None);
+    };
+    let mut texts = Texts::default();
+    for piece in row.record.said().chunks(PIECE) {
+        texts.read(db, piece, row.created_at).await?;
+    }
+    Ok(Some((row.record, texts)))
+}
+
+/// Texts of messages.
+#[derive(Debug, Default)]
+pub struct Texts(HashMap<Said, Present>);
+
+impl Texts {
+    /// A text as it reads now; `None`: it is gone.
+    pub fn of(&self, said: Said) -> Option<Present> {
+        self.0.get(&said).cloned()
+    }
+
+    async fn read(
+        &mut self,
+        db: &impl ConnectionTrait,
+        all: &[Said],
+        sent_at: crate::clock::Timestamp,
+    ) -> Result<(), DbErr> {
+        let ids = all.iter().map(|it| it.message);
+        let messages = message::Entity::find()
+            .filter(message::Column::Id.is_in(ids))
+            .filter(message::Column::Visibility.ne(message::Visibility::Hidden))
+            .all(db)
+            .await?;
+        let messages: HashMap<MessageId, message::Model> =
+            messages.into_iter().map(|it| (it.id, it)).collect();
+        let is_changed = |at: Option<_>| at.is_some_and(|at| at > sent_at);
+        let mut elsewhere = Vec::new();
+        for said in all {
+            match messages.get(&said.message) {
+                Some(it) if it.active_swipe == said.swipe => {
+                    let present = Present {
+                        text: it.content.clone(),
+                        is_changed: is_changed(it.edited_at),
+                    };
+                    self.0.insert(*said, present);
+                }
+                Some(it) => elsewhere.push(it.id),
+                None => {}
+            }
+        }
+        let swipes = swipe::Entity::find()
+            .filter(swipe::Column::MessageId.is_in(elsewhere.iter().copied()))
+            .all(db)
+            .await?;
+        for it in swipes {
+            let said = Said {
+                message: it.message_id,
+                swipe: it.position,
+            };
+            let present = Present {
+                is_changed: is_changed(it.edited_at),
+                text: it.content,
+            };
+            self.0.entry(said).or_insert(present);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Loads the lore of a turn: its books, and what earlier turns left of them.
+
+use crate::conversations::message::Role;
+use crate::ids::CharacterId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::lore::scan::Settings;
+use crate::lore::sources;
+use crate::lore::timed::Timed;
+use crate::prompt::context::Context;
+use crate::prompt::lore::Library;
+use crate::prompt::read;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Where the books of a turn stand, beside its conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Shelf<'a> {
+    pub space: SpaceId,
+    /// Of the space.
+    pub settings: &'a Value,
+    /// What the conversation remembers.
+    pub variables: &'a Value,
+    /// The seat of whom `{{user}}` means.
+    pub user: Option<MembershipId>,
+    /// The character that speaks, and whose it is.
+    pub speaker: Option<(CharacterId, Option<UserId>)>,
+}
+
+/// The books whose entries may enter the prompt of `context`.
+pub async fn load(
+    db: &impl ConnectionTrait,
+    context: &Context,
+    shelf: Shelf<'_>,
+) -> Result<Library, DbErr> {
+    let card = context.character().and_then(|it| it.card.as_ref());
+    let speaker = shelf.speaker.zip(card);
+    let turn = sources::Turn {
+        conversation: context.conversation,
+        space: shelf.space,
+        user_seat: shelf.user,
+        user_character: None,
+        speaker: speaker.map(|((character, owner), card)| sources::Speaker {
+            character,
+            owner,
+            card,
+        }),
+    };
+    let books = sources::load(db, &turn).await?;
+    if books.is_empty() {
+        return Ok(Library::default());
+    }
+    let limits = context.limits();
+    let room = limits.context_tokens - limits.response_tokens;
+    let cutoff_seq = context.history.last().map_or(0, |it| it.seq);
+    // Only a decorator asks how many replies there are; to count them takes a while.
+    let mut entries = books.iter().flat_map(|it| &it.entries);
+    let counts = entries.any(|it| it.content.trim_start().starts_with("@@"));
+    let n_replies = match counts {
+        true => read::n_by(db, context.conversation, Role::Assistant, cutoff_seq).await?,
+        false => 0,
+    };
+    Ok(Library {
+        books,
+        settings: Settings::of(shelf.settings, room),
+        timed: Timed::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
+        n_replies,
+    })
+}

@@ -1,0 +1,50 @@
+//! Table `space_variables`: what macros remember for all conversations of a space, a row each, so
+//! that two of them which end a turn at once lose nothing of each other's.
+
+use crate::ids::SpaceId;
+use crate::prompt::macros::variables::Values;
+use sea_orm::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::OnConflict;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "space_variables")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub space_id: SpaceId,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// All of a space.
+pub async fn of_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<Values, DbErr> {
+    let all = Entity::find().filter(Column::SpaceId.eq(space));
+    let all = all.all(db).await?.into_iter();
+    Ok(all.map(|it| (it.name, it.value)).collect())
+}
+
+/// Sets some of a space.
+pub async fn set(tx: &impl ConnectionTrait, space: SpaceId, values: Values) -> Result<(), DbErr> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let rows = values.into_iter().map(|(name, value)| ActiveModel {
+        space_id: Set(space),
+        name: Set(name),
+        value: Set(value),
+    });
+    let known = OnConflict::columns([Column::SpaceId, Column::Name])
+        .update_column(Column::Value)
+        .to_owned();
+    Entity::insert_many(rows)
+        .on_conflict(known)
+        .exec_without_returning(tx)
+        .await?;
+    Ok(())
+}
