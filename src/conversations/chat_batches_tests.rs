@@ -1,0 +1,139 @@
+//! A whole file, batch by batch.
+
+use super::Batch;
+use super::MAX_BYTES;
+use super::MAX_MESSAGES;
+use super::Report;
+use super::Step;
+use super::read;
+use crate::conversations::chat_reader::MAX_LINE;
+use std::io::BufReader;
+use std::io::Read;
+
+fn all(file: &[u8]) -> (Vec<Batch>, usize, Report) {
+    let mut batches = Vec::new();
+    let mut n_headers = 0;
+    let report = read(file, &|it| it.len() as i64, &mut |step| {
+        match step {
+            Step::Header(_) => n_headers += 1,
+            Step::Batch(batch) => batches.push(batch),
+        }
+        true
+    });
+    (batches, n_headers, report.unwrap())
+}
+
+fn contents(batches: &[Batch]) -> Vec<&str> {
+    let messages = batches.iter().flat_map(|it| &it.messages);
+    messages
+        .map(|it| it.texts[it.active].content.as_str())
+        .collect()
+}
+
+#[test]
+fn broken_lines_are_told_and_the_others_kept() {
+    let file = include_bytes!("../../tests/fixtures/chats/broken_lines.jsonl");
+    let (batches, n_headers, report) = all(file);
+
+    assert_eq!(
+        (contents(&batches), n_headers),
+        (vec!["Kept.", "Kept too."], 1)
+    );
+    let told: Vec<u64> = report.lines.iter().map(|it| it.line).collect();
+    assert_eq!((told, report.n_skipped), (vec![4, 5, 6, 7, 8, 10], 6));
+    assert_eq!(batches.last().unwrap().bytes_read, file.len() as u64);
+}
+
+#[test]
+fn marks_line_ends_and_missing_headers_change_nothing() {
+    let crlf = include_bytes!("../../tests/fixtures/chats/bom_crlf.jsonl");
+    let (batches, n_headers, report) = all(crlf);
+    assert_eq!((contents(&batches), n_headers), (vec!["One.", "Two."], 1));
+    assert_eq!(report, Report::default());
+
+    let bare = include_bytes!("../../tests/fixtures/chats/no_header.jsonl");
+    let (batches, n_headers, report) = all(bare);
+    assert_eq!((contents(&batches).len(), n_headers), (2, 0));
+    assert_eq!(report, Report::default());
+}
+
+#[test]
+fn dates_of_every_form_are_told_apart_from_nonsense() {
+    let (batches, _, _) = all(include_bytes!("../../tests/fixtures/chats/dates.jsonl"));
+
+    let dated: Vec<bool> = batches[0]
+        .messages
+        .iter()
+        .map(|it| it.sent_at.is_some())
+        .collect();
+    assert_eq!(dated, [true, true, true, true, false, false]);
+}
+
+#[test]
+fn the_report_of_a_file_of_noise_is_short() {
+    let noise = b"noise\n".repeat(100_000);
+    let (_, _, report) = all(&noise);
+
+    assert_eq!((report.n_skipped, report.lines.len()), (100_000, 100));
+}
+
+/// Gives a file of 100 MB without there being one.
+struct Endless<'a> {
+    line: &'a [u8],
+    left: usize,
+    at: usize,
+}
+
+impl Read for Endless<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let part = &self.line[self.at..];
+        let n = part.len().min(into.len()).min(self.left);
+        into[..n].copy_from_slice(&part[..n]);
+        self.at = (self.at + n) % self.line.len();
+        self.left -= n;
+        Ok(n)
+    }
+}
+
+#[test]
+fn of_a_hundred_megabytes_a_batch_and_a_line_are_held() {
+    let text = "word ".repeat(400);
+    let line = format!(
+        "{{\"name\":\"Ada\",\"is_user\":false,\"mes\":\"{text}\",\"swipes\":[\"{text}\",\"other {text}\"],\"swipe_id\":0}}\n"
+    );
+    let size = 100 * 1024 * 1024 / line.len() * line.len();
+    let file = Endless {
+        line: line.as_bytes(),
+        left: size,
+        at: 0,
+    };
+    let (mut most, mut n_messages, mut read_to) = (0, 0, 0);
+
+    let report = read(BufReader::new(file), &|_| 1, &mut |step| {
+        if let Step::Batch(batch) = step {
+            let texts = batch.messages.iter().flat_map(|it| &it.texts);
+            most = most.max(texts.map(|it| it.content.len()).sum());
+            assert!(batch.messages.len() <= MAX_MESSAGES);
+            n_messages += batch.messages.len();
+            read_to = batch.bytes_read;
+        }
+        true
+    });
+
+    assert_eq!(report.unwrap(), Report::default());
+    assert_eq!((n_messages, read_to), (size / line.len(), size as u64));
+    assert!(most <= MAX_BYTES + MAX_LINE, "{most} bytes held at once");
+}
+
+#[test]
+fn who_wants_no_more_is_given_no_more() {
+    let line = b"{\"name\":\"Ada\",\"mes\":\"Hi.\"}\n".repeat(1_000);
+    let mut n_batches = 0;
+
+    let _ = read(line.as_slice(), &|_| 1, &mut |_| {
+        n_batches += 1;
+        false
+    });
+
+    assert_eq!(n_batches, 1);
+}

@@ -1,0 +1,273 @@
+//! A line of a chat file in the form of SillyTavern, as what it says. Pure.
+//!
+//! **Invariant:** no line stops the reading of a file. What cannot be read is a reason in the
+//! report; what can be repaired is repaired, and the report says that too.
+
+use crate::accounts::names;
+use crate::clock::Timestamp;
+use crate::conversations::chat_dates;
+use crate::conversations::chat_extra;
+use crate::conversations::message::Role;
+use crate::conversations::message::Visibility;
+use crate::conversations::message_text;
+use crate::conversations::message_text::MessageText;
+use crate::conversations::message_text::TextError;
+use crate::conversations::swipe::Text;
+use serde_json::Map;
+use serde_json::Value;
+
+/// More versions of one text than anybody looks through.
+const MAX_SWIPES: usize = 200;
+
+/// The longest name, as everywhere.
+const MAX_NAME: usize = 100;
+
+/// What a line says.
+#[derive(Debug)]
+pub enum Line {
+    Header(Header),
+    Message(Box<ChatMessage>),
+}
+
+/// The first line of most files.
+#[derive(Debug, Default)]
+pub struct Header {
+    pub user_name: Option<String>,
+    pub character_name: Option<String>,
+    pub created_at: Option<Timestamp>,
+    /// Author's note and scenario, as the settings of a conversation.
+    pub settings: Map<String, Value>,
+}
+
+/// A message with all its texts; there is always one at `active`.
+#[derive(Debug)]
+pub struct ChatMessage {
+    /// `None`: the line does not say.
+    pub name: Option<String>,
+    pub is_user: bool,
+    pub role: Role,
+    pub visibility: Visibility,
+    pub sent_at: Option<Timestamp>,
+    pub texts: Vec<Text>,
+    pub active: usize,
+    /// What had to be done to it.
+    pub repairs: Vec<&'static str>,
+}
+
+/// Why a line is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    #[error("This line is no JSON object.")]
+    Broken,
+    #[error("This line is longer than a message can be.")]
+    TooLong,
+    #[error("This line holds no message.")]
+    NoMessage,
+    #[error("This message has no text.")]
+    Blank,
+}
+
+/// Reads a line that is not blank; `is_first`: it may be the header.
+///
+/// # Errors
+/// When it is no message.
+pub fn read(line: &[u8], is_first: bool) -> Result<Line, LineError> {
+    let line = object(line)?;
+    if line.contains_key("mes") || line.contains_key("swipes") {
+        return message(&line).map(|it| Line::Message(Box::new(it)));
+    }
+    let of_headers = [
+        "chat_metadata",
+        "user_name",
+        "character_name",
+        "create_date",
+    ];
+    match is_first && of_headers.iter().any(|it| line.contains_key(*it)) {
+        true => Ok(Line::Header(header(&line))),
+        false => Err(LineError::NoMessage),
+    }
+}
+
+fn object(line: &[u8]) -> Result<Map<String, Value>, LineError> {
+    let read = |line: &[u8]| serde_json::from_slice(line).ok();
+    let value = read(line).or_else(|| read(&without_halves(line)));
+    match value {
+        Some(Value::Object(line)) => Ok(line),
+        _ => Err(LineError::Broken),
+    }
+}
+
+/// The same line without halves of surrogate pairs: a text that was cut in the middle of an emoji
+/// is spelt so, and no reader of JSON takes it.
+fn without_halves(line: &[u8]) -> Vec<u8> {
+    let unit = |at: usize| {
+        let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut out = Vec::with_capacity(line.len());
+    let mut at = 0;
+    while at < line.len() {
+        let n_taken = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+            (Some(0xd800..0xe000), _) => {
+                out.extend_from_slice("\u{fffd}".as_bytes());
+                at += 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            // What is escaped is not the beginning of another escape.
+            (None, _) if line[at] == b'\\' => 2,
+            _ => 1,
+        };
+        let to = (at + n_taken).min(line.len());
+        out.extend_from_slice(&line[at..to]);
+        at = to;
+    }
+    out
+}
+
+fn header(line: &Map<String, Value>) -> Header {
+    // Newer files have this word in place of both names.
+    let name = |key: &str| name(line.get(key)).filter(|it| it != "unused");
+    Header {
+        user_name: name("user_name"),
+        character_name: name("character_name"),
+        created_at: line.get("create_date").and_then(chat_dates::parse),
+        settings: line
+            .get("chat_metadata")
+            .and_then(Value::as_object)
+            .map(chat_extra::settings)
+            .unwrap_or_default(),
+    }
+}
+
+fn name(value: Option<&Value>) -> Option<String> {
+    names::fitted(value?.as_str()?, MAX_NAME)
+}
+
+fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
+    let mut repairs = Vec::new();
+    let (current, swipes) = spoken(line);
+    let current = current.and_then(|it| clean(it, &mut repairs));
+    let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
+    let infos = line.get("swipe_info").and_then(Value::as_array);
+    let mut texts = Vec::new();
+    let mut active = None;
+    for (at, swipe) in swipes.iter().enumerate().take(MAX_SWIPES) {
+        let Some(content) = text_of(swipe).and_then(|it| clean(it, &mut repairs)) else {
+            continue;
+        };
+        if active_in_file == Some(at as u64) {
+            active = Some(texts.len());
+        }
+        let mut text = Text::new(content, 0);
+        if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
+            text.metadata = chat_extra::metadata(info);
+        }
+        texts.push(text);
+    }
+    if swipes.len() > MAX_SWIPES {
+        repairs.push("It had more versions than are kept.");
+    }
+    let active = shown(current, &mut texts, active, &mut repairs).ok_or(LineError::Blank)?;
+    let about = chat_extra::metadata(line);
+    if about.as_object().is_some_and(|it| !it.is_empty()) {
+        texts[active].metadata = about;
+    }
+    let is_user = is_true(line.get("is_user"));
+    let kind = line.get("extra").and_then(|it| it.get("type"));
+    let is_narrator = kind.and_then(Value::as_str) == Some("narrator");
+    Ok(ChatMessage {
+        name: name(line.get("name")),
+        is_user,
+        role: match (is_narrator, is_user) {
+            (true, _) => Role::System,
+            (false, true) => Role::User,
+            (false, false) => Role::Assistant,
+        },
+        visibility: match is_true(line.get("is_system")) {
+            true => Visibility::Excluded,
+            false => Visibility::Normal,
+        },
+        sent_at: line.get("send_date").and_then(chat_dates::parse),
+        texts,
+        active,
+        repairs,
+    })
+}
+
+/// The text that is shown and the others, also where both are nested in `mes`.
+fn spoken(line: &Map<String, Value>) -> (Option<&str>, &[Value]) {
+    let mes = line.get("mes");
+    let nested = mes.and_then(|it| it.get("swipes"));
+    let lists = [line.get("swipes"), nested];
+    let swipes = lists.into_iter().flatten().find_map(Value::as_array);
+    (mes.and_then(text_of), swipes.map_or(&[], Vec::as_slice))
+}
+
+/// A text, or one that is wrapped.
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Object(wrapped) => ["message", "mes", "content"]
+            .iter()
+            .find_map(|it| wrapped.get(*it)?.as_str()),
+        _ => None,
+    }
+}
+
+/// Makes the current text one of the texts, and answers at which place.
+fn shown(
+    current: Option<String>,
+    texts: &mut Vec<Text>,
+    said: Option<usize>,
+    repairs: &mut Vec<&'static str>,
+) -> Option<usize> {
+    let Some(current) = current else {
+        let last = texts.len().checked_sub(1)?;
+        repairs.push("It had no text of its own; one of its versions is shown.");
+        return Some(said.unwrap_or(last));
+    };
+    if let Some(at) = said.filter(|at| texts[*at].content == current) {
+        return Some(at);
+    }
+    if let Some(at) = texts.iter().position(|it| it.content == current) {
+        repairs.push("It named another of its versions than the one it shows.");
+        return Some(at);
+    }
+    if !texts.is_empty() {
+        repairs.push("The text it shows was none of its versions, and became one.");
+    }
+    texts.push(Text::new(current, 0));
+    Some(texts.len() - 1)
+}
+
+/// A text as a message may have it; `None`: nothing of it can be seen.
+fn clean(text: &str, repairs: &mut Vec<&'static str>) -> Option<String> {
+    match MessageText::parse(text) {
+        Ok(text) => Some(text.into_string()),
+        Err(TextError::Blank) => None,
+        Err(TextError::Nul) => {
+            repairs.push("Characters that no text may hold were left out.");
+            clean(&text.replace('\0', ""), repairs)
+        }
+        Err(TextError::TooLong) => {
+            repairs.push("It was longer than 64 KiB and was cut there.");
+            let to = text.floor_char_boundary(message_text::MAX_BYTES);
+            clean(&text[..to], repairs)
+        }
+    }
+}
+
+fn is_true(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::Bool(it)) => *it,
+        Some(Value::Number(it)) => it.as_f64() != Some(0.0),
+        Some(Value::String(it)) => it.eq_ignore_ascii_case("true"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "chat_line_tests.rs"]
+mod tests;

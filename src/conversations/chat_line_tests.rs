@@ -1,0 +1,180 @@
+//! What is read out of the lines of chat files, and what is repaired.
+
+use super::ChatMessage;
+use super::Line;
+use super::LineError;
+use super::read;
+use crate::conversations::message::Role;
+use crate::conversations::message::Visibility;
+use serde_json::json;
+
+macro_rules! fixture {
+    ($name:literal) => {
+        include_bytes!(concat!("../../tests/fixtures/chats/", $name))
+    };
+}
+
+fn messages(file: &[u8]) -> Vec<ChatMessage> {
+    let lines = file.split(|it| *it == b'\n').filter(|it| !it.is_empty());
+    let read = lines.map(|it| read(it, true));
+    read.filter_map(|it| match it.unwrap() {
+        Line::Message(message) => Some(*message),
+        Line::Header(_) => None,
+    })
+    .collect()
+}
+
+fn texts(message: &ChatMessage) -> (Vec<&str>, usize) {
+    let texts = message.texts.iter().map(|it| it.content.as_str());
+    (texts.collect(), message.active)
+}
+
+#[test]
+fn a_message_has_all_its_texts_and_what_is_known_of_each() {
+    let all = messages(fixture!("solo.jsonl"));
+
+    assert_eq!(all.len(), 3);
+    let versions = ["Hello there.", "Good evening.", "Ah, a guest."];
+    assert_eq!(texts(&all[0]), (versions.to_vec(), 1));
+    assert_eq!(
+        all[0].texts[0].metadata["imported"]["extra"]["model"],
+        "first"
+    );
+    assert_eq!(all[0].texts[2].metadata, json!({}));
+    assert_eq!(
+        (all[1].role, all[1].name.as_deref()),
+        (Role::User, Some("Kai"))
+    );
+    assert_eq!(
+        all[2].texts[0].metadata["imported"]["gen_started"],
+        "2024-06-03T13:03:10.000Z"
+    );
+    assert!(all.iter().all(|it| it.repairs.is_empty()));
+}
+
+#[test]
+fn a_header_tells_names_note_and_scenario() {
+    let first = fixture!("group.jsonl")
+        .split(|it| *it == b'\n')
+        .next()
+        .unwrap();
+
+    let Ok(Line::Header(header)) = read(first, true) else {
+        panic!("no header");
+    };
+
+    assert_eq!((header.user_name, header.character_name), (None, None));
+    assert_eq!(header.settings["author_note"]["text"], "It rains.");
+    assert_eq!(header.settings["scenario_override"], "A harbour at night.");
+    assert_eq!(read(first, false).unwrap_err(), LineError::NoMessage);
+}
+
+#[test]
+fn whatever_the_number_of_a_version_says_the_shown_text_is_shown() {
+    let all = messages(fixture!("swipes_odd.jsonl"));
+
+    assert_eq!(texts(&all[0]), (vec!["Other.", "Shown."], 1));
+    let edited = ["Before the edit.", "Another.", "Edited since."];
+    assert_eq!(texts(&all[1]), (edited.to_vec(), 2));
+    assert_eq!(texts(&all[2]), (vec!["Alone."], 0));
+    assert_eq!(texts(&all[3]), (vec!["Gaps."], 0));
+    assert_eq!(texts(&all[4]), (vec!["Left.", "Chosen."], 1));
+    assert_eq!(texts(&all[5]), (vec!["Minus.", "Plus."], 0));
+    let repaired: Vec<bool> = all.iter().map(|it| !it.repairs.is_empty()).collect();
+    assert_eq!(repaired, [true, true, false, false, true, true]);
+}
+
+#[test]
+fn texts_are_found_where_another_house_nests_them() {
+    let all = messages(fixture!("chub_nested.jsonl"));
+
+    let both = ["The first one.", "The second one."];
+    assert_eq!(texts(&all[0]), (both.to_vec(), 1));
+    assert_eq!(texts(&all[1]), (vec!["Only one."], 0));
+    assert_eq!(texts(&all[2]), (vec!["Wrapped.", "Also wrapped."], 0));
+}
+
+#[test]
+fn narrators_are_heard_and_what_is_hidden_from_the_model_stays_so() {
+    let all = messages(fixture!("system.jsonl"));
+
+    let told: Vec<_> = all.iter().map(|it| (it.role, it.visibility)).collect();
+    assert_eq!(
+        told,
+        [
+            (Role::System, Visibility::Normal),
+            (Role::Assistant, Visibility::Excluded),
+            (Role::User, Visibility::Excluded),
+            (Role::Assistant, Visibility::Normal),
+        ]
+    );
+}
+
+#[test]
+fn thoughts_stand_beside_the_text_they_led_to() {
+    let all = messages(fixture!("reasoning.jsonl"));
+
+    let thoughts: Vec<_> = all[0]
+        .texts
+        .iter()
+        .map(|it| &it.metadata["reasoning"])
+        .collect();
+    assert_eq!(thoughts, ["Should I? I should.", "Better not."]);
+}
+
+#[test]
+fn half_an_emoji_costs_a_character_and_not_a_message() {
+    let all = messages(fixture!("halves.jsonl"));
+
+    assert_eq!(
+        all[0].texts[0].content,
+        "Cut \u{fffd} here, whole 😀 there, \\ud83d as text."
+    );
+    assert_eq!(all[1].texts[0].content, "A nul inside.");
+}
+
+#[test]
+fn what_is_no_message_says_why() {
+    for (line, why) in [
+        ("{\"mes\":\"cut in the mid", LineError::Broken),
+        ("[1,2]", LineError::Broken),
+        ("null", LineError::Broken),
+        ("{\"name\":\"Ada\"}", LineError::NoMessage),
+        ("{\"mes\":\" \\n\"}", LineError::Blank),
+        ("{\"mes\":null,\"swipes\":[]}", LineError::Blank),
+        ("{\"mes\":{\"a\":1},\"swipes\":\"x\"}", LineError::Blank),
+    ] {
+        assert_eq!(read(line.as_bytes(), false).unwrap_err(), why, "{line}");
+    }
+    let deep = format!("{{\"mes\":{}", "[".repeat(100_000));
+    assert_eq!(read(deep.as_bytes(), false).unwrap_err(), LineError::Broken);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_cut_and_versions_have_a_number() {
+    let swipes = vec!["again"; 1_000];
+    let line = json!({"name": "A", "mes": "é".repeat(40_000), "swipes": swipes}).to_string();
+
+    let Ok(Line::Message(message)) = read(line.as_bytes(), false) else {
+        panic!("no message");
+    };
+
+    assert_eq!(message.texts.len(), 201);
+    assert_eq!(message.texts[message.active].content.len(), 64 * 1024);
+    assert!(message.repairs.len() >= 2);
+}
+
+#[test]
+fn a_name_is_made_fit_to_be_shown() {
+    for (name, shown) in [
+        (json!("  Ada\u{202e}\n Lovelace "), Some("Ada Lovelace")),
+        (json!(""), None),
+        (json!(5), None),
+    ] {
+        let line = json!({"name": name, "mes": "Hi."}).to_string();
+        let Ok(Line::Message(message)) = read(line.as_bytes(), false) else {
+            panic!("no message");
+        };
+        assert_eq!(message.name.as_deref(), shown);
+    }
+}

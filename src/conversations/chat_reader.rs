@@ -1,0 +1,133 @@
+//! The lines of a file, one at a time: what is held is one line, and no line is held that is longer
+//! than a message can be.
+
+use std::io::BufRead;
+
+/// The longest line that is read: a message with all its swipes and what frontends say about them.
+pub const MAX_LINE: usize = 2 * 1024 * 1024;
+
+/// A line of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    Line(&'a [u8]),
+    /// It was longer than [`MAX_LINE`], and skipped.
+    TooLong,
+}
+
+/// Reads lines; knows how many there were, and how many bytes.
+pub struct Lines<R> {
+    input: R,
+    line: Vec<u8>,
+    n_lines: u64,
+    n_bytes: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Begins at the beginning.
+    pub fn of(input: R) -> Self {
+        Self {
+            input,
+            line: Vec::new(),
+            n_lines: 0,
+            n_bytes: 0,
+        }
+    }
+
+    /// How many bytes have been read so far.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// The next line with its number from 1, without its end; `None` at the end of the file. The
+    /// last line needs no end. A byte order mark is no part of the first.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_line(&mut self) -> std::io::Result<Option<(u64, Piece<'_>)>> {
+        self.line.clear();
+        let mut is_too_long = false;
+        let mut n_read = 0;
+        loop {
+            let seen = self.input.fill_buf()?;
+            if seen.is_empty() {
+                break;
+            }
+            let end = seen.iter().position(|it| *it == b'\n');
+            let part = &seen[..end.unwrap_or(seen.len())];
+            is_too_long |= self.line.len() + part.len() > MAX_LINE;
+            if is_too_long {
+                self.line.clear();
+            } else {
+                self.line.extend_from_slice(part);
+            }
+            let n_taken = part.len() + usize::from(end.is_some());
+            self.input.consume(n_taken);
+            n_read += n_taken as u64;
+            if end.is_some() {
+                break;
+            }
+        }
+        if n_read == 0 {
+            return Ok(None);
+        }
+        self.n_bytes += n_read;
+        self.n_lines += 1;
+        if is_too_long {
+            return Ok(Some((self.n_lines, Piece::TooLong)));
+        }
+        let mut line = self.line.as_slice();
+        if self.n_lines == 1 {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        Ok(Some((self.n_lines, Piece::Line(line.trim_ascii()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+    use super::MAX_LINE;
+    use super::Piece;
+    use std::io::BufReader;
+    use std::io::Read;
+
+    fn all(text: &[u8]) -> Vec<String> {
+        let mut lines = Lines::of(BufReader::with_capacity(7, text));
+        let mut all = Vec::new();
+        while let Some((number, piece)) = lines.next_line().unwrap() {
+            all.push(match piece {
+                Piece::Line(line) => format!("{number}:{}", String::from_utf8_lossy(line)),
+                Piece::TooLong => format!("{number}!"),
+            });
+        }
+        assert_eq!(lines.n_bytes(), text.len() as u64);
+        all
+    }
+
+    #[test]
+    fn marks_and_ends_are_no_part_of_a_line() {
+        assert_eq!(
+            all(b"\xef\xbb\xbfone\r\n\r\n two \n\nthree, far longer than one look"),
+            [
+                "1:one",
+                "2:",
+                "3:two",
+                "4:",
+                "5:three, far longer than one look"
+            ]
+        );
+        assert_eq!(all(b""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_without_end_is_skipped_and_never_held() {
+        let endless = std::io::repeat(b'x').take(20 * MAX_LINE as u64);
+        let file = BufReader::new(endless.chain(&b"\n{}\n"[..]));
+        let mut lines = Lines::of(file);
+
+        assert_eq!(lines.next_line().unwrap(), Some((1, Piece::TooLong)));
+        assert!(lines.line.capacity() <= 2 * MAX_LINE);
+        assert_eq!(lines.next_line().unwrap(), Some((2, Piece::Line(b"{}"))));
+        assert_eq!(lines.next_line().unwrap(), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! A conversation as a file: JSONL that SillyTavern reads, or plain text for people.
+//!
+//! **Invariant:** a file is made piece by piece. What is held is a page of messages, however long
+//! the conversation is; what is said while it is being read is not in it.
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_extra;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::message::Role;
+use crate::conversations::message::Visibility;
+use crate::conversations::swipe;
+use crate::conversations::timeline;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::spaces::membership;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Status;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// What is held at once.
+const PAGE: u64 = 100;
+
+/// What a file looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Jsonl,
+    Txt,
+}
+
+/// A file that is being made.
+pub struct Export<C> {
+    db: C,
+    format: Format,
+    conversation: conversation::Model,
+    names: HashMap<MembershipId, String>,
+    seats: Vec<membership::Model>,
+    /// The last message that is in the file; `None` before its head.
+    at: Option<i64>,
+}
+
+impl<C: ConnectionTrait> Export<C> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn begin(
+        db: C,
+        conversation: conversation::Model,
+        format: Format,
+    ) -> Result<Self, DbErr> {
+        let seats = membership::in_space(&db, conversation.space_id).await?;
+        let names = seats
+            .iter()
+            .map(|it| (it.id, it.cached_display_name.clone()))
+            .collect();
+        Ok(Self {
+            db,
+            format,
+            conversation,
+            names,
+            seats,
+            at: None,
+        })
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn next(&mut self) -> Result<Option<String>, DbErr> {
+        let Some(at) = self.at else {
+            self.at = Some(0);
+            return Ok(Some(self.head()));
+        };
+        // What comes after was not there when this began.
+        let page = timeline::Page::Between(at, self.conversation.last_seq + 1);
+        let (messages, _) = timeline::page(&self.db, self.conversation.id, page, PAGE).await?;
+        let Some(last) = messages.last() else {
+            return Ok(None);
+        };
+        self.at = Some(last.seq);
+        let mut texts = texts_of(&self.db, &messages).await?;
+        let mut piece = String::new();
+        for message in &messages {
+            let name = self.names.get(&message.space_membership_id);
+            let name = name.map_or("", String::as_str);
+            match self.format {
+                Format::Txt => tell(&mut piece, name, message),
+                Format::Jsonl => {
+                    let texts = texts.remove(&message.id).unwrap_or_default();
+                    piece.push_str(&line(name, message, &texts).to_string());
+                    piece.push('\n');
+                }
+            }
+        }
+        Ok(Some(piece))
+    }
+
+    fn head(&self) -> String {
+        match self.format {
+            Format::Txt => match self.conversation.title.as_str() {
+                "" => String::new(),
+                title => format!("# {title}\n\n"),
+            },
+            Format::Jsonl => {
+                let named = |kind| {
+                    let mut of_kind = self.seats.iter().filter(|it| it.kind == kind);
+                    let here = of_kind.clone().find(|it| it.status == Status::Active);
+                    let seat = here.or_else(|| of_kind.next());
+                    seat.map_or("unused", |it| it.cached_display_name.as_str())
+                };
+                let header = json!({
+                    "user_name": named(Kind::Human),
+                    "character_name": named(Kind::Character),
+                    "create_date": self.conversation.created_at,
+                    "chat_metadata": chat_extra::chat_metadata(&self.conversation.settings),
+                });
+                format!("{header}\n")
+            }
+        }
+    }
+}
+
+/// All texts of these messages, of those that have several.
+pub async fn texts_of(
+    db: &impl ConnectionTrait,
+    messages: &[message::Model],
+) -> Result<HashMap<MessageId, Vec<swipe::Model>>, DbErr> {
+    let rows = swipe::Entity::find()
+        .filter(swipe::Column::MessageId.is_in(messages.iter().map(|it| it.id)))
+        .order_by_asc(swipe::Column::MessageId)
+        .order_by_asc(swipe::Column::Position)
+        .all(db)
+        .await?;
+    let mut texts: HashMap<MessageId, Vec<swipe::Model>> = HashMap::new();
+    for row in rows {
+        texts.entry(row.message_id).or_default().push(row);
+    }
+    Ok(texts)
+}
+
+/// A message as SillyTavern has it.
+pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Value {
+    let mut line = Map::new();
+    let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
+    put("name", json!(name));
+    put("is_user", json!(message.role == Role::User));
+    put(
+        "is_system",
+        json!(message.visibility == Visibility::Excluded),
+    );
+    put("send_date", json!(message.created_at));
+    put("mes", json!(message.content));
+    for (key, value) in said(&message.metadata, message.role) {
+        put(&key, value);
+    }
+    if texts.len() > 1 {
+        let contents: Vec<&str> = texts.iter().map(|it| it.content.as_str()).collect();
+        let infos = texts
+            .iter()
+            .map(|it| info(it, message.role, message.created_at));
+        put("swipe_id", json!(message.active_swipe));
+        put("swipes", json!(contents));
+        put("swipe_info", Value::Array(infos.collect()));
+    }
+    Value::Object(line)
+}
+
+fn info(text: &swipe::Model, role: Role, sent_at: Timestamp) -> Value {
+    let mut info = said(&text.metadata, role);
+    info.insert("send_date".to_owned(), json!(sent_at));
+    Value::Object(info)
+}
+
+fn said(metadata: &Value, role: Role) -> Map<String, Value> {
+    let mut said = chat_extra::said_of(metadata);
+    if role == Role::System
+        && let Some(Value::Object(extra)) = said.get_mut("extra")
+    {
+        extra.insert("type".to_owned(), json!("narrator"));
+    }
+    said
+}
+
+/// A message for people to read.
+fn tell(out: &mut String, name: &str, message: &message::Model) {
+    let sent_at = message.created_at.utc().format("%Y-%m-%d %H:%M");
+    // Writing into a text cannot fail.
+    let _ = write!(
+        out,
+        "{name} ({sent_at} UTC):\n{}\n\n",
+        message.content.trim()
+    );
+}

@@ -1,0 +1,252 @@
+//! Table `imports`: what is being brought in, how far it is, and what became of it.
+//!
+//! **Invariant:** nobody sees half of it. What comes in is put together in a hidden space, in which
+//! nobody has a seat. The last transaction moves it to where it belongs; a failure, a cancel, and the
+//! next start after a crash delete that space with all that is in it.
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_batches::Report;
+use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use crate::db::words::words;
+use crate::ids::ConversationId;
+use crate::ids::ImportId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::space;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SelectStatement;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An import writes every few moments; one that has been silent so long has lost its process.
+const SILENT_AFTER_MS: i64 = 10 * 60 * 1000;
+
+/// How long it is told what became of an import.
+const TOLD_FOR_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "imports")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: ImportId,
+    pub user_id: UserId,
+    pub kind: Kind,
+    pub status: Status,
+    /// Where it is put together.
+    pub hidden_space_id: Option<SpaceId>,
+    /// Where it goes, or went.
+    pub space_id: Option<SpaceId>,
+    /// What it made.
+    pub conversation_id: Option<ConversationId>,
+    pub n_messages: i64,
+    pub bytes_read: i64,
+    pub bytes_total: i64,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub report: Json,
+    pub heartbeat_at: Timestamp,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+words! {
+    /// What comes in.
+    #[schema(as = ImportKind)]
+    Kind { Chat, Space }
+    /// How an import stands.
+    #[schema(as = ImportStatus)]
+    Status { Running, Succeeded, Failed, Canceled }
+}
+
+/// An import, as the API shows it to whoever began it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Import)]
+pub struct View {
+    pub id: ImportId,
+    pub kind: Kind,
+    pub status: Status,
+    /// Where it goes, or went.
+    pub space_id: Option<SpaceId>,
+    /// What it made, once it has succeeded.
+    pub conversation_id: Option<ConversationId>,
+    pub n_messages: i64,
+    pub bytes_read: i64,
+    pub bytes_total: i64,
+    pub report: Report,
+    /// Why it failed.
+    pub error: Option<Trouble>,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// Why an import failed.
+#[derive(Clone, Debug, Serialize, serde::Deserialize, ToSchema)]
+#[schema(as = ImportError)]
+pub struct Trouble {
+    pub code: String,
+    pub message: String,
+}
+
+impl Model {
+    /// What its owner may read of it.
+    pub fn view(&self) -> View {
+        let part = |key: &str| self.report.get(key).cloned().unwrap_or_default();
+        View {
+            id: self.id,
+            kind: self.kind,
+            status: self.status,
+            space_id: self.space_id,
+            conversation_id: self.conversation_id,
+            n_messages: self.n_messages,
+            bytes_read: self.bytes_read,
+            bytes_total: self.bytes_total,
+            report: serde_json::from_value(part("report")).unwrap_or_default(),
+            error: serde_json::from_value(part("error")).unwrap_or_default(),
+            created_at: self.created_at,
+            finished_at: self.finished_at,
+        }
+    }
+}
+
+/// Notes how far it is. `false`: it was canceled, or swept away.
+pub async fn beat(
+    tx: &impl ConnectionTrait,
+    id: ImportId,
+    bytes_read: i64,
+    n_messages: i64,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let beaten = Entity::update_many()
+        .col_expr(Column::BytesRead, Expr::value(bytes_read))
+        .col_expr(Column::NMessages, Expr::value(n_messages))
+        .col_expr(Column::HeartbeatAt, Expr::value(now))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Running))
+        .exec(tx)
+        .await?;
+    Ok(beaten.rows_affected == 1)
+}
+
+/// Ends a running import that made nothing, and deletes what it had put together. `false`: it had
+/// ended before.
+pub async fn give_up(
+    db: &Db,
+    id: ImportId,
+    status: Status,
+    report: Json,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let ended = Entity::update_many()
+                .col_expr(Column::Status, Expr::value(status))
+                .col_expr(Column::Report, Expr::value(report))
+                .col_expr(Column::FinishedAt, Expr::value(now))
+                .filter(Column::Id.eq(id))
+                .filter(Column::Status.eq(Status::Running))
+                .exec(tx)
+                .await?;
+            if ended.rows_affected == 0 {
+                return Ok(false);
+            }
+            let hidden = Entity::find_by_id(id)
+                .select_only()
+                .column(Column::HiddenSpaceId);
+            delete_spaces(tx, hidden.into_query()).await?;
+            Ok(true)
+        })
+    })
+    .await
+}
+
+/// Ends what a process that is gone has left, and forgets what ended long ago.
+pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+    // One process owns an SQLite file: at its start nobody imports. Others may on PostgreSQL.
+    let silent_since = match db.dialect() {
+        Dialect::Sqlite => now,
+        Dialect::Postgres => now.plus_ms(-SILENT_AFTER_MS),
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            let abandoned = || {
+                Column::Status
+                    .eq(Status::Running)
+                    .and(Column::HeartbeatAt.lte(silent_since))
+            };
+            let hidden = Entity::find()
+                .select_only()
+                .column(Column::HiddenSpaceId)
+                .filter(abandoned());
+            let hidden = hidden.into_query();
+            let spaces: Vec<Option<SpaceId>> = Entity::find()
+                .select_only()
+                .column(Column::HiddenSpaceId)
+                .filter(abandoned())
+                .into_tuple()
+                .all(tx)
+                .await?;
+            if !spaces.is_empty() {
+                delete_spaces(tx, hidden).await?;
+                let trouble = trouble("interrupted", "The server was stopped before it was done.");
+                Entity::update_many()
+                    .col_expr(Column::Status, Expr::value(Status::Failed))
+                    .col_expr(Column::Report, Expr::value(trouble))
+                    .col_expr(Column::FinishedAt, Expr::value(now))
+                    .filter(abandoned())
+                    .exec(tx)
+                    .await?;
+            }
+            Entity::delete_many()
+                .filter(Column::FinishedAt.lt(now.plus_ms(-TOLD_FOR_MS)))
+                .exec(tx)
+                .await
+                .map(|_| ())
+        })
+    })
+    .await
+}
+
+/// The column `report` of an import that failed.
+pub fn trouble(code: &str, message: &str) -> Json {
+    serde_json::json!({"error": {"code": code, "message": message}})
+}
+
+async fn delete_spaces(tx: &impl ConnectionTrait, ids: SelectStatement) -> Result<(), DbErr> {
+    space::Entity::delete_many()
+        .filter(space::Column::Id.in_subquery(ids))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+/// The spaces in which something is put together: they are nobody's, an admin's neither.
+pub fn hidden_spaces() -> SelectStatement {
+    Entity::find()
+        .select_only()
+        .column(Column::HiddenSpaceId)
+        .filter(Column::HiddenSpaceId.is_not_null())
+        .into_query()
+}
+
+/// Whether something is put together in this space.
+pub async fn is_hidden(db: &impl ConnectionTrait, space: SpaceId) -> Result<bool, DbErr> {
+    let found = Entity::find().filter(Column::HiddenSpaceId.eq(space));
+    Ok(found.one(db).await?.is_some())
+}
+
+/// Whether somebody is importing something already.
+pub async fn runs_for(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
+    let running = Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::Status.eq(Status::Running));
+    Ok(running.one(db).await?.is_some())
+}

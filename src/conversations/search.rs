@@ -1,0 +1,180 @@
+//! Finding messages by what they say.
+//!
+//! **Invariant:** what one looks for is data. It reaches the database as bound values: in quotes
+//! for FTS5, with its wildcards escaped for `LIKE`; no text is an expression.
+//!
+//! What is found is what one may see: the shown text of messages that are not hidden, in the given
+//! spaces. Every word must be in it, as it is or as a part of another, in any order.
+
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::message::Column;
+use crate::conversations::message::Entity;
+use crate::conversations::message::Visibility;
+use crate::db::connect::Dialect;
+use crate::ids::SpaceId;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::EntityTrait;
+use sea_orm::JoinType;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::RelationTrait;
+use sea_orm::Select;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::LikeExpr;
+use sea_orm::sea_query::SelectStatement;
+use sea_orm::sea_query::SimpleExpr;
+
+/// The longest thing to look for, in characters.
+pub const MAX_CHARS: usize = 200;
+
+/// More words than that make a search no narrower.
+const MAX_TERMS: usize = 16;
+
+/// The index knows nothing shorter.
+const INDEXED_CHARS: usize = 3;
+
+/// A word that no index knows is looked for in so many of the newest messages.
+const MAX_READ: u64 = 50_000;
+
+/// The words to look for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms(Vec<String>);
+
+impl Terms {
+    /// Reads what somebody looks for; `None`: nothing.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut terms: Vec<String> = Vec::new();
+        for word in text.split_whitespace() {
+            if terms.len() < MAX_TERMS && !terms.iter().any(|it| it == word) {
+                terms.push(word.to_owned());
+            }
+        }
+        (!terms.is_empty()).then_some(Self(terms))
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[String] {
+        &self.0
+    }
+
+    fn indexed(&self) -> impl Iterator<Item = &String> {
+        self.0
+            .iter()
+            .filter(|it| it.chars().count() >= INDEXED_CHARS)
+    }
+
+    fn has_index(&self) -> bool {
+        self.indexed().next().is_some()
+    }
+
+    /// As an expression of FTS5: texts in quotes, all of which must be there.
+    fn matching(&self) -> String {
+        let quoted: Vec<String> = self
+            .indexed()
+            .map(|it| format!("\"{}\"", it.replace('"', "\"\"")))
+            .collect();
+        quoted.join(" AND ")
+    }
+}
+
+/// The messages of these spaces that say this; `spaces` selects their ids.
+pub fn found(terms: &Terms, spaces: SelectStatement, dialect: Dialect) -> Select<Entity> {
+    let mut all = Condition::all();
+    if dialect == Dialect::Sqlite && terms.has_index() {
+        all = all.add(in_index(terms.matching()));
+    }
+    for word in terms.words() {
+        // What the index has found needs no second look; on PostgreSQL this is the index.
+        let is_indexed = word.chars().count() >= INDEXED_CHARS;
+        if dialect == Dialect::Postgres || !is_indexed {
+            all = all.add(contains(word, dialect));
+        }
+    }
+    if !terms.has_index() {
+        let newest = visible(spaces.clone())
+            .select_only()
+            .column(Column::Id)
+            .order_by_desc(Column::Id)
+            .limit(MAX_READ);
+        all = all.add(Column::Id.in_subquery(newest.into_query()));
+    }
+    visible(spaces).filter(all)
+}
+
+fn visible(spaces: SelectStatement) -> Select<Entity> {
+    Entity::find()
+        .join(JoinType::InnerJoin, message::Relation::Conversation.def())
+        .filter(conversation::Column::SpaceId.in_subquery(spaces))
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+}
+
+fn in_index(matching: String) -> SimpleExpr {
+    let ids =
+        "\"messages\".\"id\" IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)";
+    Expr::cust_with_values(ids, [matching])
+}
+
+fn contains(word: &str, dialect: Dialect) -> SimpleExpr {
+    let mut pattern = String::from("%");
+    for c in word.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    let content = Expr::col((Entity, Column::Content));
+    match dialect {
+        Dialect::Sqlite => content.like(LikeExpr::new(pattern).escape('\\')),
+        Dialect::Postgres => {
+            // The backslash escapes there unless told otherwise, and only so the index is used.
+            Expr::cust_with_exprs("($1 ILIKE $2)", [content, Expr::value(pattern)])
+        }
+    }
+}
+
+/// One space, as `spaces` of [`found`].
+pub fn only(space: SpaceId) -> SelectStatement {
+    space::Entity::find_by_id(space)
+        .select_only()
+        .column(space::Column::Id)
+        .into_query()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Terms;
+
+    fn words(text: &str) -> Vec<String> {
+        Terms::parse(text).map_or_else(Vec::new, |it| it.words().to_vec())
+    }
+
+    #[test]
+    fn what_one_looks_for_is_words() {
+        assert_eq!(words("  the  red the door "), ["the", "red", "door"]);
+        assert_eq!(words(" \u{3000}\t"), Vec::<String>::new());
+        assert_eq!(words("a b c d e f g h i j k l m n o p q r").len(), 16);
+    }
+
+    #[test]
+    fn no_word_is_an_expression_of_the_index() {
+        let terms = Terms::parse("say\"hi OR NEAR(a content:x* no").unwrap();
+
+        assert_eq!(
+            terms.matching(),
+            "\"say\"\"hi\" AND \"NEAR(a\" AND \"content:x*\""
+        );
+    }
+
+    #[test]
+    fn characters_count_and_not_bytes() {
+        assert!(!Terms::parse("月亮").unwrap().has_index());
+        assert!(Terms::parse("月亮湖").unwrap().has_index());
+    }
+}
