@@ -1,0 +1,211 @@
+//! One file in a form, read on demand: so that who may not bring one is told so before it is read.
+//!
+//! **Invariant:** never more than the limit is held, however much is sent, and a file that is
+//! refused is gone: what is on disk has no name there.
+
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use actix_multipart::Field;
+use actix_multipart::Multipart;
+use actix_multipart::MultipartError;
+use actix_web::FromRequest;
+use actix_web::HttpRequest;
+use actix_web::dev::Payload;
+use actix_web::http::header::CONTENT_ENCODING;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::http::header::HeaderMap;
+use actix_web::web::Bytes;
+use futures::StreamExt;
+use serde::Deserialize;
+use std::fs::File;
+use std::future::Ready;
+use std::future::ready;
+use std::io::Seek;
+use std::io::Write;
+use std::time::Duration;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+/// The field that holds the file.
+const FIELD: &str = "file";
+/// What stands around the file in a body of this kind.
+const FRAME_BYTES: u64 = 64 * 1024;
+/// Who sends nothing for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A name is shown, and judged by its end.
+const MAX_NAME_CHARS: usize = 255;
+
+/// A form with one file.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = FileForm)]
+#[allow(dead_code)] // only the document reads it
+pub struct Form {
+    /// The file itself.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+/// A form that has not been read yet.
+pub struct Upload {
+    payload: Payload,
+    headers: HeaderMap,
+}
+
+/// A file of which all bytes are at hand.
+pub struct InMemory {
+    /// As its owner calls it; only to be shown, or to guess by. It may be empty.
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// A file on disk that nobody else can find. It stands at its beginning.
+pub struct OnDisk {
+    /// As its owner calls it; only to be shown, or to guess by. It may be empty.
+    pub name: String,
+    pub file: File,
+    pub n_bytes: u64,
+}
+
+impl FromRequest for Upload {
+    type Error = ApiError;
+    type Future = Ready<ApiResult<Self>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        ready(Ok(Self {
+            payload: payload.take(),
+            headers: request.headers().clone(),
+        }))
+    }
+}
+
+impl Upload {
+    /// Reads the file into memory.
+    ///
+    /// # Errors
+    /// 415 for what is no form, 413 past `limit` bytes, 400 without a file.
+    pub async fn read(self, limit: u64) -> ApiResult<InMemory> {
+        let mut bytes = Vec::new();
+        let name = self
+            .receive(limit, |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            })
+            .await?;
+        Ok(InMemory { name, bytes })
+    }
+
+    /// Reads the file onto the disk, for what may be larger than memory should be.
+    ///
+    /// # Errors
+    /// As [`Upload::read`]; 500 when the disk takes nothing.
+    pub async fn save(self, limit: u64) -> ApiResult<OnDisk> {
+        let mut file = tempfile::tempfile().map_err(ApiError::internal)?;
+        let mut n_bytes = 0;
+        let name = self
+            .receive(limit, |piece| {
+                n_bytes += piece.len() as u64;
+                file.write_all(piece)
+            })
+            .await?;
+        file.rewind().map_err(ApiError::internal)?;
+        Ok(OnDisk {
+            name,
+            file,
+            n_bytes,
+        })
+    }
+
+    /// Hands the file on in pieces, and answers with its name.
+    async fn receive(
+        self,
+        limit: u64,
+        mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> ApiResult<String> {
+        self.must_be_a_form()?;
+        self.must_not_announce_more_than(limit)?;
+        let mut form = Multipart::new(&self.headers, self.payload);
+        let mut name = None;
+        while let Some(field) = in_time(form.next()).await? {
+            let mut field = field.map_err(broken)?;
+            if field.name() != Some(FIELD) {
+                let found: String = field.name().unwrap_or_default().chars().take(100).collect();
+                let message = format!("There is no field `{found}` here.");
+                return Err(ApiError::new(400, "unknown_field", message).about(found));
+            }
+            if name.is_some() {
+                let message = "One file at a time.";
+                return Err(ApiError::invalid_value(FIELD, message));
+            }
+            name = Some(name_of(&field));
+            let mut n_bytes = 0;
+            while let Some(piece) = in_time(field.next()).await? {
+                let piece: Bytes = piece.map_err(broken)?;
+                n_bytes += piece.len() as u64;
+                if n_bytes > limit {
+                    return Err(too_large(limit));
+                }
+                take(&piece).map_err(ApiError::internal)?;
+            }
+        }
+        name.ok_or_else(|| {
+            let message = "Send the file in a field `file`.";
+            ApiError::new(400, "missing_field", message).about(FIELD)
+        })
+    }
+
+    fn must_be_a_form(&self) -> ApiResult<()> {
+        let said = |name| self.headers.get(name)?.to_str().ok();
+        let kind = said(actix_web::http::header::CONTENT_TYPE).unwrap_or_default();
+        let packing = said(CONTENT_ENCODING).unwrap_or("identity");
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        let is_form = essence.eq_ignore_ascii_case("multipart/form-data");
+        match is_form && packing.eq_ignore_ascii_case("identity") {
+            true => Ok(()),
+            false => Err(ApiError::new(
+                415,
+                "unsupported_media_type",
+                "Send a form with one file, `Content-Type: multipart/form-data`, not compressed.",
+            )),
+        }
+    }
+
+    fn must_not_announce_more_than(&self, limit: u64) -> ApiResult<()> {
+        let announced = self.headers.get(CONTENT_LENGTH);
+        let announced = announced.and_then(|it| it.to_str().ok()?.parse().ok());
+        match announced.is_some_and(|it: u64| it > limit + FRAME_BYTES) {
+            true => Err(too_large(limit)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What comes next, unless nothing comes for too long.
+async fn in_time<T>(next: impl Future<Output = T>) -> ApiResult<T> {
+    let late = |_| ApiError::new(400, "invalid_form", "The file did not arrive whole.");
+    timeout(PATIENCE, next).await.map_err(late)
+}
+
+/// As its owner calls it, without the folders that some browsers send.
+fn name_of(field: &Field) -> String {
+    let said = field.content_disposition().and_then(|it| it.get_filename());
+    let name = said.unwrap_or_default().rsplit(['/', '\\']).next();
+    let name = name.unwrap_or_default().chars();
+    name.filter(|it| !it.is_control())
+        .take(MAX_NAME_CHARS)
+        .collect()
+}
+
+fn broken(error: MultipartError) -> ApiError {
+    let message = match error {
+        MultipartError::Incomplete | MultipartError::Payload(_) => "The file did not arrive whole.",
+        _ => "The form cannot be read.",
+    };
+    ApiError::new(400, "invalid_form", message)
+}
+
+fn too_large(limit: u64) -> ApiError {
+    let most = limit / 1024 / 1024;
+    let message = format!("The file is larger than {most} MiB.");
+    ApiError::new(413, "too_large", message).about(FIELD)
+}

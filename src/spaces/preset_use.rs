@@ -1,0 +1,50 @@
+//! Where presets are used: whoever sits there may read them.
+
+use crate::db::connect::Dialect;
+use crate::ids::PresetId;
+use crate::ids::UserId;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::spaces::tenancy;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SimpleExpr;
+
+/// Does a space in which this user sits go by this preset, or one of its seats?
+pub async fn is_met(
+    db: &impl ConnectionTrait,
+    dialect: Dialect,
+    user: UserId,
+    preset: PresetId,
+) -> Result<bool, DbErr> {
+    let seats = membership::Entity::find()
+        .select_only()
+        .column(membership::Column::SpaceId)
+        .filter(membership::Column::PresetId.eq(preset))
+        .filter(membership::Column::Status.eq(membership::Status::Active));
+    let used = Condition::any()
+        .add(space::Column::Id.in_subquery(seats.into_query()))
+        .add(of_settings(dialect).eq(preset.to_string()));
+    let met = tenancy::of_user(user).filter(used).one(db).await?;
+    Ok(met.is_some())
+}
+
+/// `settings.preset.preset_id` of a space, as text: in old settings anything may stand there.
+fn of_settings(dialect: Dialect) -> SimpleExpr {
+    let column = Expr::col((space::Entity, space::Column::Settings));
+    match dialect {
+        Dialect::Sqlite => {
+            let path = Expr::value("$.preset.preset_id");
+            Expr::cust_with_exprs("CAST(json_extract(?, ?) AS TEXT)", [column, path])
+        }
+        Dialect::Postgres => Expr::cust_with_exprs("($1 #>> '{preset,preset_id}')", [column]),
+    }
+}

@@ -1,0 +1,173 @@
+//! The pictures and other assets of a space's characters in its file.
+//!
+//! **Invariant:** a picture that comes in is drawn anew like any other of a stranger's. One that we
+//! have drawn comes out of that as it was.
+
+use crate::characters::archive;
+use crate::characters::asset;
+use crate::characters::attachment;
+use crate::characters::attachment::PICTURE;
+use crate::characters::picture;
+use crate::characters::picture::Picture;
+use crate::characters::shelf;
+use crate::characters::spool::Spool;
+use crate::clock::Timestamp;
+use crate::conversations::import_rows::ImportError;
+use crate::ids::AssetId;
+use crate::ids::CharacterId;
+use crate::spaces::membership;
+use crate::transfers::document;
+use crate::transfers::rows::broken;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::io::Cursor;
+
+/// The longest path of an asset, in bytes.
+const MAX_PATH: usize = 255;
+/// The most bytes of all assets together.
+const MAX_KEPT: u64 = 256 * 1024 * 1024;
+
+/// What the characters at these seats have beside their cards.
+///
+/// # Errors
+/// When the database fails.
+pub async fn leaving(
+    db: &impl ConnectionTrait,
+    seats: &[membership::Model],
+) -> Result<Vec<document::Asset>, DbErr> {
+    use attachment::Column;
+    let links = attachment::Entity::find()
+        .filter(Column::CharacterId.is_in(seats.iter().filter_map(|it| it.character_id)))
+        .order_by_asc(Column::CharacterId)
+        .order_by_asc(Column::Name)
+        .all(db)
+        .await?;
+    let hashes: Vec<(AssetId, String)> = asset::Entity::find()
+        .select_only()
+        .columns([asset::Column::Id, asset::Column::Sha256])
+        .filter(asset::Column::Id.is_in(links.iter().map(|it| it.asset_id)))
+        .into_tuple()
+        .all(db)
+        .await?;
+    let hashes: HashMap<_, _> = hashes.into_iter().collect();
+    let assets = links.into_iter().filter_map(|it| {
+        Some(document::Asset {
+            character: it.character_id.0,
+            sha256: hashes.get(&it.asset_id)?.clone(),
+            path: it.name,
+        })
+    });
+    Ok(assets.collect())
+}
+
+/// Whether each has a path of its own that leads nowhere.
+pub fn are_in_order(assets: &[document::Asset]) -> bool {
+    let mut seen = HashSet::new();
+    assets.iter().all(|it| {
+        it.path.len() <= MAX_PATH
+            && !archive::leads_elsewhere(&it.path)
+            && it.sha256.len() == 64
+            && it.sha256.bytes().all(|it| it.is_ascii_hexdigit())
+            && seen.insert((it.character, &it.path))
+    })
+}
+
+/// What came in, on the disk until it is stored.
+#[derive(Debug)]
+pub struct Arrived {
+    spool: Spool,
+    assets: Vec<document::Asset>,
+    n_bytes: u64,
+}
+
+fn large(sha256: &str) -> String {
+    format!("{sha256}.large")
+}
+
+fn small(sha256: &str) -> String {
+    format!("{sha256}.small")
+}
+
+impl Arrived {
+    /// Nothing yet. `None`: there is no place for it on the disk.
+    pub fn nothing() -> Option<Self> {
+        Some(Self {
+            spool: Spool::new().ok()?,
+            assets: Vec::new(),
+            n_bytes: 0,
+        })
+    }
+
+    /// Whether these bytes are at hand already.
+    pub fn has(&self, asset: &document::Asset) -> bool {
+        let name = match asset.path.as_str() {
+            PICTURE => large(&asset.sha256),
+            _ => asset.sha256.clone(),
+        };
+        self.spool.names().any(|it| it == name)
+    }
+
+    /// Keeps the bytes of an asset. `false`: they are no picture where one is due, or too many.
+    pub fn keep(&mut self, asset: &document::Asset, bytes: Vec<u8>) -> bool {
+        let pieces = match asset.path.as_str() {
+            PICTURE => match picture::render(Cursor::new(bytes)) {
+                Ok(drawn) => vec![
+                    (large(&asset.sha256), drawn.large),
+                    (small(&asset.sha256), drawn.small),
+                ],
+                Err(_) => return false,
+            },
+            _ => vec![(asset.sha256.clone(), bytes)],
+        };
+        pieces.into_iter().all(|(name, bytes)| {
+            self.n_bytes += bytes.len() as u64;
+            self.n_bytes <= MAX_KEPT && self.spool.push(&name, &bytes).is_ok()
+        })
+    }
+
+    /// Says that a character has an asset of which the bytes are at hand.
+    pub fn name(&mut self, asset: document::Asset) {
+        self.assets.push(asset);
+    }
+
+    fn bytes(&mut self, name: &str) -> Result<Vec<u8>, ImportError> {
+        let found = self.spool.read(name).map_err(std::io::Error::other)?;
+        found.ok_or_else(|| broken(document::ASSETS))
+    }
+
+    /// Gives the characters what is theirs. Answers the hashes of their pictures.
+    ///
+    /// # Errors
+    /// When there is no such character, or the database fails.
+    pub async fn give(
+        &mut self,
+        tx: &impl ConnectionTrait,
+        cards: &HashMap<i64, CharacterId>,
+        now: Timestamp,
+    ) -> Result<HashMap<CharacterId, String>, ImportError> {
+        let mut pictures = HashMap::new();
+        for it in std::mem::take(&mut self.assets) {
+            let card = cards.get(&it.character).copied();
+            let card = card.ok_or_else(|| broken(document::ASSETS))?;
+            if it.path == PICTURE {
+                let picture = Picture {
+                    large: self.bytes(&large(&it.sha256))?,
+                    small: self.bytes(&small(&it.sha256))?,
+                };
+                let shown = shelf::hang(tx, card, picture, now).await?;
+                pictures.extend(shown.avatar_hash.map(|hash| (card, hash)));
+            } else {
+                let kept = asset::keep(tx, self.bytes(&it.sha256)?, now).await?;
+                attachment::attach(tx, card, &it.path, kept).await?;
+            }
+        }
+        Ok(pictures)
+    }
+}

@@ -1,0 +1,210 @@
+//! The lorebooks of a space in its file, with the places where they take part.
+
+use crate::accounts::names;
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::import_rows::ImportError;
+use crate::ids::CharacterId;
+use crate::ids::LorebookId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::lore::file;
+use crate::lore::file::Draft;
+use crate::lore::lorebook;
+use crate::lore::lorebook_entry;
+use crate::lore::lorebook_link;
+use crate::lore::lorebook_link::Place;
+use crate::spaces::membership;
+use crate::transfers::document;
+use crate::transfers::document::LorePlace;
+use crate::transfers::rows::Known;
+use crate::transfers::rows::broken;
+use crate::transfers::rows::object;
+use crate::transfers::unpack::Head;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+/// How many links go into one statement.
+const PIECE: usize = 500;
+
+/// Whose books leave with a space. Who may not read a book here does not read it in a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader {
+    Admin,
+    User(UserId),
+}
+
+/// The books that take part in a space, in its conversations, with its characters and its seats.
+///
+/// # Errors
+/// When the database fails.
+pub async fn leaving(
+    db: &impl ConnectionTrait,
+    reader: Reader,
+    space: SpaceId,
+    seats: &[membership::Model],
+    conversations: &[conversation::Model],
+) -> Result<(Vec<document::Lorebook>, Vec<document::LorebookLink>), DbErr> {
+    use lorebook_link::Column as Link;
+    let takes_part = Condition::any()
+        .add(Link::SpaceId.eq(space))
+        .add(Link::ConversationId.is_in(conversations.iter().map(|it| it.id)))
+        .add(Link::CharacterId.is_in(seats.iter().filter_map(|it| it.character_id)))
+        .add(Link::SpaceMembershipId.is_in(seats.iter().map(|it| it.id)));
+    let found = lorebook_link::Entity::find()
+        .filter(takes_part)
+        .order_by_asc(Link::Id)
+        .find_also_related(lorebook::Entity)
+        .all(db)
+        .await?;
+    let mut books = BTreeMap::new();
+    let mut links = Vec::new();
+    for (link, book) in found {
+        let may_read = |it: &lorebook::Model| match reader {
+            Reader::Admin => true,
+            Reader::User(id) => it.owner_id == Some(id),
+        };
+        if let (Some(book), Some(place)) = (book.filter(may_read), place_of(&link)) {
+            links.push(document::LorebookLink {
+                book: book.id.0,
+                priority: link.priority,
+                place,
+            });
+            books.insert(book.id.0, book);
+        }
+    }
+    let mut entries = entries_of(db, books.values()).await?;
+    let books = books.into_values().map(|it| document::Lorebook {
+        key: it.id.0,
+        entries: entries.remove(&it.id).unwrap_or_default(),
+        name: it.name,
+        document: it.document,
+        created_at: it.created_at,
+    });
+    Ok((books.collect(), links))
+}
+
+async fn entries_of(
+    db: &impl ConnectionTrait,
+    books: impl Iterator<Item = &lorebook::Model>,
+) -> Result<HashMap<LorebookId, Vec<Value>>, DbErr> {
+    use lorebook_entry::Column;
+    let rows = lorebook_entry::Entity::find()
+        .filter(Column::LorebookId.is_in(books.map(|it| it.id)))
+        .order_by_asc(Column::LorebookId)
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await?;
+    let mut entries: HashMap<LorebookId, Vec<Value>> = HashMap::new();
+    for row in rows {
+        entries
+            .entry(row.lorebook_id)
+            .or_default()
+            .push(row.document);
+    }
+    Ok(entries)
+}
+
+fn place_of(link: &lorebook_link::Model) -> Option<LorePlace> {
+    let conversation = link.conversation_id.map(|it| LorePlace::Conversation(it.0));
+    let character = link.character_id.map(|it| LorePlace::Character(it.0));
+    let seat = link.space_membership_id.map(|it| LorePlace::Seat(it.0));
+    let space = link.space_id.map(|_| LorePlace::Space);
+    space.or(conversation).or(character).or(seat)
+}
+
+/// A book of a file, in order.
+#[derive(Debug)]
+pub struct Arrived {
+    pub key: i64,
+    pub draft: Draft,
+    pub created_at: Timestamp,
+}
+
+/// Reads a book of a file as if it came alone. `None`: it is none, or past a limit.
+pub fn judge(book: document::Lorebook) -> Option<Arrived> {
+    let mut whole = object(&book.document);
+    whole["name"] = json!(names::fitted(&book.name, file::MAX_NAME_CHARS)?);
+    whole["entries"] = Value::Array(book.entries);
+    let draft = file::from_value(whole, "").ok()?;
+    Some(Arrived {
+        key: book.key,
+        draft,
+        created_at: book.created_at,
+    })
+}
+
+/// Whether every book takes part in a place once, and no place has more than it may.
+pub fn are_in_order(links: &[document::LorebookLink]) -> bool {
+    let mut seen = HashSet::new();
+    let mut n_books: HashMap<LorePlace, usize> = HashMap::new();
+    links.iter().all(|it| {
+        let n_books = n_books.entry(it.place).or_default();
+        *n_books += 1;
+        *n_books <= lorebook_link::MAX_LINKS && seen.insert((it.book, it.place))
+    })
+}
+
+/// Puts the books of a file on the new owner's shelf, and lets them take part where they did.
+///
+/// # Errors
+/// When a link leads nowhere, or the database fails.
+pub async fn shelve(
+    tx: &impl ConnectionTrait,
+    owner: UserId,
+    hidden: SpaceId,
+    head: &Head,
+    known: &Known,
+    cards: &HashMap<i64, CharacterId>,
+    now: Timestamp,
+) -> Result<(), ImportError> {
+    let mut books = HashMap::new();
+    for it in &head.lorebooks {
+        let row = lorebook::ActiveModel {
+            id: NotSet,
+            owner_id: Set(Some(owner)),
+            name: Set(it.draft.name.clone()),
+            document: Set(Value::Object(it.draft.document.clone())),
+            created_at: Set(it.created_at),
+            updated_at: Set(now),
+        };
+        let made = row.insert(tx).await?;
+        lorebook_entry::append(tx, made.id, 0, it.draft.entries.clone()).await?;
+        books.insert(it.key, made.id);
+    }
+    let mut links = Vec::new();
+    for link in &head.lorebook_links {
+        let place = match link.place {
+            LorePlace::Space => Some(Place::Space(hidden)),
+            LorePlace::Conversation(key) => known
+                .conversations
+                .get(&key)
+                .map(|it| Place::Conversation(*it)),
+            LorePlace::Character(key) => cards.get(&key).map(|it| Place::Character(*it)),
+            LorePlace::Seat(key) => known.seats.get(&key).map(|it| Place::Seat(*it)),
+        };
+        let (Some(book), Some(place)) = (books.get(&link.book), place) else {
+            return Err(broken(document::LOREBOOK_LINKS));
+        };
+        links.push(place.link(*book, link.priority));
+    }
+    for piece in links.chunks(PIECE) {
+        lorebook_link::Entity::insert_many(piece.to_vec())
+            .exec_without_returning(tx)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The transactions in which a space comes in: it is furnished out of sight, and filled batch by
+//! batch. The last one is `handover.rs`.
+
+use crate::accounts::names;
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::import;
+use crate::conversations::import_job;
+use crate::conversations::import_rows;
+use crate::conversations::import_rows::ImportError;
+use crate::conversations::message;
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::SpaceId;
+use crate::spaces::membership;
+use crate::spaces::roster;
+use crate::spaces::space;
+use crate::transfers::document;
+use crate::transfers::unpack::Head;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What stands for the keys of a file by now.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub seats: HashMap<i64, MembershipId>,
+    pub conversations: HashMap<i64, ConversationId>,
+}
+
+/// What a file says that cannot be.
+pub fn broken(what: &str) -> ImportError {
+    ImportError::NotASpace(format!("In {what} something is not as it should be."))
+}
+
+/// Gives the hidden space its rules, its seats, all of them empty, and its conversations.
+pub async fn furnish(
+    db: &Db,
+    hidden: SpaceId,
+    head: Arc<Head>,
+    now: Timestamp,
+) -> Result<Known, ImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            rules(hidden, &head.space)?.update(tx).await?;
+            let mut known = Known::default();
+            for seat in &head.seats {
+                let row = empty_seat(hidden, seat).insert(tx).await?;
+                known.seats.insert(seat.key, row.id);
+            }
+            for it in &head.conversations {
+                let parent = it.parent.map(|key| known.conversations.get(&key).copied());
+                let parent = match parent {
+                    // Whoever hangs on nothing that came before hangs on nothing.
+                    Some(None) => return Err(broken(document::CONVERSATIONS)),
+                    parent => parent.flatten(),
+                };
+                let row = conversation::Model {
+                    kind: it.kind,
+                    title: names::fitted(&it.title, 200).unwrap_or_default(),
+                    parent_conversation_id: parent,
+                    last_seq: it.last_seq.max(0),
+                    auto_mode_turns: it.auto_mode_turns.max(0),
+                    settings: object(&it.settings),
+                    variables: object(&it.variables),
+                    created_at: it.created_at,
+                    archived_at: it.archived_at,
+                    ..import::blank(hidden, now)
+                };
+                let mut row = row.into_active_model();
+                row.id = NotSet;
+                known.conversations.insert(it.key, row.insert(tx).await?.id);
+            }
+            Ok(known)
+        })
+    })
+    .await
+}
+
+fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, ImportError> {
+    let name = names::fitted(&it.name, 100).ok_or_else(|| broken(document::SPACE))?;
+    Ok(space::ActiveModel {
+        id: Set(id),
+        name: Set(name),
+        description: Set(it.description.clone()),
+        reply_order: Set(it.reply_order),
+        replies_per_turn: Set(it.replies_per_turn),
+        card_handling_mode: Set(it.card_handling_mode),
+        allow_self_responses: Set(it.allow_self_responses),
+        auto_mode_enabled: Set(it.auto_mode_enabled),
+        auto_mode_delay_ms: Set(it.auto_mode_delay_ms.clamp(0, 600_000)),
+        auto_mode_max_turns: Set(it.auto_mode_max_turns.clamp(1, 100)),
+        during_generation_user_input_policy: Set(it.during_generation_user_input_policy),
+        user_turn_debounce_ms: Set(it.user_turn_debounce_ms.clamp(0, 60_000)),
+        group_regenerate_mode: Set(it.group_regenerate_mode),
+        settings: Set(object(&it.settings)),
+        token_limit: Set(it.token_limit.max(0)),
+        created_at: Set(it.created_at),
+        ..Default::default()
+    })
+}
+
+fn empty_seat(space: SpaceId, it: &document::Seat) -> membership::ActiveModel {
+    let name = names::fitted(&it.name, 100).unwrap_or_else(|| "?".to_owned());
+    let mut row = roster::left(space, it.kind, name, it.position, it.created_at);
+    row.participation = Set(it.participation);
+    row.aliases = Set(json!(it.aliases));
+    row.persona = Set(it.persona.clone());
+    row.talkativeness = Set(it.talkativeness.map(|it| it.clamp(0.0, 1.0)));
+    row.settings = Set(object(&it.settings));
+    row
+}
+
+/// A document that is none is an empty one.
+pub fn object(value: &Value) -> Value {
+    match value.is_object() {
+        true => value.clone(),
+        false => json!({}),
+    }
+}
+
+/// Where a batch goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub conversation: ConversationId,
+    pub parent: Option<ConversationId>,
+    /// The last message that is there.
+    pub after: i64,
+    /// How many messages of all conversations are there with these.
+    pub n_messages: i64,
+    pub now: Timestamp,
+}
+
+/// Writes a batch; answers the number of its last message.
+pub async fn write(
+    db: &Db,
+    import: crate::ids::ImportId,
+    place: Place,
+    seats: Arc<Known>,
+    batch: Vec<document::Message>,
+) -> Result<i64, ImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            if !import_job::beat(tx, import, 0, place.n_messages, place.now).await? {
+                return Err(ImportError::Canceled);
+            }
+            let origins = origins(tx, place, &batch).await?;
+            let mut last = place.after;
+            let mut lines = Vec::new();
+            for line in batch {
+                if line.seq <= last {
+                    return Err(broken("the order of messages"));
+                }
+                last = line.seq;
+                let seat = seats.seats.get(&line.seat).copied();
+                let seat = seat.ok_or_else(|| broken("the author of a message"))?;
+                let origin = origins.get(&line.seq).copied();
+                lines.push(row(place.conversation, seat, origin, line)?);
+            }
+            import_rows::insert(tx, place.conversation, place.after, lines).await?;
+            Ok(last)
+        })
+    })
+    .await
+}
+
+/// The messages of the parent that these were cloned from: a clone keeps its number.
+async fn origins(
+    tx: &impl ConnectionTrait,
+    place: Place,
+    batch: &[document::Message],
+) -> Result<HashMap<i64, MessageId>, DbErr> {
+    let clones = batch.iter().filter(|it| it.is_clone).map(|it| it.seq);
+    let clones: Vec<i64> = clones.collect();
+    let (Some(parent), false) = (place.parent, clones.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let found: Vec<(i64, MessageId)> = message::Entity::find()
+        .select_only()
+        .column(message::Column::Seq)
+        .column(message::Column::Id)
+        .filter(message::Column::ConversationId.eq(parent))
+        .filter(message::Column::Seq.is_in(clones))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Ok(found.into_iter().collect())
+}
+
+fn row(
+    conversation: ConversationId,
+    seat: MembershipId,
+    origin: Option<MessageId>,
+    line: document::Message,
+) -> Result<import_rows::Line, ImportError> {
+    let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
+    let shown = match line.texts.get(active) {
+        Some(text) => text.content.clone(),
+        None if line.texts.is_empty() && active == 0 => line.content,
+        None => return Err(broken("the texts of a message")),
+    };
+    let message = message::Model {
+        id: MessageId(0), // given by the database
+        conversation_id: conversation,
+        seq: line.seq,
+        space_membership_id: seat,
+        role: line.role,
+        content: shown,
+        visibility: line.visibility,
+        conversation_run_id: None,
+        active_swipe: line.active_swipe,
+        client_id: None,
+        origin_message_id: origin,
+        created_at: line.created_at,
+        edited_at: line.edited_at,
+        rev: import_rows::FIRST_REV,
+        token_count: line.token_count.max(0),
+        metadata: object(&line.metadata),
+    };
+    let texts = line
+        .texts
+        .into_iter()
+        .map(|it| crate::conversations::swipe::Text {
+            content: it.content,
+            token_count: it.token_count.max(0),
+            run: None,
+            metadata: object(&it.metadata),
+            edited_at: it.edited_at,
+        });
+    Ok(import_rows::Line {
+        message,
+        texts: texts.collect(),
+    })
+}
