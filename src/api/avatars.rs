@@ -1,0 +1,130 @@
+//! The pictures of characters.
+
+use crate::api::card_files;
+use crate::api::characters;
+use crate::app::App;
+use crate::characters::asset;
+use crate::characters::character;
+use crate::characters::picture;
+use crate::characters::shelf;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::upload::Form;
+use crate::http::upload::Upload;
+use crate::ids::CharacterId;
+use crate::spaces::events;
+use crate::spaces::roster;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::http::header::CONTENT_SECURITY_POLICY;
+use actix_web::http::header::ETAG;
+use actix_web::http::header::IF_NONE_MATCH;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use std::io::BufReader;
+
+/// A picture that is opened by itself may do nothing.
+const ALONE: &str = "default-src 'none'; sandbox";
+/// Its address has its hash in it. Whoever may not see the character any more keeps what they saw.
+const FOR_GOOD: &str = "private, max-age=31536000, immutable";
+const ASK_AGAIN: &str = "private, no-cache";
+
+/// The picture of a character. `avatar_url` is its address.
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/avatar",
+    tag = "characters",
+    params(("v" = Option<String>, Query, description = "Its hash, so that it may be kept.")),
+    responses(
+        (status = 200, description = "A WebP picture.", body = String, content_type = "image/webp"),
+        (status = 304, description = "The one with this `etag`."),
+        (status = 404)
+    )
+)]
+pub async fn avatar(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<CharacterId>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let found = characters::met(&app, &caller, id.into_inner()).await?;
+    let (Some(asset), Some(hash)) = (found.avatar_id, &found.avatar_hash) else {
+        return Err(ApiError::not_found());
+    };
+    let tag = format!("\"{}\"", character::short(hash));
+    let is_known = request.headers().get(IF_NONE_MATCH);
+    let is_known = is_known.is_some_and(|it| it.as_bytes() == tag.as_bytes());
+    let is_named = request.query_string() == format!("v={}", character::short(hash));
+    let mut answer = match is_known {
+        true => HttpResponse::NotModified(),
+        false => HttpResponse::Ok(),
+    };
+    answer
+        .insert_header((ETAG, tag))
+        .insert_header((CACHE_CONTROL, if is_named { FOR_GOOD } else { ASK_AGAIN }))
+        .insert_header((CONTENT_SECURITY_POLICY, ALONE));
+    if is_known {
+        return Ok(answer.finish());
+    }
+    let found = asset::Entity::find_by_id(asset)
+        .one(app.db.reader())
+        .await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    Ok(answer.content_type(picture::MEDIA_TYPE).body(found.bytes))
+}
+
+/// Gives a character another picture: a PNG, JPEG, WebP or GIF.
+#[utoipa::path(
+    put,
+    path = "/api/characters/{character_id}/avatar",
+    tag = "characters",
+    request_body(content = Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = character::View),
+        (status = 413, description = "`too_large`: more than 20 MiB."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 422, description = "`not_a_picture`, with the reason.")
+    )
+)]
+pub async fn paint(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<CharacterId>,
+    upload: Upload,
+) -> ApiResult<Json<character::View>> {
+    let present = characters::own(&app, &caller, id.into_inner()).await?;
+    let file = upload.save(picture::MAX_BYTES).await?.file;
+    let drawn = card_files::apart(&app, || picture::render(BufReader::new(file))).await?;
+    let drawn = drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))?;
+    let changed = shelf::give_picture(&app.db, &present, drawn, app.clock.now()).await?;
+    shown(&app, changed).await
+}
+
+/// Takes the picture from a character.
+#[utoipa::path(
+    delete,
+    path = "/api/characters/{character_id}/avatar",
+    tag = "characters",
+    responses((status = 200, body = character::View))
+)]
+pub async fn unpaint(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<CharacterId>,
+) -> ApiResult<Json<character::View>> {
+    let present = characters::own(&app, &caller, id.into_inner()).await?;
+    let changed = shelf::take_picture(&app.db, present.id).await?;
+    shown(&app, changed).await
+}
+
+/// Everybody who sits with it sees it too.
+async fn shown(app: &App, changed: character::Model) -> ApiResult<Json<character::View>> {
+    for seat in roster::show_character(&app.db, &changed).await? {
+        app.hub.publish(events::membership_updated(&seat));
+    }
+    Ok(Json(changed.view()))
+}

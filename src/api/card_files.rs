@@ -1,0 +1,299 @@
+//! Cards as files: looked at, brought in, given away.
+
+use crate::api::characters;
+use crate::api::exports;
+use crate::app::App;
+use crate::characters::attachment;
+use crate::characters::card;
+use crate::characters::card::Card;
+use crate::characters::card::CardError;
+use crate::characters::character;
+use crate::characters::outgoing::Character;
+use crate::characters::outgoing::Spec;
+use crate::characters::parcel;
+use crate::characters::parcel::Parcel;
+use crate::characters::picture;
+use crate::characters::shelf;
+use crate::characters::shelf::ShelfError;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page;
+use crate::http::upload::Form;
+use crate::http::upload::Upload;
+use crate::ids::CharacterId;
+use crate::ids::ConversationId;
+use crate::prompt::greeting;
+use crate::prompt::greeting::Company;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::Value;
+use std::str::FromStr;
+use std::sync::LazyLock;
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+
+/// Files that are unpacked or packed at the same time: each may take a few dozen megabytes.
+static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+
+/// A character out of a file, and what had to be put right or was left out.
+#[derive(Serialize, ToSchema)]
+pub struct Imported {
+    character: character::View,
+    /// Sentences for whoever brought the file.
+    warnings: Vec<String>,
+}
+
+/// What a file has in it, before anything is stored.
+#[derive(Serialize, ToSchema)]
+pub struct Preview {
+    #[schema(value_type = Object)]
+    card: Value,
+    name: String,
+    spec_version: String,
+    /// Sentences for whoever brought the file.
+    warnings: Vec<String>,
+    /// Its first message, as it would greet the caller.
+    greeting: String,
+    /// How many first messages it can choose from.
+    greetings: usize,
+    /// How many entries its own lorebook has.
+    lore_entries: usize,
+    /// The lorebook that it names.
+    linked_world: Option<String>,
+    /// A `data:` address.
+    avatar: Option<String>,
+    /// The character on the caller's shelf that has the same card.
+    duplicate_of: Option<CharacterId>,
+}
+
+/// Shows what importing a file would bring. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/api/characters/preview",
+    tag = "characters",
+    request_body(content = Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = Preview),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 422, description = "`not_a_card`, with the reason.")
+    )
+)]
+pub async fn preview(
+    app: Data<App>,
+    caller: CurrentUser,
+    upload: Upload,
+) -> ApiResult<Json<Preview>> {
+    let Parcel { card, picture, .. } = received(&app, upload).await?;
+    let avatar = match picture {
+        Some(picture) => {
+            let drawn = apart(&app, move || picture::preview(&picture.small)).await??;
+            let text = STANDARD.encode(drawn);
+            Some(format!("data:{};base64,{text}", picture::MEDIA_TYPE))
+        }
+        None => None,
+    };
+    let hash = card::content_hash(&card.document);
+    let same = character::of_hash(app.db.reader(), caller.id(), &hash).await?;
+    Ok(Json(Preview {
+        name: card.name().to_owned(),
+        spec_version: card.spec_version(),
+        greeting: greeting_to(&caller, &card, &app),
+        greetings: character::greetings_of(&card),
+        lore_entries: card.lore_entries(),
+        linked_world: card.world().map(str::to_owned),
+        avatar,
+        duplicate_of: same.map(|it| it.id),
+        warnings: card.warnings,
+        card: card.document,
+    }))
+}
+
+fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
+    let company = Company {
+        character: card.name(),
+        user: &caller.user.display_name,
+        group: None,
+        users: &caller.user.display_name,
+        // There is none yet; what is left to chance may come out differently there.
+        conversation: ConversationId(0),
+    };
+    let greetings = greeting::greetings(card, &company, app.clock.now());
+    greetings.into_iter().next().unwrap_or_default()
+}
+
+/// Puts the card of a file on one's shelf, with its picture and its assets.
+///
+/// JSON, PNG, APNG, CHARX and BYAF are understood, whatever the file is called. A card that is on
+/// the shelf already is not stored twice: 200 with the character that has it.
+#[utoipa::path(
+    post,
+    path = "/api/characters/import",
+    tag = "characters",
+    request_body(content = Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = Imported),
+        (status = 200, body = Imported),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 422, description = "`not_a_card`, with the reason.")
+    )
+)]
+pub async fn import(
+    app: Data<App>,
+    caller: CurrentUser,
+    upload: Upload,
+) -> ApiResult<HttpResponse> {
+    let parcel = received(&app, upload).await?;
+    let mut warnings = parcel.card.warnings.clone();
+    let arrival = shelf::put(&app.db, caller.id(), parcel, app.clock.now()).await?;
+    let mut answer = match arrival.is_new {
+        true => HttpResponse::Created(),
+        false => {
+            let there = "This card is on your shelf already: nothing was stored.";
+            warnings.push(there.to_owned());
+            HttpResponse::Ok()
+        }
+    };
+    Ok(answer.json(Imported {
+        character: arrival.character.view(),
+        warnings,
+    }))
+}
+
+/// The character as a file: its card as JSON, its picture with the card in it, or an archive with
+/// its assets.
+///
+/// A PNG has the card in both forms, an archive has it as V3, whatever `spec` says.
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/export",
+    tag = "characters",
+    params(
+        ("format" = inline(Option<ExportFormat>), Query, description = "`json` unless said."),
+        ("spec" = inline(Option<ExportSpec>), Query, description = "The card's own unless said.")
+    ),
+    responses((
+        status = 200,
+        description = "The file.",
+        content((Object = "application/json"), (String = "image/png"), (String = "application/zip")),
+        headers(("content-disposition" = String))
+    ))
+)]
+pub async fn export(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<CharacterId>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let found = characters::visible(&app, &caller, id.into_inner()).await?;
+    let format = page::value_of(request.query_string(), "format")?;
+    let spec = page::value_of(request.query_string(), "spec")?;
+    let spec = spec.map(|it| match it {
+        ExportSpec::V2 => Spec::V2,
+        ExportSpec::V3 => Spec::V3,
+    });
+    let mut leaving = Character {
+        card: found.card()?,
+        assets: Vec::new(),
+    };
+    let (ending, kind) = match format.unwrap_or(ExportFormat::Json) {
+        ExportFormat::Json => {
+            let named = exports::attachment(&found.name, "json");
+            let document = leaving.document(spec);
+            return Ok(HttpResponse::Ok().insert_header(named).json(document));
+        }
+        ExportFormat::Png => ("png", "image/png"),
+        ExportFormat::Charx => ("charx", "application/zip"),
+    };
+    leaving.assets = attachment::all_of(app.db.reader(), found.id).await?;
+    let pack = match ending {
+        "png" => Character::as_png,
+        _ => Character::as_charx,
+    };
+    let bytes = apart(&app, move || pack(&leaving)).await?;
+    let bytes = bytes.map_err(ApiError::internal)?;
+    Ok(HttpResponse::Ok()
+        .insert_header(exports::attachment(&found.name, ending))
+        .content_type(kind)
+        .body(bytes))
+}
+
+/// The forms in which a character leaves.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ExportFormat {
+    Json,
+    Png,
+    Charx,
+}
+
+impl FromStr for ExportFormat {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "json" => Ok(Self::Json),
+            "png" => Ok(Self::Png),
+            "charx" => Ok(Self::Charx),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The forms of a card.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ExportSpec {
+    V2,
+    V3,
+}
+
+impl FromStr for ExportSpec {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "v2" => Ok(Self::V2),
+            "v3" => Ok(Self::V3),
+            _ => Err(()),
+        }
+    }
+}
+
+async fn received(app: &App, upload: Upload) -> ApiResult<Parcel> {
+    let file = upload.save(parcel::MAX_BYTES).await?.file;
+    Ok(apart(app, || parcel::unpack(file)).await??)
+}
+
+/// Does long work on a thread of its own, a few at a time.
+pub async fn apart<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> ApiResult<T> {
+    let _place = PLACES.acquire().await.map_err(ApiError::internal)?;
+    let work = app.shutdown.main().spawn_blocking(work);
+    work.await.map_err(ApiError::internal)
+}
+
+impl From<CardError> for ApiError {
+    fn from(error: CardError) -> Self {
+        Self::new(422, "not_a_card", error.to_string())
+    }
+}
+
+impl From<ShelfError> for ApiError {
+    fn from(error: ShelfError) -> Self {
+        match error {
+            ShelfError::Card(error) => error.into(),
+            ShelfError::Db(error) => error.into(),
+        }
+    }
+}

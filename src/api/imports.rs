@@ -1,0 +1,207 @@
+//! Bringing chats in: begun with a file, followed and canceled by its number.
+
+use crate::api::conversations;
+use crate::app::App;
+use crate::conversations::chat_authors::Authors;
+use crate::conversations::chat_authors::Choice;
+use crate::conversations::import;
+use crate::conversations::import::Chat;
+use crate::conversations::import::Tools;
+use crate::conversations::import_job;
+use crate::conversations::import_rows;
+use crate::conversations::import_rows::ImportError;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page;
+use crate::http::seat;
+use crate::http::upload::Form;
+use crate::http::upload::OnDisk;
+use crate::http::upload::Upload;
+use crate::ids::ImportId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::spaces::membership;
+use crate::spaces::permissions::Act;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde_json::Map;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The largest file of a chat.
+const MAX_CHAT_BYTES: u64 = 100 * 1024 * 1024;
+
+/// More names than a preview shows.
+const MAX_NAMES: usize = 200;
+
+/// Brings in a chat as SillyTavern keeps it (JSONL), as a new conversation of the space.
+///
+/// The answer comes when the file is here; the work goes on, and `GET /api/imports/{import_id}`
+/// tells how far it is. Nobody sees the conversation before it is whole. Names go to the seats that
+/// have them; `names` says otherwise, as a JSON object from a name to the id of a seat, or to `new`.
+#[utoipa::path(
+    post,
+    path = "/api/spaces/{space_id}/import",
+    tag = "imports",
+    params(("names" = Option<String>, Query, description = "Whose the names in the file are.")),
+    request_body(content = Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 202, body = import_job::View),
+        (status = 409, description = "`import_running`: one at a time."),
+        (status = 413, description = "`too_large`: more than 100 MiB."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
+    )
+)]
+pub async fn chat(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    request: HttpRequest,
+    upload: Upload,
+) -> ApiResult<HttpResponse> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may_write(Act::Direct)?;
+    let seats = membership::in_space(app.db.reader(), at.space.id).await?;
+    let chosen = choices(page::text_of(request.query_string(), "names")?, &seats)?;
+    let file = upload.save(MAX_CHAT_BYTES).await?;
+    let kind = import_job::Kind::Chat;
+    let now = app.clock.now();
+    let begun = import_rows::begin(
+        &app.db,
+        caller.id(),
+        kind,
+        Some(at.space.id),
+        file.n_bytes,
+        now,
+    );
+    let job = begun.await.map_err(refusal)?;
+    let view = job.view();
+    let importer = at.seat.as_ref().map(|it| it.id);
+    let chat = Chat {
+        job,
+        target: at.space.id,
+        title: title_of(&file),
+        authors: Authors::of(&seats, importer, chosen),
+    };
+    let task = bring_in(app.clone(), chat, file, at.space);
+    app.shutdown.spawn(task);
+    Ok(HttpResponse::Accepted().json(view))
+}
+
+async fn bring_in(app: Data<App>, chat: Chat, file: OnDisk, space: crate::spaces::space::Model) {
+    // Its row tells how it ended, and the log where it should not have.
+    let Ok(row) = import::bring_in(&tools(&app), chat, file.file).await else {
+        return;
+    };
+    match app.engine.conversation(&row, &space).await {
+        Ok(view) => conversations::announce(&app, &view),
+        Err(error) => tracing::error!(%error, "an imported conversation was not announced"),
+    }
+}
+
+/// What an import works with.
+pub fn tools(app: &App) -> Tools {
+    Tools {
+        db: app.db.clone(),
+        clock: app.clock.clone(),
+        shutdown: app.shutdown.clone(),
+    }
+}
+
+/// How far an import of one's own is, or what became of it.
+#[utoipa::path(
+    get,
+    path = "/api/imports/{import_id}",
+    tag = "imports",
+    responses((status = 200, body = import_job::View), (status = 404))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ImportId>,
+) -> ApiResult<Json<import_job::View>> {
+    let row = own(&app, &caller, id.into_inner()).await?;
+    Ok(Json(row.view()))
+}
+
+/// Ends an import of one's own; nothing of it is left.
+#[utoipa::path(
+    delete,
+    path = "/api/imports/{import_id}",
+    tag = "imports",
+    responses(
+        (status = 204),
+        (status = 404),
+        (status = 409, description = "`already_finished`.")
+    )
+)]
+pub async fn cancel(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ImportId>,
+) -> ApiResult<HttpResponse> {
+    let row = own(&app, &caller, id.into_inner()).await?;
+    let canceled = import_job::Status::Canceled;
+    let report = Value::Object(Map::new());
+    let now = app.clock.now();
+    match import_job::give_up(&app.db, row.id, canceled, report, now).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::conflict(
+            "already_finished",
+            "This import has ended already.",
+        )),
+    }
+}
+
+async fn own(app: &App, caller: &CurrentUser, id: ImportId) -> ApiResult<import_job::Model> {
+    let found = import_job::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    let own = found.filter(|it| it.user_id == caller.id());
+    own.ok_or_else(ApiError::not_found)
+}
+
+/// What was said of the names in a file.
+fn choices(
+    said: Option<String>,
+    seats: &[membership::Model],
+) -> ApiResult<HashMap<String, Choice>> {
+    let wrong = |message: &str| ApiError::new(400, "invalid_value", message).about("names");
+    let Some(said) = said else {
+        return Ok(HashMap::new());
+    };
+    let said: Map<String, Value> = serde_json::from_str(&said)
+        .map_err(|_| wrong("This takes a JSON object from names to seats."))?;
+    if said.len() > MAX_NAMES {
+        return Err(wrong("These are too many names."));
+    }
+    let choice = |(name, said): (String, Value)| {
+        let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {
+            (Some("new"), _) => Choice::New,
+            (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => Choice::Seat(seat),
+            _ => return Err(wrong("There is no such seat in this space.")),
+        };
+        Ok((name, choice))
+    };
+    said.into_iter().map(choice).collect()
+}
+
+/// A file's name without its ending.
+fn title_of(file: &OnDisk) -> Option<String> {
+    let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    (!name.trim().is_empty()).then(|| name.to_owned())
+}
+
+/// What an import that did not begin answers.
+pub fn refusal(error: ImportError) -> ApiError {
+    match error {
+        ImportError::Busy => ApiError::conflict("import_running", error.to_string()),
+        ImportError::Db(error) => error.into(),
+        other => ApiError::internal(other),
+    }
+}

@@ -1,0 +1,178 @@
+//! One entry of a lorebook, as one sets it and as it is shown.
+
+use crate::api::lorebook_bodies::too_large;
+use crate::http::door::Named;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::typed;
+use crate::ids::LorebookEntryId;
+use crate::ids::LorebookId;
+use crate::lore::convert;
+use crate::lore::file;
+use crate::lore::lorebook_entry;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::borrow::Cow;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::ArrayBuilder;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+/// An entry of a lorebook, as in a `character_book`; what SillyTavern knows beside that stands in
+/// `extensions`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewLorebookEntry)]
+pub struct NewEntry {
+    /// Its own number, kept for other tools.
+    #[serde(rename = "id")]
+    _id: Option<i64>,
+    #[serde(rename = "keys")]
+    _keys: Option<Vec<String>>,
+    #[serde(rename = "secondary_keys")]
+    _secondary_keys: Option<Vec<String>>,
+    #[serde(rename = "content")]
+    _content: Option<String>,
+    #[serde(rename = "name")]
+    _name: Option<String>,
+    #[serde(rename = "comment")]
+    _comment: Option<String>,
+    #[serde(rename = "enabled")]
+    _enabled: Option<bool>,
+    #[serde(rename = "insertion_order")]
+    _insertion_order: Option<i64>,
+    #[serde(rename = "priority")]
+    _priority: Option<i64>,
+    #[serde(rename = "case_sensitive")]
+    _case_sensitive: Option<bool>,
+    #[serde(rename = "use_regex")]
+    _use_regex: Option<bool>,
+    #[serde(rename = "selective")]
+    _selective: Option<bool>,
+    #[serde(rename = "constant")]
+    _constant: Option<bool>,
+    #[serde(rename = "position")]
+    _position: Option<EntryPosition>,
+    #[serde(rename = "extensions")]
+    _extensions: Option<Map<String, Value>>,
+}
+
+/// Before or after the description of the character; `extensions.position` knows more places.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = LorebookEntryPosition)]
+enum EntryPosition {
+    BeforeChar,
+    AfterChar,
+}
+
+/// An entry, as it is shown.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct EntryView(pub Map<String, Value>);
+
+/// An entry in order, after `change` was laid over `present`. Extensions are changed one by one.
+///
+/// # Errors
+/// 400 for a wrong type, 422 for what is too large.
+pub fn entry(
+    mut present: Map<String, Value>,
+    mut change: Map<String, Value>,
+) -> ApiResult<Map<String, Value>> {
+    known(&change)?;
+    let is_new = present.is_empty();
+    if !is_new
+        || !change
+            .get("id")
+            .is_some_and(|it| it.is_number() || it.is_string())
+    {
+        change.shift_remove("id");
+    }
+    let had_one_name = present.get("name") == present.get("comment");
+    if had_one_name && !change.contains_key("comment") {
+        present.shift_remove("comment");
+    }
+    // The word is for those who know two places; whoever says it means it.
+    if change.contains_key("position")
+        && let Some(Value::Object(extensions)) = present.get_mut("extensions")
+    {
+        extensions.shift_remove("position");
+    }
+    if let Some(Value::Object(changed)) = change.shift_remove("extensions") {
+        let extensions = present.entry("extensions").or_insert_with(|| json!({}));
+        if let Value::Object(extensions) = extensions {
+            extensions.extend(changed);
+        }
+    }
+    present.extend(change);
+    let entry = convert::complete(present);
+    file::judge(&entry).map_err(|error| too_large(&error))?;
+    Ok(entry)
+}
+
+impl EntryView {
+    /// The entry of this row.
+    pub fn of(row: &lorebook_entry::Model) -> Self {
+        Self(row.view())
+    }
+}
+
+/// Whether an entry of a body has only fields that an entry has, each of its type.
+///
+/// # Errors
+/// 400, 422.
+pub fn known(entry: &Map<String, Value>) -> ApiResult<()> {
+    typed::from_value::<NewEntry>(Value::Object(entry.clone())).map_err(ApiError::from)?;
+    Ok(())
+}
+
+impl PartialSchema for EntryView {
+    fn schema() -> RefOr<Schema> {
+        let of = |kind: Type| ObjectBuilder::new().schema_type(kind);
+        let texts = || ArrayBuilder::new().items(of(Type::String));
+        let anything = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+        let id = |name: Cow<'static, str>| Ref::from_schema_name(name);
+        of(Type::Object)
+            .description(Some(
+                "An entry as a `character_book` has it. `uid` is its own number; what it says \
+                 beside this stays in it.",
+            ))
+            .property("id", id(LorebookEntryId::name()))
+            .property("lorebook_id", id(LorebookId::name()))
+            .property("uid", anything)
+            .property("keys", texts())
+            .property("secondary_keys", texts())
+            .property("content", of(Type::String))
+            .property("name", of(Type::String))
+            .property("comment", of(Type::String))
+            .property("enabled", of(Type::Boolean))
+            .property("constant", of(Type::Boolean))
+            .property("selective", of(Type::Boolean))
+            .property("insertion_order", of(Type::Integer))
+            .property("position", of(Type::String))
+            .property("extensions", of(Type::Object))
+            .into()
+    }
+}
+
+impl ToSchema for EntryView {
+    fn name() -> Cow<'static, str> {
+        "LorebookEntry".into()
+    }
+
+    fn schemas(named: &mut Vec<Named>) {
+        named.push((
+            LorebookEntryId::name().into_owned(),
+            LorebookEntryId::schema(),
+        ));
+        named.push((LorebookId::name().into_owned(), LorebookId::schema()));
+    }
+}

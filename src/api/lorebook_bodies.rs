@@ -1,0 +1,274 @@
+//! What one sets of lorebooks and their entries, and what is answered about them.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names;
+use crate::api::lore_entry_bodies;
+use crate::api::lore_entry_bodies::EntryView;
+use crate::api::lore_entry_bodies::NewEntry;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json as body;
+use crate::ids::LorebookEntryId;
+use crate::ids::LorebookId;
+use crate::lore::file;
+use crate::lore::file::BookError;
+use crate::lore::lorebook;
+use crate::lore::outcome;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use utoipa::ToSchema;
+
+/// The longest text that one may try a book on; as long as a message.
+const MAX_TRIED_BYTES: usize = 64 * 1024;
+
+/// A lorebook to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewLorebook {
+    #[schema(value_type = ShownName)]
+    name: String,
+    description: Option<String>,
+    #[schema(minimum = 0, maximum = 1_000)]
+    scan_depth: Option<i64>,
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    token_budget: Option<i64>,
+    recursive_scanning: Option<bool>,
+    /// As in a `character_book`.
+    #[schema(value_type = Option<Vec<NewEntry>>, max_items = 5_000)]
+    entries: Option<Vec<Map<String, Value>>>,
+}
+
+/// What changes of a lorebook.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LorebookChange {
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = ShownName)]
+    name: Option<String>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = String)]
+    description: Option<String>,
+    /// Null: as many as the space says.
+    #[serde(deserialize_with = "double")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 1_000)]
+    scan_depth: Option<Option<i64>>,
+    /// Null: as many as fit.
+    #[serde(deserialize_with = "double")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 10_000_000)]
+    token_budget: Option<Option<i64>>,
+    /// Null: as the space says.
+    #[serde(deserialize_with = "double")]
+    #[schema(value_type = Option<bool>)]
+    recursive_scanning: Option<Option<bool>>,
+}
+
+/// A field that tells null from not being there.
+fn double<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// A lorebook with its entries.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LorebookWithEntries)]
+pub struct Whole {
+    #[serde(flatten)]
+    pub book: lorebook::View,
+    /// As they are written.
+    pub entries: Vec<EntryView>,
+}
+
+/// A lorebook that was brought.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportedLorebook)]
+pub struct Imported {
+    pub lorebook: Whole,
+    /// What was put right or left out, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// A text to try a book on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LoreTrial)]
+pub struct Trial {
+    /// Taken for the newest message.
+    #[schema(max_length = 65_536)]
+    text: String,
+}
+
+/// What a book does with a text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LoreTried)]
+pub struct Tried {
+    /// In the order in which they would enter the prompt.
+    pub fired: Vec<Judged>,
+    pub not_fired: Vec<Judged>,
+    /// What is wrong with the book, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// What became of an entry.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LoreJudged)]
+pub struct Judged {
+    pub entry_id: Option<LorebookEntryId>,
+    pub name: String,
+    /// A word, and after a colon what it is about: `key: dragon`, `dice: 50`, `constant`.
+    pub because: String,
+}
+
+impl Judged {
+    /// What became of this entry.
+    pub fn new(entry: &outcome::Named, because: impl ToString) -> Self {
+        Self {
+            entry_id: entry.entry_id,
+            name: entry.name.clone(),
+            because: because.to_string(),
+        }
+    }
+}
+
+/// The books that take part somewhere.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LorebookLinks)]
+pub struct Links {
+    /// In order: the first come first.
+    pub lorebook_ids: Vec<LorebookId>,
+    pub lorebooks: Vec<Linked>,
+}
+
+/// A book that takes part somewhere, as everybody there may know of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LinkedLorebook)]
+pub struct Linked {
+    pub id: LorebookId,
+    pub name: String,
+    pub n_entries: u64,
+}
+
+/// Which books take part from now on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewLorebookLinks)]
+pub struct NewLinks {
+    /// In order: the first come first.
+    #[schema(max_items = 50)]
+    pub lorebook_ids: Vec<LorebookId>,
+}
+
+impl NewLorebook {
+    /// The book in order.
+    ///
+    /// # Errors
+    /// 400 for a wrong type, 422 for a wrong value, naming the field.
+    pub fn draft(self) -> ApiResult<file::Draft> {
+        let mut document = Map::new();
+        range("scan_depth", self.scan_depth, 1_000)?;
+        range("token_budget", self.token_budget, 10_000_000)?;
+        let fields = [
+            ("description", json!(self.description)),
+            ("scan_depth", json!(self.scan_depth)),
+            ("token_budget", json!(self.token_budget)),
+            ("recursive_scanning", json!(self.recursive_scanning)),
+        ];
+        let stated = fields.into_iter().filter(|(_, it)| !it.is_null());
+        document.extend(stated.map(|(field, value)| (field.to_owned(), value)));
+        let entries = self.entries.unwrap_or_default().into_iter().enumerate();
+        let entries: ApiResult<Vec<Value>> = entries
+            .map(|(n, entry)| match lore_entry_bodies::known(&entry) {
+                Ok(()) => Ok(Value::Object(entry)),
+                Err(error) => Err(under(error, &format!("entries.{n}"))),
+            })
+            .collect();
+        let book = json!({"entries": entries?});
+        let mut draft = file::from_value(book, "").map_err(|error| too_large(&error))?;
+        draft.name = name(&self.name)?;
+        draft.document = document;
+        Ok(draft)
+    }
+}
+
+impl LorebookChange {
+    /// The new name, and what the book says beside it from now on.
+    ///
+    /// # Errors
+    /// 422.
+    pub fn applied(self, mut document: Map<String, Value>) -> ApiResult<(Option<String>, Value)> {
+        range("scan_depth", self.scan_depth.flatten(), 1_000)?;
+        range("token_budget", self.token_budget.flatten(), 10_000_000)?;
+        let fields = [
+            ("description", self.description.map(|it| json!(it))),
+            ("scan_depth", self.scan_depth.map(|it| json!(it))),
+            ("token_budget", self.token_budget.map(|it| json!(it))),
+            (
+                "recursive_scanning",
+                self.recursive_scanning.map(|it| json!(it)),
+            ),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                document.insert(field.to_owned(), value);
+            }
+        }
+        let name = self.name.as_deref().map(name).transpose()?;
+        Ok((name, Value::Object(document)))
+    }
+}
+
+impl Trial {
+    /// The text.
+    ///
+    /// # Errors
+    /// 422 when it is too long.
+    pub fn text(self) -> ApiResult<String> {
+        match self.text.len() <= MAX_TRIED_BYTES {
+            true => Ok(self.text),
+            false => Err(ApiError::new(422, "too_long", "Try it on 64 KiB at most.").about("text")),
+        }
+    }
+}
+
+fn under(error: ApiError, path: &str) -> ApiError {
+    let param = match &error.param {
+        Some(inner) => format!("{path}.{inner}"),
+        None => path.to_owned(),
+    };
+    error.about(param)
+}
+
+fn name(text: &str) -> ApiResult<String> {
+    let name = names::shown(text, file::MAX_NAME_CHARS);
+    name.map_err(|it| ApiError::invalid_value("name", it.to_string()))
+}
+
+fn range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
+    match value.is_none_or(|it| (0..=most).contains(&it)) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            field,
+            format!("This takes 0 to {most}."),
+        )),
+    }
+}
+
+/// What a body brings that is past a limit.
+pub fn too_large(error: &BookError) -> ApiError {
+    ApiError::new(422, "too_large", error.to_string()).about("entries")
+}
+
+impl From<BookError> for ApiError {
+    fn from(error: BookError) -> Self {
+        let code = match error {
+            BookError::NotABook(_) => "not_a_lorebook",
+            BookError::TooLarge(_) => "too_large",
+        };
+        Self::new(422, code, error.to_string())
+    }
+}

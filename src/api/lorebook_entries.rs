@@ -1,0 +1,154 @@
+//! The entries of a lorebook, one by one.
+
+use crate::api::lore_entry_bodies;
+use crate::api::lore_entry_bodies::EntryView;
+use crate::api::lore_entry_bodies::NewEntry;
+use crate::api::lorebooks;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::ids::LorebookEntryId;
+use crate::ids::LorebookId;
+use crate::lore::lorebook_entry;
+use crate::lore::lorebook_entry::AddError;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+
+/// Which entry of which book.
+#[derive(Clone, Copy, Deserialize)]
+pub struct At {
+    lorebook_id: LorebookId,
+    lorebook_entry_id: LorebookEntryId,
+}
+
+/// The entries of a lorebook.
+#[utoipa::path(
+    get,
+    path = "/api/lorebooks/{lorebook_id}/entries",
+    tag = "lorebooks",
+    params(Page),
+    responses((status = 200, body = Listing<EntryView>))
+)]
+pub async fn entries(
+    app: Data<App>,
+    caller: CurrentUser,
+    book: Path<LorebookId>,
+    page: Page,
+) -> ApiResult<Json<Listing<EntryView>>> {
+    let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
+    let entries = lorebook_entry::of_books(book.id);
+    let found = page
+        .of(entries, lorebook_entry::Column::Id, app.db.reader())
+        .await?;
+    Ok(Json(found.map(|it| EntryView::of(&it))))
+}
+
+/// Writes an entry into a lorebook.
+#[utoipa::path(
+    post,
+    path = "/api/lorebooks/{lorebook_id}/entries",
+    tag = "lorebooks",
+    request_body = NewEntry,
+    responses(
+        (status = 201, body = EntryView),
+        (status = 409, description = "`lorebook_full`."),
+        (status = 422, description = "`too_large`; `invalid_value`.")
+    )
+)]
+pub async fn write_entry(
+    app: Data<App>,
+    caller: CurrentUser,
+    book: Path<LorebookId>,
+    body: Body<Map<String, Value>>,
+) -> ApiResult<HttpResponse> {
+    let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
+    let entry = lore_entry_bodies::entry(Map::new(), body.read().await?)?;
+    let made = lorebook_entry::create(&app.db, book.id, entry).await?;
+    Ok(HttpResponse::Created().json(EntryView::of(&made)))
+}
+
+/// An entry of a lorebook.
+#[utoipa::path(
+    get,
+    path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    tag = "lorebooks",
+    responses((status = 200, body = EntryView))
+)]
+pub async fn entry(
+    app: Data<App>,
+    caller: CurrentUser,
+    at: Path<At>,
+) -> ApiResult<Json<EntryView>> {
+    let found = own(&app, &caller, at.into_inner()).await?;
+    Ok(Json(EntryView::of(&found)))
+}
+
+/// Changes some fields of an entry, and of its extensions; the others stay.
+#[utoipa::path(
+    patch,
+    path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    tag = "lorebooks",
+    request_body = NewEntry,
+    responses(
+        (status = 200, body = EntryView),
+        (status = 422, description = "`too_large`; `invalid_value`.")
+    )
+)]
+pub async fn rewrite_entry(
+    app: Data<App>,
+    caller: CurrentUser,
+    at: Path<At>,
+    body: Body<Map<String, Value>>,
+) -> ApiResult<Json<EntryView>> {
+    let present = own(&app, &caller, at.into_inner()).await?;
+    let entry = lore_entry_bodies::entry(present.fields(), body.read().await?)?;
+    let changed = lorebook_entry::update(&app.db, present.id, entry).await?;
+    Ok(Json(EntryView::of(&changed)))
+}
+
+/// Takes an entry out of its lorebook.
+#[utoipa::path(
+    delete,
+    path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    tag = "lorebooks",
+    responses((status = 204))
+)]
+pub async fn strike_entry(
+    app: Data<App>,
+    caller: CurrentUser,
+    at: Path<At>,
+) -> ApiResult<HttpResponse> {
+    let present = own(&app, &caller, at.into_inner()).await?;
+    lorebook_entry::delete(&app.db, present.id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// An entry of a book that the caller may change.
+async fn own(app: &App, caller: &CurrentUser, at: At) -> ApiResult<lorebook_entry::Model> {
+    let book = lorebooks::own(app, caller, at.lorebook_id).await?;
+    let found = lorebook_entry::Entity::find_by_id(at.lorebook_entry_id)
+        .one(app.db.reader())
+        .await?;
+    found
+        .filter(|it| it.lorebook_id == book.id)
+        .ok_or_else(ApiError::not_found)
+}
+
+impl From<AddError> for ApiError {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Full => Self::conflict("lorebook_full", format!("This is full: {error}.")),
+            AddError::Db(error) => error.into(),
+        }
+    }
+}

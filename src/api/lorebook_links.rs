@@ -1,0 +1,193 @@
+//! Which lorebooks take part in a space, a conversation, and with a character.
+
+use crate::api::characters;
+use crate::api::lorebook_bodies::Linked;
+use crate::api::lorebook_bodies::Links;
+use crate::api::lorebook_bodies::NewLinks;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::CharacterId;
+use crate::ids::ConversationId;
+use crate::ids::LorebookId;
+use crate::ids::SpaceId;
+use crate::lore::lorebook;
+use crate::lore::lorebook_link;
+use crate::lore::lorebook_link::MAX_LINKS;
+use crate::lore::lorebook_link::Place;
+use crate::spaces::permissions::Act;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use std::collections::HashSet;
+
+/// The lorebooks of a space, in order.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/lorebooks",
+    tag = "lorebooks",
+    responses((status = 200, body = Links))
+)]
+pub async fn of_space(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+) -> ApiResult<Json<Links>> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    links(&app, Place::Space(at.space.id)).await
+}
+
+/// Says which lorebooks take part in a space: one's own, and those that do already.
+#[utoipa::path(
+    put,
+    path = "/api/spaces/{space_id}/lorebooks",
+    tag = "lorebooks",
+    request_body = NewLinks,
+    responses((status = 200, body = Links))
+)]
+pub async fn arrange_space(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    body: Body<NewLinks>,
+) -> ApiResult<Json<Links>> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may_write(Act::Configure)?;
+    arrange(&app, &caller, Place::Space(at.space.id), body).await
+}
+
+/// The lorebooks of a conversation, in order.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/lorebooks",
+    tag = "lorebooks",
+    responses((status = 200, body = Links))
+)]
+pub async fn of_conversation(
+    app: Data<App>,
+    caller: CurrentUser,
+    conversation: Path<ConversationId>,
+) -> ApiResult<Json<Links>> {
+    let at = seat::in_conversation(&app, &caller, conversation.into_inner()).await?;
+    links(&app, Place::Conversation(at.conversation.id)).await
+}
+
+/// Says which lorebooks take part in a conversation: one's own, and those that do already.
+#[utoipa::path(
+    put,
+    path = "/api/conversations/{conversation_id}/lorebooks",
+    tag = "lorebooks",
+    request_body = NewLinks,
+    responses((status = 200, body = Links))
+)]
+pub async fn arrange_conversation(
+    app: Data<App>,
+    caller: CurrentUser,
+    conversation: Path<ConversationId>,
+    body: Body<NewLinks>,
+) -> ApiResult<Json<Links>> {
+    let at = seat::in_conversation(&app, &caller, conversation.into_inner()).await?;
+    at.may_write(Act::Configure)?;
+    arrange(&app, &caller, Place::Conversation(at.conversation.id), body).await
+}
+
+/// The lorebooks of a character, in order, beside the one in its card.
+#[utoipa::path(
+    get,
+    path = "/api/characters/{character_id}/lorebooks",
+    tag = "lorebooks",
+    responses((status = 200, body = Links))
+)]
+pub async fn of_character(
+    app: Data<App>,
+    caller: CurrentUser,
+    character: Path<CharacterId>,
+) -> ApiResult<Json<Links>> {
+    let found = characters::visible(&app, &caller, character.into_inner()).await?;
+    links(&app, Place::Character(found.id)).await
+}
+
+/// Says which lorebooks go with a character of one's own.
+#[utoipa::path(
+    put,
+    path = "/api/characters/{character_id}/lorebooks",
+    tag = "lorebooks",
+    request_body = NewLinks,
+    responses((status = 200, body = Links))
+)]
+pub async fn arrange_character(
+    app: Data<App>,
+    caller: CurrentUser,
+    character: Path<CharacterId>,
+    body: Body<NewLinks>,
+) -> ApiResult<Json<Links>> {
+    let found = characters::own(&app, &caller, character.into_inner()).await?;
+    arrange(&app, &caller, Place::Character(found.id), body).await
+}
+
+async fn links(app: &App, place: Place) -> ApiResult<Json<Links>> {
+    let db = app.db.reader();
+    let books = lorebook_link::books_of(db, place).await?;
+    let n_entries = lorebook::n_entries(db, books.iter().map(|it| it.id)).await?;
+    let linked = books.into_iter().map(|it| Linked {
+        n_entries: n_entries.get(&it.id).copied().unwrap_or(0),
+        id: it.id,
+        name: it.name,
+    });
+    let lorebooks: Vec<Linked> = linked.collect();
+    Ok(Json(Links {
+        lorebook_ids: lorebooks.iter().map(|it| it.id).collect(),
+        lorebooks,
+    }))
+}
+
+async fn arrange(
+    app: &App,
+    caller: &CurrentUser,
+    place: Place,
+    body: Body<NewLinks>,
+) -> ApiResult<Json<Links>> {
+    let mut seen = HashSet::new();
+    let mut wanted = body.read().await?.lorebook_ids;
+    wanted.retain(|it| seen.insert(*it));
+    if wanted.len() > MAX_LINKS {
+        let message = format!("At most {MAX_LINKS} lorebooks take part in one place.");
+        return Err(ApiError::invalid_value("lorebook_ids", message));
+    }
+    must_be_usable(app, caller, place, &wanted).await?;
+    lorebook_link::arrange(&app.db, place, wanted).await?;
+    links(app, place).await
+}
+
+/// Whether the caller may have these books take part: their own, any for an admin, and those that
+/// take part already. One that does not exist is refused the same way.
+async fn must_be_usable(
+    app: &App,
+    caller: &CurrentUser,
+    place: Place,
+    wanted: &[LorebookId],
+) -> ApiResult<()> {
+    let db = app.db.reader();
+    let there = lorebook_link::books_of(db, place).await?;
+    let found = lorebook::Entity::find()
+        .filter(lorebook::Column::Id.is_in(wanted.iter().copied()))
+        .all(db)
+        .await?;
+    let is_usable = |id: &LorebookId| {
+        let own = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());
+        there.iter().any(|it| it.id == *id) || found.iter().any(|it| it.id == *id && own(it))
+    };
+    match wanted.iter().all(is_usable) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "lorebook_ids",
+            "There is no such lorebook on your shelf.",
+        )),
+    }
+}

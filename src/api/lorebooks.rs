@@ -1,0 +1,292 @@
+//! Lorebooks: one's shelf of books, and trying them.
+
+use crate::api::lore_entry_bodies::EntryView;
+use crate::api::lorebook_bodies::Imported;
+use crate::api::lorebook_bodies::Judged;
+use crate::api::lorebook_bodies::LorebookChange;
+use crate::api::lorebook_bodies::NewLorebook;
+use crate::api::lorebook_bodies::Trial;
+use crate::api::lorebook_bodies::Tried;
+use crate::api::lorebook_bodies::Whole;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::upload::Form;
+use crate::http::upload::Upload;
+use crate::ids::LorebookId;
+use crate::lore::book::Book;
+use crate::lore::book::Source;
+use crate::lore::engine;
+use crate::lore::file;
+use crate::lore::lorebook;
+use crate::lore::lorebook_entry;
+use crate::lore::scan::Generation;
+use crate::lore::scan::Scan;
+use crate::lore::scan::Settings;
+use crate::lore::scan::Speaker;
+use crate::lore::scan::Spoken;
+use crate::lore::scan::Texts;
+use crate::lore::sources;
+use crate::lore::timed::Timed;
+use actix_web::HttpResponse;
+use actix_web::http::header::ContentDisposition;
+use actix_web::http::header::DispositionParam;
+use actix_web::http::header::DispositionType;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+
+/// One's own lorebooks.
+#[utoipa::path(
+    get,
+    path = "/api/lorebooks",
+    tag = "lorebooks",
+    params(Page),
+    responses((status = 200, body = Listing<lorebook::View>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    page: Page,
+) -> ApiResult<Json<Listing<lorebook::View>>> {
+    let db = app.db.reader();
+    let own = lorebook::of_owner(caller.id());
+    let found = page.of(own, lorebook::Column::Id, db).await?;
+    let n_entries = lorebook::n_entries(db, found.data.iter().map(|it| it.id)).await?;
+    Ok(Json(found.map(|it| {
+        let n = n_entries.get(&it.id).copied();
+        it.view(n.unwrap_or(0))
+    })))
+}
+
+/// Puts a lorebook on one's shelf.
+#[utoipa::path(
+    post,
+    path = "/api/lorebooks",
+    tag = "lorebooks",
+    request_body = NewLorebook,
+    responses(
+        (status = 201, body = Whole),
+        (status = 422, description = "`too_large`; `invalid_value`.")
+    )
+)]
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    body: Body<NewLorebook>,
+) -> ApiResult<HttpResponse> {
+    let draft = body.read().await?.draft()?;
+    let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(whole(&app, made).await?))
+}
+
+/// Puts the lorebook of a file on one's shelf: a world of SillyTavern, the book of a card, or one
+/// of Agnai, Risu or NovelAI.
+#[utoipa::path(
+    post,
+    path = "/api/lorebooks/import",
+    tag = "lorebooks",
+    request_body(content = Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = Imported),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 422, description = "`not_a_lorebook`, with the reason; `too_large`.")
+    )
+)]
+pub async fn import(
+    app: Data<App>,
+    caller: CurrentUser,
+    upload: Upload,
+) -> ApiResult<HttpResponse> {
+    let file = upload.read(file::MAX_BYTES as u64).await?;
+    let work = move || file::read(&file.bytes, &file.name);
+    let read = app.shutdown.main().spawn_blocking(work).await;
+    let draft = read.map_err(ApiError::internal)??;
+    let warnings = draft.warnings.clone();
+    let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(Imported {
+        lorebook: whole(&app, made).await?,
+        warnings,
+    }))
+}
+
+/// A lorebook of one's own, with its entries.
+#[utoipa::path(
+    get,
+    path = r"/api/lorebooks/{lorebook_id:\d+}",
+    tag = "lorebooks",
+    responses((status = 200, body = Whole))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<LorebookId>,
+) -> ApiResult<Json<Whole>> {
+    let found = own(&app, &caller, id.into_inner()).await?;
+    Ok(Json(whole(&app, found).await?))
+}
+
+/// Changes what a lorebook says beside its entries.
+#[utoipa::path(
+    patch,
+    path = r"/api/lorebooks/{lorebook_id:\d+}",
+    tag = "lorebooks",
+    request_body = LorebookChange,
+    responses((status = 200, body = lorebook::View))
+)]
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<LorebookId>,
+    body: Body<LorebookChange>,
+) -> ApiResult<Json<lorebook::View>> {
+    let present = own(&app, &caller, id.into_inner()).await?;
+    let (name, document) = body.read().await?.applied(present.fields())?;
+    let now = app.clock.now();
+    let changed = lorebook::update(&app.db, present.id, name, Some(document), now).await?;
+    let n_entries = lorebook::n_entries(app.db.reader(), [changed.id]).await?;
+    Ok(Json(changed.view(n_entries.values().sum())))
+}
+
+/// Takes a lorebook off the shelf, and from wherever it takes part.
+#[utoipa::path(
+    delete,
+    path = r"/api/lorebooks/{lorebook_id:\d+}",
+    tag = "lorebooks",
+    responses((status = 204))
+)]
+pub async fn delete(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<LorebookId>,
+) -> ApiResult<HttpResponse> {
+    let present = own(&app, &caller, id.into_inner()).await?;
+    lorebook::delete(&app.db, present.id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The lorebook as a world file, which SillyTavern reads.
+#[utoipa::path(
+    get,
+    path = "/api/lorebooks/{lorebook_id}/export",
+    tag = "lorebooks",
+    responses((
+        status = 200,
+        description = "A world file.",
+        body = Object,
+        headers(("content-disposition" = String))
+    ))
+)]
+pub async fn export(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<LorebookId>,
+) -> ApiResult<HttpResponse> {
+    let found = own(&app, &caller, id.into_inner()).await?;
+    let rows = lorebook_entry::of_book(app.db.reader(), found.id).await?;
+    let entries: Vec<_> = rows.iter().map(lorebook_entry::Model::fields).collect();
+    let world = file::world(&found.name, &found.fields(), &entries);
+    let name = found.name.chars().take(60);
+    let name: String = name
+        .map(|it| if it.is_alphanumeric() { it } else { '_' })
+        .collect();
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentDisposition {
+            disposition: DispositionType::Attachment,
+            parameters: vec![DispositionParam::Filename(format!("{name}.json"))],
+        })
+        .json(world))
+}
+
+/// Tries a lorebook on a text: which entries enter, and why not the others. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/api/lorebooks/{lorebook_id}/test",
+    tag = "lorebooks",
+    request_body = Trial,
+    responses((status = 200, body = Tried), (status = 422, description = "`too_long`."))
+)]
+pub async fn test(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<LorebookId>,
+    body: Body<Trial>,
+) -> ApiResult<Json<Tried>> {
+    let found = own(&app, &caller, id.into_inner()).await?;
+    let text = body.read().await?.text()?;
+    let rows = lorebook_entry::of_book(app.db.reader(), found.id).await?;
+    let work = move || {
+        let entries = rows.iter().map(sources::entry_of).collect();
+        tried(sources::book_of(&found, Source::Space, entries), &text)
+    };
+    let tried = app.shutdown.main().spawn_blocking(work).await;
+    Ok(Json(tried.map_err(ApiError::internal)?))
+}
+
+/// What a book does with a text, as if it were the newest message of a conversation.
+fn tried(book: Book, text: &str) -> Tried {
+    let message = Spoken {
+        seq: 1,
+        name: "",
+        text,
+    };
+    let outcome = engine::run(&Scan {
+        books: &[book],
+        settings: Settings {
+            include_names: false,
+            ..Settings::default()
+        },
+        messages: &[message],
+        n_messages: 1,
+        n_replies: 0,
+        extras: &[],
+        texts: Texts::default(),
+        speaker: Speaker::default(),
+        kind: Generation::Normal,
+        timed: &Timed::default(),
+        expand: &str::to_owned,
+        count: &|_| 0,
+        seed: 0,
+    });
+    let fired = outcome.fired.iter();
+    let not_fired = outcome.not_fired.iter();
+    Tried {
+        fired: fired
+            .map(|it| Judged::new(&it.entry, &it.because))
+            .collect(),
+        not_fired: not_fired
+            .map(|it| Judged::new(&it.entry, &it.because))
+            .collect(),
+        warnings: outcome.warnings,
+    }
+}
+
+/// A book with its entries.
+///
+/// # Errors
+/// When the database fails.
+pub async fn whole(app: &App, book: lorebook::Model) -> ApiResult<Whole> {
+    let rows = lorebook_entry::of_book(app.db.reader(), book.id).await?;
+    Ok(Whole {
+        book: book.view(rows.len() as u64),
+        entries: rows.iter().map(EntryView::of).collect(),
+    })
+}
+
+/// A lorebook that the caller may read and change: their own, any for an admin.
+///
+/// # Errors
+/// 404.
+pub async fn own(app: &App, caller: &CurrentUser, id: LorebookId) -> ApiResult<lorebook::Model> {
+    let found = lorebook::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    let may = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());
+    found.filter(may).ok_or_else(ApiError::not_found)
+}

@@ -1,0 +1,75 @@
+//! What one sets of a preset, and what of it cannot be.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::names;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json as body;
+use crate::http::typed;
+use crate::presets::import::MAX_DOCUMENT_BYTES;
+use crate::presets::stated::Stated;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A preset to be. Without a document it has the usual order and words, to be changed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPreset {
+    #[schema(value_type = ShownName)]
+    pub name: String,
+    #[serde(default, deserialize_with = "body::present")]
+    #[schema(value_type = Stated)]
+    pub document: Option<Map<String, Value>>,
+}
+
+/// What changes of a preset; a document takes the place of the whole one.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PresetChange {
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = ShownName)]
+    pub name: Option<String>,
+    #[serde(deserialize_with = "body::present")]
+    #[schema(value_type = Stated)]
+    pub document: Option<Map<String, Value>>,
+}
+
+/// The name of a preset.
+///
+/// # Errors
+/// 422.
+pub fn name(text: &str) -> ApiResult<String> {
+    names::shown(text, 100).map_err(|it| ApiError::invalid_value("name", it.to_string()))
+}
+
+/// Judges what a preset states.
+///
+/// # Errors
+/// 400 for a wrong type, 422 for a wrong value, naming the field.
+pub fn document(stated: Map<String, Value>) -> ApiResult<Value> {
+    let document = Value::Object(stated);
+    if document.to_string().len() > MAX_DOCUMENT_BYTES {
+        let message = format!("A preset takes at most {} KiB.", MAX_DOCUMENT_BYTES / 1024);
+        return Err(ApiError::invalid_value("document", message));
+    }
+    let stated: Stated = typed::from_value(document.clone())
+        .map_err(ApiError::from)
+        .map_err(under_document)?;
+    if stated.preset_id.is_some() {
+        let message = "A preset does not lie on another one.";
+        return Err(ApiError::invalid_value("document.preset_id", message));
+    }
+    let blamed = stated.judge();
+    blamed.map_err(|it| ApiError::invalid_value(&format!("document.{}", it.field), it.message))?;
+    Ok(document)
+}
+
+fn under_document(error: ApiError) -> ApiError {
+    let param = match &error.param {
+        Some(inner) => format!("document.{inner}"),
+        None => "document".to_owned(),
+    };
+    error.about(param)
+}

@@ -1,0 +1,148 @@
+//! Presets as files, in and out.
+
+use crate::accounts::names;
+use crate::api::presets;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page;
+use crate::http::upload;
+use crate::http::upload::Upload;
+use crate::ids::PresetId;
+use crate::presets::import;
+use crate::presets::import::Form;
+use crate::presets::import::ImportError;
+use crate::presets::preset;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::ContentDisposition;
+use actix_web::http::header::DispositionParam;
+use actix_web::http::header::DispositionType;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use serde::Serialize;
+use std::str::FromStr;
+use utoipa::ToSchema;
+
+/// A preset whose file and owner gave it no name.
+const NAMELESS: &str = "Preset";
+
+/// A preset out of a file, and what had to be put right or was left out.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportedPreset)]
+pub struct Imported {
+    preset: preset::View,
+    /// Sentences for whoever brought the file.
+    warnings: Vec<String>,
+}
+
+/// Puts the preset of a file on one's shelf.
+#[utoipa::path(
+    post,
+    path = "/api/presets/import",
+    tag = "presets",
+    request_body(content = upload::Form, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = Imported),
+        (status = 413, description = "`too_large`."),
+        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 422, description = "`not_a_preset`, with the reason.")
+    )
+)]
+pub async fn import(
+    app: Data<App>,
+    caller: CurrentUser,
+    upload: Upload,
+) -> ApiResult<HttpResponse> {
+    let file = upload.read(import::MAX_FILE_BYTES as u64).await?;
+    let bytes = file.bytes;
+    let work = app
+        .shutdown
+        .main()
+        .spawn_blocking(move || import::read(&bytes));
+    let found = work.await.map_err(ApiError::internal)??;
+    let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
+    let new = preset::NewPreset {
+        name: name_of([found.name.as_deref(), Some(stem)]),
+        document: found.document,
+        origin: found.origin,
+    };
+    let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(Imported {
+        preset: made.view(),
+        warnings: found.warnings,
+    }))
+}
+
+/// The first that is a name, as far as a name may be long.
+fn name_of(said: [Option<&str>; 2]) -> String {
+    let cut = said
+        .into_iter()
+        .flatten()
+        .map(|it| it.chars().take(100).collect::<String>());
+    let fit = cut.filter_map(|it| names::shown(&it, 100).ok()).next();
+    fit.unwrap_or_else(|| NAMELESS.to_owned())
+}
+
+/// The preset as a file.
+#[utoipa::path(
+    get,
+    path = "/api/presets/{preset_id}/export",
+    tag = "presets",
+    params(("format" = inline(Option<ExportFormat>), Query, description = "`sillytavern` unless said.")),
+    responses((
+        status = 200,
+        description = "The preset, as SillyTavern reads it or with all that Troupe knows.",
+        body = Object,
+        headers(("content-disposition" = String))
+    ))
+)]
+pub async fn export(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<PresetId>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let found = presets::visible(&app, &caller, id.into_inner()).await?;
+    let format = page::value_of(request.query_string(), "format")?;
+    let form = match format.unwrap_or(ExportFormat::Sillytavern) {
+        ExportFormat::Sillytavern => Form::SillyTavern,
+        ExportFormat::Troupe => Form::Own,
+    };
+    let file = import::written(form, &found.name, &found.document, found.origin.as_ref());
+    let letter = |it: char| if it.is_alphanumeric() { it } else { '_' };
+    let name: String = found.name.chars().map(letter).take(60).collect();
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentDisposition {
+            disposition: DispositionType::Attachment,
+            parameters: vec![DispositionParam::Filename(format!("{name}.json"))],
+        })
+        .json(file))
+}
+
+/// The forms in which a preset leaves.
+#[derive(Clone, Copy, ToSchema)]
+#[schema(rename_all = "snake_case", as = PresetExportFormat)]
+pub enum ExportFormat {
+    Sillytavern,
+    Troupe,
+}
+
+impl FromStr for ExportFormat {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "sillytavern" => Ok(Self::Sillytavern),
+            "troupe" => Ok(Self::Troupe),
+            _ => Err(()),
+        }
+    }
+}
+
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        Self::new(422, "not_a_preset", error.to_string())
+    }
+}

@@ -1,0 +1,194 @@
+//! Presets: one's shelf of prompt orders and samplers, and those one meets.
+
+use crate::api::preset_bodies;
+use crate::api::preset_bodies::PresetChange;
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::ids::PresetId;
+use crate::presets::document::Preset;
+use crate::presets::preset;
+use crate::presets::preset::Status;
+use crate::presets::resolve;
+use crate::presets::shelf;
+use crate::presets::stated::Stated;
+use crate::spaces::preset_use;
+use crate::spaces::tenancy::Rules;
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+
+/// One's own presets.
+#[utoipa::path(
+    get,
+    path = "/api/presets",
+    tag = "presets",
+    params(Page),
+    responses((status = 200, body = Listing<shelf::Model>))
+)]
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+    page: Page,
+) -> ApiResult<Json<Listing<shelf::Model>>> {
+    let own = shelf::of_owner(caller.id());
+    let found = page.of(own, shelf::Column::Id, app.db.reader()).await?;
+    Ok(Json(found))
+}
+
+/// What goes without saying: the document that applies where nobody decided anything.
+#[utoipa::path(
+    get,
+    path = "/api/presets/defaults",
+    tag = "presets",
+    responses((status = 200, body = Stated))
+)]
+pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
+    Ok(Json(Preset::default()))
+}
+
+/// Puts a preset on one's shelf.
+#[utoipa::path(
+    post,
+    path = "/api/presets",
+    tag = "presets",
+    request_body = preset_bodies::NewPreset,
+    responses((status = 201, body = preset::View))
+)]
+pub async fn create(
+    app: Data<App>,
+    caller: CurrentUser,
+    body: Body<preset_bodies::NewPreset>,
+) -> ApiResult<HttpResponse> {
+    let body = body.read().await?;
+    let new = preset::NewPreset {
+        name: preset_bodies::name(&body.name)?,
+        document: preset_bodies::document(body.document.unwrap_or_default())?,
+        origin: None,
+    };
+    let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
+    Ok(HttpResponse::Created().json(made.view()))
+}
+
+/// A preset of one's own, or one by which a space goes.
+#[utoipa::path(
+    get,
+    path = r"/api/presets/{preset_id:\d+}",
+    tag = "presets",
+    responses((status = 200, body = preset::View))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<PresetId>,
+) -> ApiResult<Json<preset::View>> {
+    let found = visible(&app, &caller, id.into_inner()).await?;
+    Ok(Json(found.view()))
+}
+
+/// Changes a preset, wherever it is used.
+#[utoipa::path(
+    patch,
+    path = r"/api/presets/{preset_id:\d+}",
+    tag = "presets",
+    request_body = PresetChange,
+    responses((status = 200, body = preset::View))
+)]
+pub async fn change(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<PresetId>,
+    body: Body<PresetChange>,
+) -> ApiResult<Json<preset::View>> {
+    let present = own(&app, &caller, id.into_inner()).await?;
+    let body = body.read().await?;
+    let name = body.name.as_deref().map(preset_bodies::name).transpose()?;
+    let document = body.document.map(preset_bodies::document).transpose()?;
+    let now = app.clock.now();
+    let changed = preset::update(&app.db, present.id, name, document, now).await?;
+    Ok(Json(changed.view()))
+}
+
+/// Takes a preset off the shelf. Where it is used it still applies.
+#[utoipa::path(
+    delete,
+    path = r"/api/presets/{preset_id:\d+}",
+    tag = "presets",
+    responses((status = 204))
+)]
+pub async fn delete(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<PresetId>,
+) -> ApiResult<HttpResponse> {
+    let present = own(&app, &caller, id.into_inner()).await?;
+    preset::delete(&app.db, present.id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// A preset that the caller may read: their own, one that is used where they sit, any for an admin.
+/// A deleted one is there only where it is used.
+///
+/// # Errors
+/// 404.
+pub async fn visible(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
+    let db = app.db.reader();
+    let found = preset::Entity::find_by_id(id).one(db).await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    let is_there = found.status == Status::Active;
+    let may_read = (is_there && (caller.is_admin() || found.owner_id == Some(caller.id())))
+        || preset_use::is_met(db, app.db.dialect(), caller.id(), id).await?;
+    match may_read {
+        true => Ok(found),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+/// A preset that the caller may change: their own, any for an admin.
+async fn own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
+    let found = visible(app, caller, id).await?;
+    let is_own = caller.is_admin() || found.owner_id == Some(caller.id());
+    match (found.status, is_own) {
+        (Status::Deleted, _) => Err(ApiError::not_found()),
+        (Status::Active, true) => Ok(found),
+        (Status::Active, false) => Err(ApiError::forbidden("Only its owner may change a preset.")),
+    }
+}
+
+/// Whether the caller may have a seat or a space go by a preset: one they may read.
+///
+/// # Errors
+/// 422 about `field`, the same for one that does not exist.
+pub async fn must_be_usable(
+    app: &App,
+    caller: &CurrentUser,
+    id: PresetId,
+    field: &str,
+) -> ApiResult<()> {
+    match visible(app, caller, id).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.status == StatusCode::NOT_FOUND => {
+            Err(ApiError::invalid_value(field, "There is no such preset."))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The same for the preset that the settings of a space name.
+///
+/// # Errors
+/// 422.
+pub async fn must_be_usable_in(app: &App, caller: &CurrentUser, rules: &Rules) -> ApiResult<()> {
+    let settings = rules.settings.as_ref();
+    match settings.and_then(|it| resolve::named(&it["preset"])) {
+        Some(id) => must_be_usable(app, caller, id, "settings.preset.preset_id").await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! Prompts: what a model would be told now, and what it was told by a run.
+
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::llm::request::Message;
+use crate::prompt::blocks;
+use crate::prompt::blocks::Block;
+use crate::prompt::lore;
+use crate::prompt::lore::Told;
+use crate::prompt::sent;
+use crate::runs::preparation;
+use crate::runs::run;
+use crate::spaces::permissions::Act;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use actix_web::web::Query;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::IntoParams;
+use utoipa::ToSchema;
+
+/// Whose prompt is to be shown.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Preview {
+    /// Whoever is likely to speak next, unless said.
+    #[param(inline)]
+    pub speaker_id: Option<MembershipId>,
+}
+
+/// What a model is told.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Prompt)]
+pub struct Prompt {
+    pub model: String,
+    /// What is sent, oldest first.
+    pub messages: Vec<Message>,
+    /// Every piece, dropped ones too, in order.
+    pub blocks: Vec<Block>,
+    /// Which entries of lorebooks went in, and why.
+    pub lore: Vec<lore::Entry>,
+    /// Which of them would have, if there had been room.
+    pub lore_dropped: Vec<lore::Entry>,
+    /// What is wrong with the lorebooks.
+    pub warnings: Vec<String>,
+    pub total_tokens: i64,
+    pub limit_tokens: i64,
+    /// How many messages of the history did not fit, of those that were looked at.
+    pub dropped_messages: usize,
+}
+
+/// What a model would be told now. Nothing is stored.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/prompt",
+    tag = "conversations",
+    params(Preview),
+    responses(
+        (status = 200, body = Prompt),
+        (status = 403),
+        (status = 422, description = "`no_speaker`; `context_overflow`.")
+    )
+)]
+pub async fn preview(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    query: Query<Preview>,
+) -> ApiResult<Json<Prompt>> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    at.may(Act::Direct)?;
+    let id = at.conversation.id;
+    let speaker = match query.speaker_id {
+        Some(speaker) => speaker,
+        None => app
+            .engine
+            .likely_speaker(id)
+            .await?
+            .ok_or_else(no_speaker)?,
+    };
+    let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
+    let (provider, built) = shown.ok_or_else(no_speaker)?;
+    let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
+    let figures = Figures {
+        total_tokens: built.total_tokens,
+        limit_tokens: built.limit_tokens,
+        dropped_messages: built.dropped_messages,
+    };
+    Ok(Json(prompt(
+        provider.model,
+        built.blocks,
+        built.lore,
+        figures,
+    )))
+}
+
+/// What a model was told by a run. The newest runs of a conversation keep it; its messages read as
+/// they do now.
+#[utoipa::path(
+    get,
+    path = "/api/runs/{run_id}/prompt",
+    tag = "runs",
+    responses((status = 200, body = Prompt), (status = 403))
+)]
+pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiResult<Json<Prompt>> {
+    let db = app.db.reader();
+    let run = run::Entity::find_by_id(id.into_inner()).one(db).await?;
+    let run = run.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_conversation(&app, &caller, run.conversation_id).await?;
+    at.may(Act::Direct)?;
+    let kept = sent::by_run(db, run.id).await?;
+    let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
+    let figures = Figures {
+        total_tokens: record.total_tokens,
+        limit_tokens: record.limit_tokens,
+        dropped_messages: record.dropped_messages,
+    };
+    let (model, told) = (record.model.clone(), record.lore.clone());
+    let blocks = record.blocks(|it| texts.of(it));
+    Ok(Json(prompt(model, blocks, told, figures)))
+}
+
+struct Figures {
+    total_tokens: i64,
+    limit_tokens: i64,
+    dropped_messages: usize,
+}
+
+fn prompt(model: String, blocks: Vec<Block>, told: Told, figures: Figures) -> Prompt {
+    Prompt {
+        model,
+        messages: blocks::messages(&blocks),
+        blocks,
+        lore: told.fired,
+        lore_dropped: told.dropped,
+        warnings: told.warnings,
+        total_tokens: figures.total_tokens,
+        limit_tokens: figures.limit_tokens,
+        dropped_messages: figures.dropped_messages,
+    }
+}
+
+fn no_speaker() -> ApiError {
+    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
+}
