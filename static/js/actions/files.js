@@ -1,0 +1,48 @@
+// Finding messages, and files of chats and spaces on their way in and out.
+const LOOK_EVERY_MS = 400
+
+export default class FileActions {
+  #api
+  #store
+
+  constructor({ api, store }) {
+    this.#api = api
+    this.#store = store
+  }
+
+  search(query) {
+    return this.#api.search(query)
+  }
+
+  roster(spaceId) {
+    return this.#api.memberships(spaceId).then(({ data }) => data)
+  }
+
+  mySeatIn(roster) {
+    return roster.find((seat) => seat.user_id === this.#store.user.id) ?? null
+  }
+
+  // `names` says whose the names are where that is not left to the server.
+  importChat(spaceId, file, names) {
+    const said = Object.keys(names).length > 0 ? JSON.stringify(names) : ""
+    return this.#api.importChat(spaceId, file, said)
+  }
+
+  importSpace(file) {
+    return this.#api.importSpace(file)
+  }
+
+  cancelImport(id) {
+    return this.#api.cancelImport(id)
+  }
+
+  // Follows an import to its end; `onStep` is told how far it is.
+  async follow(id, onStep) {
+    for (;;) {
+      const now = await this.#api.importState(id)
+      if (now.status !== "running") return now
+      onStep(now)
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// One's shelf of characters: bringing cards in, changing them, their pictures, taking them away.
+export default class LibraryActions {
+  #api
+  #store
+
+  constructor({ api, store }) {
+    this.#api = api
+    this.#store = store
+  }
+
+  // What a file would bring; nothing is stored.
+  preview(file) {
+    return this.#api.previewCard(file)
+  }
+
+  // Answers `{ character, warnings }`.
+  bring(file) {
+    return this.#api.importCard(file)
+  }
+
+  character(id) {
+    return this.#api.character(id)
+  }
+
+  mayChange({ owner_id: owner }) {
+    return owner === this.#store.user.id || this.#store.user.role === "admin"
+  }
+
+  save(id, card) {
+    return this.#api.changeCharacter(id, { card })
+  }
+
+  remove(id) {
+    return this.#api.deleteCharacter(id)
+  }
+
+  setPicture(id, file) {
+    return this.#api.setAvatar(id, file)
+  }
+
+  removePicture(id) {
+    return this.#api.removeAvatar(id)
+  }
+
+  exportPath(id, { format, spec = null }) {
+    return this.#api.characterExportPath(id, { format, spec })
+  }
+
+  // The faces of its seats, wherever one looks at one.
+  async refreshFaces(character) {
+    const { openSpace: space, openRoster: roster } = this.#store
+    if (!space || !roster.characters.some((it) => it.character_id === character.id)) return
+    const { data } = await this.#api.memberships(space.id)
+    this.#store.setRoster(space.id, data)
+  }
+}

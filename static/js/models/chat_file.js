@@ -1,0 +1,96 @@
+// What a preview tells of a chat file before it is sent: how many messages, and whose. The file is read
+// piece by piece, as the server reads it; what is no message is not counted.
+const MAX_LINE = 2 * 1024 * 1024
+const MAX_NAME = 100
+const MAX_NAMES = 200
+// Marks that turn the direction of what stands beside them.
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
+// Whether a file may be a chat, by its name and by how it begins.
+export function looksLikeChat({ name }, head = "") {
+  if (/\.jsonl$/i.test(name)) return true
+  const line = readLine(head.split("\n", 1)[0])
+  return line !== null && ("chat_metadata" in line || ("mes" in line && "is_user" in line))
+}
+
+// Resolves to `{ n, names: [{ name, isUser, n }] }`, the most frequent names first.
+export async function preview(file) {
+  const counts = new Map()
+  const header = {}
+  let n = 0
+  await eachLine(file, (text) => {
+    const line = readLine(text)
+    if (line === null) return
+    if (!("mes" in line || "swipes" in line)) return Object.assign(header, namesOf(line))
+    n += 1
+    const isUser = line.is_user === true
+    const name = shownName(line.name) ?? header[isUser ? "user" : "character"] ?? (isUser ? "User" : "Character")
+    const key = `${isUser} ${name}`
+    const known = counts.get(key)
+    if (known) known.n += 1
+    else if (counts.size < MAX_NAMES) counts.set(key, { name, isUser, n: 1 })
+  })
+  return { n, names: [...counts.values()].sort((a, b) => b.n - a.n) }
+}
+
+// Whose a name is when nobody says otherwise: the id of a seat, or "new". As the server decides it.
+export function seatsByThemselves(names, roster, mySeatId) {
+  let me = mySeatId
+  return names.map(({ name, isUser }) => {
+    const kind = isUser ? "human" : "character"
+    const called = folded(name)
+    const fits = roster
+      .filter((seat) => [seat.display_name, ...seat.aliases].some((it) => folded(it) === called))
+      .sort((a, b) => rank(a, kind) - rank(b, kind))
+    if (fits.length > 0) return fits[0].id
+    if (!isUser || me === null) return "new"
+    const mine = me
+    me = null
+    return mine
+  })
+}
+
+function rank(seat, kind) {
+  return (seat.kind === kind ? 0 : 2) + (seat.status === "active" ? 0 : 1)
+}
+
+function folded(name) {
+  return name.trim().normalize("NFKC").toLowerCase()
+}
+
+function namesOf(line) {
+  const said = (name) => {
+    const shown = shownName(name)
+    return shown === "unused" ? undefined : (shown ?? undefined)
+  }
+  return { user: said(line.user_name), character: said(line.character_name) }
+}
+
+function shownName(name) {
+  if (typeof name !== "string") return null
+  const words = name.replace(TURNS, "").split(/[\s\p{Cc}]+/u).filter(Boolean)
+  return [...words.join(" ")].slice(0, MAX_NAME).join("") || null
+}
+
+function readLine(text) {
+  try {
+    const line = JSON.parse(text)
+    return line !== null && typeof line === "object" && !Array.isArray(line) ? line : null
+  } catch {
+    return null
+  }
+}
+
+async function eachLine(file, take) {
+  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ""
+  for (;;) {
+    const { value, done } = await reader.read()
+    const lines = (rest + (value ?? "")).split("\n")
+    rest = done ? "" : lines.pop()
+    for (const line of lines) if (line.trim()) take(line)
+    // Longer than a message can be: its rest is read as a line of its own, which is none.
+    if (rest.length > MAX_LINE) rest = "x"
+    if (done) return
+  }
+}

@@ -1,0 +1,169 @@
+// A preset as it is edited: what it states, over what goes without saying. A key that nobody decided
+// is not in it, so that another preset may decide it.
+export const SAMPLERS = [
+  { key: "temperature", least: 0, most: 5, step: 0.05 },
+  { key: "top_p", least: 0, most: 1, step: 0.01 },
+  { key: "top_k", least: 0, most: 100000, step: 1 },
+  { key: "min_p", least: 0, most: 1, step: 0.01 },
+  { key: "top_a", least: 0, most: 1, step: 0.01 },
+  { key: "typical_p", least: 0, most: 1, step: 0.01 },
+  { key: "frequency_penalty", least: -2, most: 2, step: 0.05 },
+  { key: "presence_penalty", least: -2, most: 2, step: 0.05 },
+  { key: "repetition_penalty", least: 0.1, most: 5, step: 0.01 },
+  { key: "max_tokens", least: 1, most: 1000000, step: 1 },
+  { key: "context_tokens", least: 64, most: 10000000, step: 1 },
+  { key: "seed", least: 0, most: 4294967295, step: 1 },
+]
+
+export const TEXTS = [
+  "impersonation_prompt",
+  "new_chat_prompt",
+  "new_group_chat_prompt",
+  "new_example_chat_prompt",
+  "group_nudge_prompt",
+  "continue_nudge_prompt",
+  "lore_format",
+  "scenario_format",
+  "personality_format",
+  "persona_format",
+]
+
+// Slots whose entry has a text of its own.
+const WITH_TEXT = ["main", "post_history"]
+
+const ORDER = "prompt_order"
+
+export default class PresetDocument {
+  #stated
+  #defaults
+  #entries
+  #before
+
+  constructor(document, defaults) {
+    this.#stated = structuredClone(document)
+    this.#defaults = defaults
+    this.#entries = structuredClone(document[ORDER] ?? defaults[ORDER])
+    this.#before = JSON.stringify(this.json)
+  }
+
+  // Queries
+
+  get entries() {
+    return this.#entries
+  }
+
+  get isChanged() {
+    return JSON.stringify(this.json) !== this.#before
+  }
+
+  get json() {
+    return this.#stated
+  }
+
+  // What is stated, else what goes without saying; null where a model decides.
+  value(key) {
+    return this.#stated[key] ?? this.#defaults[key] ?? null
+  }
+
+  states(key) {
+    return this.#stated[key] !== undefined && this.#stated[key] !== null
+  }
+
+  entry(id) {
+    return this.#entries.find((it) => it.id === id)
+  }
+
+  // Actions
+
+  // `null` leaves it to others again.
+  set(key, value) {
+    if (value === null) delete this.#stated[key]
+    else this.#stated[key] = value
+  }
+
+  // A text that says what is said anyway states nothing.
+  setText(key, text) {
+    this.set(key, text === this.#defaults[key] ? null : text)
+  }
+
+  // Answers whether it moved.
+  moveTo(id, index) {
+    const from = this.#entries.findIndex((it) => it.id === id)
+    const to = Math.max(0, Math.min(index, this.#entries.length - 1))
+    if (from < 0 || from === to) return false
+    this.#entries.splice(to, 0, ...this.#entries.splice(from, 1))
+    this.#state()
+    return true
+  }
+
+  moveBy(id, step) {
+    return this.moveTo(id, this.#entries.findIndex((it) => it.id === id) + step)
+  }
+
+  change(id, fields) {
+    Object.assign(this.entry(id), fields)
+    this.#state()
+  }
+
+  // A prompt of one's own, at the end.
+  add(label) {
+    const taken = new Set(this.#entries.map((it) => it.id))
+    let n = 1
+    while (taken.has(`own-${n}`)) n += 1
+    const said = { role: "system", text: "", enabled: true, place: "relative" }
+    const entry = { id: `own-${n}`, label, slot: null, ...said }
+    this.#entries.push(entry)
+    this.#state()
+    return entry
+  }
+
+  // What stands for something stays, turned off or on.
+  remove(id) {
+    if (this.entry(id)?.slot) return
+    this.#entries = this.#entries.filter((it) => it.id !== id)
+    this.#state()
+  }
+
+  resetOrder() {
+    this.#entries = structuredClone(this.#defaults[ORDER])
+    delete this.#stated[ORDER]
+  }
+
+  // Private
+
+  #state() {
+    this.#stated[ORDER] = this.#entries
+  }
+}
+
+export function hasText(entry) {
+  return !entry.slot || WITH_TEXT.includes(entry.slot)
+}
+
+// Where an entry stands, as a form has it: `depth` null is its place in the order.
+export function placeOf({ place }) {
+  const inChat = place?.in_chat
+  return inChat ? { depth: inChat.depth, order: inChat.order } : { depth: null, order: 100 }
+}
+
+export function placeFrom(depth, order = 100) {
+  return depth === null ? "relative" : { in_chat: { depth, order } }
+}
+
+// Which layer decides each key, the uppermost first: what the seat says, its preset, what the space
+// says, its preset. Each is an object or null.
+export function decided({ seat, seatPreset, space, spacePreset }) {
+  const layers = [
+    ["seat", seat],
+    ["seat_preset", seatPreset],
+    ["space", space],
+    ["space_preset", spacePreset],
+  ]
+  const keys = [ORDER, ...SAMPLERS.map(({ key }) => key), "stop", ...TEXTS]
+  return keys.flatMap((key) => {
+    const found = layers.filter(([, it]) => (it?.[key] ?? null) !== null)
+    if (found.length === 0) return []
+    const [[from, it], ...others] = found
+    return [{ key, value: it[key], from, over: others.map(([name]) => name) }]
+  })
+}

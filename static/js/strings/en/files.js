@@ -1,0 +1,6 @@
+// Files that somebody brings.
+export default {
+  "drop.here": "Let go to bring it in",
+  "drop.choose": "Choose files",
+  "drop.unknown": "“{name}” is no card, lorebook, preset or chat that can be read here.",
+}

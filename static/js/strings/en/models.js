@@ -1,0 +1,31 @@
+// The kinds of models, who speaks with which, and what they thought.
+export default {
+  "provider.kind": "Kind",
+  "provider.compatible": "OpenAI-compatible server",
+  "provider.url_hint_usual": "Leave it empty for the usual address: {url}",
+  "provider.looking": "Looking for models on this machine…",
+  "provider.none_here": "No server of models was found on this machine. Enter the address of one.",
+  "provider.here": {
+    one: "{name}, {n} model",
+    other: "{name}, {n} models",
+  },
+  "provider.reasoning": "Thinking before speaking",
+  "provider.reasoning_hint": "What it thinks is shown folded, and never told to a model again.",
+  "effort.usual": "As the model likes",
+  "effort.off": "Off",
+  "effort.low": "Little",
+  "effort.medium": "Some",
+  "effort.high": "Much",
+
+  "cast.model": "Speaks with",
+  "cast.model_usual": "The default model",
+  "cast.model_of": "{name}: {model}",
+  "cast.model_hint": "The models that are connected are in the settings.",
+  "cast.model_own": "Another model of it",
+  "cast.model_own_hint": "Leave it empty for the model named above.",
+  "cast.speaks_with": "speaks with {model}",
+  "runs.model": "Model",
+
+  "message.reasoning": "Reasoning",
+  "message.reasoning_cut": "There was more of it, which was not kept.",
+}

@@ -1,0 +1,6 @@
+// 用户带来的文件。
+export default {
+  "drop.here": "松手即可导入",
+  "drop.choose": "选择文件",
+  "drop.unknown": "“{name}”不是这里能读取的角色卡、世界书、预设或聊天记录。",
+}

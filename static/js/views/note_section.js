@@ -1,0 +1,63 @@
+// The author's notes of the open conversation and of its space.
+import { el, replace } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { may } from "../models/rights.js"
+import { noteForm } from "./note_form.js"
+
+export default class NoteSection {
+  #root
+  #parts
+  #stops = []
+  #shown = null
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    this.#stops = ["spaces", "rights"].map((what) => store.on(what, () => this.#show()))
+    this.#show()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  // Who is in the middle of writing keeps their words: only another note is shown anew.
+  #show() {
+    const { openConversation: conversation, openSpace: space } = this.#parts.store
+    if (!conversation || !space) return
+    const ofBoth = [conversation.settings?.author_note, space.settings?.author_note]
+    const signature = JSON.stringify([conversation.id, space.my_role, ofBoth])
+    if (signature === this.#shown) return
+    this.#shown = signature
+    const { notes } = this.#parts
+    const ofConversation = noteForm(this.#parts, {
+      settings: conversation.settings,
+      label: t("note.of_conversation"),
+      hint: t("note.of_conversation_hint"),
+      disabled: !may(space.my_role, "prompt"),
+      save: (note) => notes.ofConversation(this.#parts.store.openConversation, note),
+    })
+    const ofSpace = noteForm(this.#parts, {
+      settings: space.settings,
+      label: t("note.of_space"),
+      hint: t("note.of_space_hint"),
+      disabled: !may(space.my_role, "settings"),
+      save: (note) => notes.ofSpace(this.#parts.store.openSpace, note),
+    })
+    replace(
+      this.#root,
+      el("div", { class: "panel__title" }, el("h2", {}, t("note.title"))),
+      el("p", { class: "field__hint" }, t("note.hint")),
+      ofConversation,
+      ofSpace,
+    )
+  }
+}
