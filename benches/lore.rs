@@ -1,0 +1,98 @@
+//! How long it takes to find the lore of a turn: 2 000 entries over the last four messages.
+//!
+//! Beside it stands the same with one entry, so that what grows with the books is seen. Nothing is
+//! asserted: a bench on a busy machine gives no verdict.
+
+// A measuring program: it prints, and what goes wrong ends it.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use serde_json::json;
+use std::hint::black_box;
+use std::time::Duration;
+use std::time::Instant;
+use troupe::lore::book::Book;
+use troupe::lore::book::Source;
+use troupe::lore::engine;
+use troupe::lore::entry;
+use troupe::lore::scan::Generation;
+use troupe::lore::scan::Scan;
+use troupe::lore::scan::Settings;
+use troupe::lore::scan::Speaker;
+use troupe::lore::scan::Spoken;
+use troupe::lore::scan::Texts;
+use troupe::lore::timed::Timed;
+
+const ENTRIES: usize = 2_000;
+const ROUNDS: usize = 31;
+
+fn main() {
+    let line = "The road to the harbor of Place1234 is long, and who comes from Place77 knows it. ";
+    let text = line.repeat(25);
+    for n in [1, ENTRIES] {
+        let book = book(n);
+        let mut times: Vec<Duration> = (0..ROUNDS).map(|_| scan(&book, &text)).collect();
+        times.sort_unstable();
+        println!(
+            "{n} entries, 4 messages of {} bytes: median {:?}, slowest {:?}",
+            text.len(),
+            times[ROUNDS / 2],
+            times[ROUNDS - 1]
+        );
+    }
+}
+
+/// Three keys each, one in twenty a pattern.
+fn book(n: usize) -> Book {
+    let one = |n: usize| {
+        let third = match n.is_multiple_of(20) && n < 4_000 {
+            true => format!("/plac[e3]{n}\\b/i"),
+            false => format!("third{n}"),
+        };
+        json!({"keys": [format!("Place{n}"), format!("old name {n}"), third], "content": "A place."})
+    };
+    let entries = (0..n).map(|n| entry::read(&one(n), n.to_string(), None));
+    Book {
+        key: "bench".into(),
+        id: None,
+        name: "Places".into(),
+        source: Source::Space,
+        scan_depth: None,
+        token_budget: None,
+        recursive: None,
+        entries: entries.collect(),
+    }
+}
+
+fn scan(book: &Book, text: &str) -> Duration {
+    let message = Spoken {
+        seq: 1,
+        name: "Ann",
+        text,
+    };
+    let began = Instant::now();
+    let outcome = engine::run(&Scan {
+        books: std::slice::from_ref(book),
+        settings: Settings {
+            scan_depth: 4,
+            ..Settings::default()
+        },
+        messages: &[message; 4],
+        n_messages: 4,
+        n_replies: 2,
+        extras: &[],
+        texts: Texts::default(),
+        speaker: Speaker::default(),
+        kind: Generation::Normal,
+        timed: &Timed::default(),
+        expand: &str::to_owned,
+        count: &|text| text.len() as i64 / 4,
+        seed: 1,
+    });
+    let took = began.elapsed();
+    assert_eq!(
+        outcome.fired.len() + outcome.not_fired.len(),
+        book.entries.len()
+    );
+    black_box(outcome);
+    took
+}

@@ -1,0 +1,89 @@
+//! Chats as lines of JSON: what is read is whole and within its limits, and a message that goes out
+//! comes in again as it was.
+
+use troupe::clock::Timestamp;
+use troupe::conversations::chat_batches;
+use troupe::conversations::chat_batches::MAX_MESSAGES;
+use troupe::conversations::chat_batches::Step;
+use troupe::conversations::chat_line;
+use troupe::conversations::chat_line::ChatMessage;
+use troupe::conversations::chat_line::Line;
+use troupe::conversations::export;
+use troupe::conversations::message;
+use troupe::conversations::message_text::MAX_BYTES;
+use troupe::conversations::swipe;
+use troupe::conversations::swipe::Text;
+use troupe::conversations::timeline;
+use troupe::ids::ConversationId;
+use troupe::ids::MembershipId;
+use troupe::ids::MessageId;
+use troupe::ids::SwipeId;
+
+/// Reads the bytes as a file.
+pub fn is_held(data: &[u8]) {
+    let mut n_messages = 0;
+    let count = |text: &str| text.len() as i64;
+    let report = chat_batches::read(data, &count, &mut |step| {
+        if let Step::Batch(batch) = step {
+            assert!(batch.messages.len() <= MAX_MESSAGES);
+            assert!(batch.bytes_read <= data.len() as u64);
+            n_messages += batch.messages.len();
+            batch.messages.iter().for_each(is_whole);
+        }
+        true
+    });
+    let report = report.expect("bytes can be read");
+    let n_lines = data.split(|it| *it == b'\n').count();
+    assert!(report.n_skipped as usize + n_messages <= n_lines);
+}
+
+fn is_whole(read: &ChatMessage) {
+    for text in &read.texts {
+        let said = &text.content;
+        assert!(!said.trim().is_empty() && said.len() <= MAX_BYTES && !said.contains('\0'));
+    }
+    let (model, swipes) = stored(read);
+    let line = export::line(read.name.as_deref().unwrap_or("Ada"), &model, &swipes);
+    let line = serde_json::to_vec(&line).expect("a line is JSON");
+    let Ok(Line::Message(back)) = chat_line::read(&line, false) else {
+        panic!("what goes out comes in: {}", String::from_utf8_lossy(&line));
+    };
+    let of = |it: &ChatMessage| (it.role, it.visibility, it.active, texts(&it.texts));
+    assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
+    assert_eq!(
+        back.repairs,
+        Vec::<&str>::new(),
+        "nothing of ours needs repair"
+    );
+}
+
+fn texts(all: &[Text]) -> Vec<(String, String)> {
+    let text = |it: &Text| (it.content.clone(), it.metadata.to_string());
+    all.iter().map(text).collect()
+}
+
+/// As the database has it.
+fn stored(read: &ChatMessage) -> (message::Model, Vec<swipe::Model>) {
+    let shown = &read.texts[read.active];
+    let mut model = timeline::blank(
+        ConversationId(1),
+        MembershipId(1),
+        read.role,
+        shown.content.clone(),
+        read.sent_at.unwrap_or(Timestamp(0)),
+    );
+    model.visibility = read.visibility;
+    model.active_swipe = read.active as i64;
+    model.metadata = shown.metadata.clone();
+    let swipe = |(position, text): (i64, &Text)| swipe::Model {
+        id: SwipeId(position),
+        message_id: MessageId(1),
+        position,
+        content: text.content.clone(),
+        conversation_run_id: None,
+        metadata: text.metadata.clone(),
+        token_count: 0,
+        edited_at: None,
+    };
+    (model, (0..).zip(&read.texts).map(swipe).collect())
+}

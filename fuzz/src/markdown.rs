@@ -1,0 +1,85 @@
+//! Markdown: whatever is written, the page gets a few tags and attributes and nothing else.
+
+use std::sync::LazyLock;
+
+use troupe::conversations::markdown::Markdown;
+use troupe::conversations::markdown_limits::MAX_OUTPUT;
+
+const TAGS: &[&str] = &[
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "input",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+];
+const ATTRIBUTES: &[&str] = &[
+    "href", "target", "rel", "class", "type", "checked", "disabled", "start", "align",
+];
+
+/// Renders the bytes as a text.
+pub fn is_held(data: &[u8]) {
+    static MARKDOWN: LazyLock<Markdown> = LazyLock::new(Markdown::new);
+    let text = String::from_utf8_lossy(data);
+
+    let html = MARKDOWN.render(&text);
+
+    // A text that is shown plain may grow by its escapes.
+    assert!(
+        html.len() <= MAX_OUTPUT.max(6 * text.len() + 64),
+        "{} bytes",
+        html.len()
+    );
+    for (at, _) in html.match_indices('<') {
+        let tag = html[at + 1..].split('>').next().unwrap_or_default();
+        is_allowed(tag.trim_end_matches('/').trim(), &html);
+    }
+}
+
+fn is_allowed(tag: &str, html: &str) {
+    let name = tag
+        .trim_start_matches('/')
+        .split_whitespace()
+        .next()
+        .unwrap_or_default();
+    assert!(TAGS.contains(&name), "<{tag}> in {html}");
+    let mut rest = &tag[tag.find(name).unwrap_or(0) + name.len()..];
+    while let Some((attribute, value)) = rest.split_once("=\"") {
+        let attribute = attribute.trim();
+        assert!(
+            ATTRIBUTES.contains(&attribute),
+            "{attribute} in <{tag}> in {html}"
+        );
+        let (value, after) = value.split_once('"').expect("a value ends");
+        if attribute == "href" {
+            let scheme = value.split_once(':').map_or("", |it| it.0);
+            let scheme = scheme.to_ascii_lowercase();
+            assert!(
+                ["http", "https", "mailto"].contains(&scheme.as_str()),
+                "{value} in {html}"
+            );
+        }
+        rest = after;
+    }
+    assert_eq!(rest.trim(), "", "<{tag}> in {html}");
+}
