@@ -1,0 +1,216 @@
+//! Cards: dropped on the page, looked at before anything is stored, edited, taken along.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::Room;
+use crate::house::manual;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::expect;
+
+/// Own words: a keeper of a harbor, with a book of four entries, linked to a world.
+fn card() -> Value {
+    let entry = |key: &str| json!({"keys": [key], "content": format!("About the {key}."), "enabled": true, "insertion_order": 1, "extensions": {}});
+    json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Mina Vale", "description": "Keeps the lighthouse.", "personality": "", "scenario": "",
+        "first_mes": "Mind the step, {{user}}. {{char}} is up here.", "mes_example": "",
+        "creator_notes": "", "system_prompt": "", "post_history_instructions": "",
+        "alternate_greetings": ["Again you, {{user}}?"], "tags": ["sea"], "creator": "", "character_version": "",
+        "character_book": {"entries": [entry("lamp"), entry("storm"), entry("gull"), entry("key")], "extensions": {}},
+        "extensions": {"world": "Harbor Lights Atlas", "talkativeness": "0.7", "own_tool": {"kept": [1, 2]}},
+    }})
+}
+
+/// A small picture that carries `text` as its card.
+fn picture_with(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 32, 48);
+    encoder.set_color(png::ColorType::Rgb);
+    let packed = BASE64_STANDARD.encode(text);
+    encoder
+        .add_text_chunk("chara".to_owned(), packed)
+        .expect("a text chunk");
+    let mut writer = encoder.write_header().expect("a header");
+    writer
+        .write_image_data(&[200; 32 * 48 * 3])
+        .expect("a picture");
+    writer.finish().expect("a whole file");
+    bytes
+}
+
+/// Drops a file in the middle of the page.
+async fn drop_file(page: &Page, name: &str, bytes: &[u8]) {
+    let packed = BASE64_STANDARD.encode(bytes);
+    let script = format!(
+        "const bytes = Uint8Array.from(atob({packed:?}), (it) => it.charCodeAt(0));
+         const transfer = new DataTransfer();
+         transfer.items.add(new File([bytes], {name:?}));
+         const target = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+         for (const type of ['dragenter', 'dragover', 'drop'])
+           target.dispatchEvent(new DragEvent(type, {{ bubbles: true, cancelable: true, dataTransfer: transfer }}));"
+    );
+    page.run(&script).await;
+}
+
+async fn empty_room(house: &House) -> Room {
+    house.room(manual(), &[]).await
+}
+
+/// How many characters are on Ann's shelf; the two of the sample space are there from the start.
+async fn n_on_shelf(room: &Room) -> usize {
+    let list = expect(200, room.ann.get("/api/characters").await);
+    list["data"].as_array().expect("a list").len()
+}
+
+#[tokio::test]
+async fn c68_a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
+    let house = House::open().await;
+    let room = empty_room(&house).await;
+    let page = room.page().await;
+    let before = n_on_shelf(&room).await;
+
+    drop_file(&page, "mina.png", &picture_with(&card().to_string())).await;
+    page.see_text("dialog .sheet__name", "Mina Vale").await;
+    page.see_text(
+        "dialog .sheet__greeting",
+        "Mind the step, ann. Mina Vale is up here.",
+    )
+    .await;
+    page.see_text("dialog .sheet__facts", "4 lore entries")
+        .await;
+    page.see_text("dialog .sheet__facts", "Harbor Lights Atlas")
+        .await;
+    page.truth(
+        "the picture is shown",
+        "document.querySelector('dialog .avatar__image')?.naturalWidth > 0",
+    )
+    .await;
+    assert_eq!(n_on_shelf(&room).await, before, "nothing is stored yet");
+    page.click("dialog [data-act=seat]").await;
+
+    page.gone("dialog").await;
+    page.see_text(".member__name", "Mina Vale").await;
+    page.see_text(".message", "Mind the step, ann. Mina Vale is up here.")
+        .await;
+    page.truth(
+        "her face is seen in the cast and beside her words",
+        "['.member', '.message'].every((it) => document.querySelector(`${it} .avatar__image`)?.naturalWidth > 0)",
+    )
+    .await;
+    page.see_text(".versions", "1/2").await;
+}
+
+#[tokio::test]
+async fn c69_a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
+    let house = House::open().await;
+    let room = empty_room(&house).await;
+    let page = room.page_on(Screen::Phone).await;
+    let before = n_on_shelf(&room).await;
+    let plain = {
+        let mut bytes = Vec::new();
+        let encoder = png::Encoder::new(&mut bytes, 1, 1);
+        let mut writer = encoder.write_header().expect("a header");
+        writer.write_image_data(&[0]).expect("a picture");
+        writer.finish().expect("a whole file");
+        bytes
+    };
+    let whole = picture_with(&card().to_string());
+    let files = [
+        ("holiday.png", plain),
+        ("words.png", picture_with("no card at all")),
+        ("torn.png", whole[..whole.len() / 3].to_vec()),
+        ("mina.charx", b"PK\x03\x04 and no more".to_vec()),
+    ];
+
+    for (name, bytes) in files {
+        drop_file(&page, name, &bytes).await;
+        page.see_text("dialog .dialog__lead", name).await;
+        let said = page.texts("dialog .outcome--bad").await;
+        assert!(said[0].len() > 20, "{name}: {said:?}");
+        page.click("dialog .form__actions button").await;
+        page.gone("dialog").await;
+    }
+
+    assert_eq!(n_on_shelf(&room).await, before);
+}
+
+#[tokio::test]
+async fn c70_an_edited_card_keeps_what_no_form_knows() {
+    let house = House::open().await;
+    let room = empty_room(&house).await;
+    let made = expect(
+        201,
+        room.ann
+            .post("/api/characters", json!({"card": card()}))
+            .await,
+    );
+    let seat = json!({"character_id": made["id"]});
+    let at = format!("/api/conversations/{}", room.conversation);
+    let space = expect(200, room.ann.get(&at).await)["space_id"].clone();
+    let seats = format!("/api/spaces/{space}/memberships");
+    expect(201, room.ann.post(&seats, seat).await);
+    let page = room.page().await;
+
+    page.click_text(".member__button", "Mina Vale").await;
+    page.click(".member__details [data-act=edit]").await;
+    page.rewrite(
+        "dialog [name=description]",
+        "Keeps the lighthouse, and bees.",
+    )
+    .await;
+    page.click("dialog [data-act=add_alternate_greetings]")
+        .await;
+    page.press("The lamp is lit.").await;
+    page.click("dialog [type=submit]").await;
+    page.gone("dialog").await;
+
+    let stored = expect(
+        200,
+        room.ann
+            .get(&format!("/api/characters/{}", made["id"]))
+            .await,
+    );
+    let mut expected = made["card"].clone();
+    expected["data"]["description"] = json!("Keeps the lighthouse, and bees.");
+    expected["data"]["alternate_greetings"] = json!(["Again you, {{user}}?", "The lamp is lit."]);
+    assert_eq!(stored["card"], expected);
+}
+
+#[tokio::test]
+async fn c70_what_was_typed_into_a_card_outlives_its_dialog() {
+    let house = House::open().await;
+    let room = empty_room(&house).await;
+    expect(
+        201,
+        room.ann
+            .post("/api/characters", json!({"card": card()}))
+            .await,
+    );
+    let page = room.page().await;
+    let open = async || {
+        page.click("[aria-label='Add a character']").await;
+        page.click_text("dialog .choice", "My characters").await;
+        page.click("dialog [aria-label='Card of Mina Vale']").await;
+        page.see("dialog [name=description]").await;
+    };
+
+    open().await;
+    page.rewrite("dialog [name=description]", "Half a thought")
+        .await;
+    page.click("dialog:last-of-type [aria-label=Close]").await;
+    page.see_text(".toast", "kept").await;
+    page.click("dialog:last-of-type [aria-label=Close]").await;
+    page.gone("dialog").await;
+    open().await;
+
+    page.see_text("dialog", "not saved").await;
+    page.truth(
+        "the text is there",
+        "document.querySelector('dialog [name=description]').value === 'Half a thought'",
+    )
+    .await;
+}

@@ -1,0 +1,87 @@
+//! Presets: a file is dropped, its order changed by keys, a space goes by it, and the prompt follows.
+
+use serde_json::Value;
+
+use crate::files::drop_text;
+use crate::house::House;
+use crate::house::Room;
+use crate::house::manual;
+use crate::page::Page;
+use crate::support::person::expect;
+use thirtyfour::Key;
+
+const FILE: &str = r#"{
+  "temperature": 0.8,
+  "prompts": [
+    { "identifier": "main", "name": "Main", "role": "system", "content": "Tell a story of the sea." },
+    { "identifier": "chatHistory", "name": "So far", "marker": true }
+  ],
+  "prompt_order": [
+    { "character_id": 100001, "order": [
+      { "identifier": "main", "enabled": true },
+      { "identifier": "chatHistory", "enabled": true }
+    ] }
+  ]
+}"#;
+
+/// What would be sent: the place of the main prompt and that of what was said.
+async fn places(room: &Room) -> (Option<usize>, Option<usize>) {
+    let path = format!("/api/conversations/{}/prompt", room.conversation);
+    let prompt = expect(200, room.ann.get(&path).await);
+    let messages: Vec<Value> = prompt["messages"].as_array().expect("messages").clone();
+    let of = |text: &str| {
+        let says = |it: &Value| it["content"].as_str().is_some_and(|it| it.contains(text));
+        messages.iter().position(says)
+    };
+    (of("Tell a story of the sea."), of("Good evening."))
+}
+
+async fn choose(page: &Page, label: &str) {
+    page.click("#panel-tab-settings").await;
+    let select = "#panel .panel__section select";
+    page.see_text(select, label).await;
+    page.truth(
+        "the choice is open to me",
+        &format!("!document.querySelector('{select}').disabled"),
+    )
+    .await;
+    page.run(&format!(
+        "const select = document.querySelector('{select}')
+         select.value = [...select.options].find((it) => it.text === '{label}').value
+         select.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+    ))
+    .await;
+    page.see("#panel [data-act=preset]:not([hidden])").await;
+}
+
+#[tokio::test]
+async fn c73_a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    room.say("Good evening.").await;
+    let page = room.page().await;
+
+    drop_text(&page, "Sea.json", FILE).await;
+    page.see(".preset__entries [data-key=main]").await;
+    page.press(Key::Escape).await;
+    page.gone("dialog").await;
+    choose(&page, "Sea").await;
+    let before = places(&room).await;
+    page.click("#panel [data-act=preset]").await;
+    let main = ".preset__entries [data-key=main] [data-act=open]";
+    page.see(main).await;
+    page.run(&format!("document.querySelector('{main}').focus()"))
+        .await;
+    page.press(Key::Alt + Key::Down).await;
+    page.truth(
+        "the main prompt stands last",
+        "document.querySelector('.preset__entries').lastElementChild.dataset.key === 'main'",
+    )
+    .await;
+    page.click("dialog button[type=submit]").await;
+    page.gone("dialog").await;
+
+    assert_eq!(before, (Some(0), Some(1)));
+    let (main, said) = places(&room).await;
+    assert!(main > said && said.is_some(), "{main:?} {said:?}");
+}

@@ -1,0 +1,39 @@
+//! What a model thought before it spoke, in the page.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::list;
+use crate::support::upstream::script::Script;
+
+const THOUGHTS: &str = "<img src=x onerror=alert(1)> **Eve** greets me.\nSo do I.";
+
+#[tokio::test]
+async fn c33_what_a_model_thought_is_folded_labelled_and_plain() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let thought =
+        json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": THOUGHTS } }] });
+    let thinks = Script::stream().role().event(&thought).words("Hi, Eve.");
+    house.upstream.next(thinks.finish("stop").done());
+    let page = room.page().await;
+
+    page.say("Hi.").await;
+    page.see_text(".message[data-state=final]", "Hi, Eve.")
+        .await;
+
+    page.see_text(".reasoning summary", "Reasoning").await;
+    let is_open = "document.querySelector('.reasoning details').open";
+    assert_eq!(page.value(is_open).await, json!(false));
+    assert_eq!(page.n(".message__body .reasoning").await, 0);
+    page.click(".reasoning summary").await;
+    assert_eq!(page.value(is_open).await, json!(true));
+    let text = page
+        .value("document.querySelector('.reasoning__text').textContent")
+        .await;
+    assert_eq!(text, json!(THOUGHTS));
+    assert_eq!(page.n(".reasoning__text *").await, 0);
+    // Whoever joins later sees it as well.
+    page.reload().await;
+    page.see(".reasoning summary").await;
+}

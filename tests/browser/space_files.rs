@@ -1,0 +1,118 @@
+//! Whole spaces in files, and addresses of messages.
+
+use crate::house::House;
+use crate::house::manual;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+use serde_json::Value;
+use serde_json::json;
+
+/// The file of a space, as text that a script can hold.
+async fn exported(page: &Page, space: &Value) -> String {
+    let script = format!(
+        "window.packed = null
+         fetch('/api/spaces/{space}/export').then((it) => it.blob()).then((blob) => {{
+           const reader = new FileReader()
+           reader.onload = () => {{ window.packed = reader.result }}
+           reader.readAsDataURL(blob)
+         }})"
+    );
+    page.run(&script).await;
+    page.truth("the file is here", "window.packed !== null")
+        .await;
+    let packed = page.value("window.packed").await;
+    packed.as_str().expect("a data URL").to_owned()
+}
+
+/// From now on whoever asks the browser for a file is given this one.
+async fn give_files(page: &Page, name: &str, packed: &str) {
+    let (_, base64) = packed.split_once(',').expect("a data URL");
+    let script = format!(
+        "const bytes = Uint8Array.from(atob('{base64}'), (it) => it.charCodeAt(0))
+         const transfer = new DataTransfer()
+         transfer.items.add(new File([bytes], '{name}'))
+         HTMLInputElement.prototype.click = function () {{
+           this.files = transfer.files
+           this.dispatchEvent(new Event('change'))
+         }}"
+    );
+    page.run(&script).await;
+}
+
+#[tokio::test]
+async fn c89_a_space_that_was_exported_is_the_same_in_an_empty_house() {
+    let old = House::open().await;
+    let room = old.room(manual(), &["Mina", "Otto"]).await;
+    for text in ["Good evening.", "The tide is low.", "We wait."] {
+        room.say(text).await;
+    }
+    let book =
+        json!({"name": "The coast", "entries": [{"keys": ["tide"], "content": "Twice a day."}]});
+    let book = expect(201, room.ann.post("/api/lorebooks", book).await);
+    let space = &room.cast[0]["space_id"];
+    let links = json!({"lorebook_ids": [book["id"]]});
+    expect(
+        200,
+        room.ann
+            .put(&format!("/api/spaces/{space}/lorebooks"), links)
+            .await,
+    );
+    let before = room.texts().await;
+    let page = room.page_on(Screen::Desktop).await;
+    let packed = exported(&page, space).await;
+
+    let new = House::open().await;
+    let ann = Person::set_up(&new.server.url(), "ann").await;
+    let page = new.visitor().await;
+    page.carry(ann.cookie()).await;
+    page.go("/").await;
+    page.see(".rail__me").await;
+    give_files(&page, "harbor.troupe.zip", &packed).await;
+    page.click(".rail__me").await;
+    page.click_text(".menu__item", "Import a space").await;
+    page.see_text("dialog", "3 messages are here.").await;
+    page.click_text("dialog button", "Open").await;
+
+    page.see_text(".message", "We wait.").await;
+    page.see_text(".member", "Otto").await;
+    page.click("#panel-tab-lore").await;
+    page.see_text("[data-lore=spaces]", "The coast").await;
+    let spaces = expect(200, ann.get("/api/spaces").await);
+    let arrived = spaces["data"].as_array().expect("spaces").iter();
+    let arrived = arrived
+        .filter(|it| it["name"] == "Harbor Lights")
+        .collect::<Vec<_>>();
+    assert_eq!(arrived.len(), 1);
+    let messages = ann.messages(root_of(arrived[0])).await;
+    let after: Vec<_> = messages.iter().map(|it| it["content"].clone()).collect();
+    assert_eq!(json!(after), json!(before));
+}
+
+#[tokio::test]
+async fn c57_an_address_of_a_message_opens_around_it() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    for n in 0..120 {
+        room.say(&format!("Line {n}.")).await;
+    }
+    let third = room.ann.messages(room.conversation).await[3]["id"].clone();
+    let page = room.page_on(Screen::Phone).await;
+    page.see_text(".message", "Line 119.").await;
+
+    page.go("/").await;
+    page.go(&format!("{}#m-{third}", room.path())).await;
+
+    page.see_text(&format!("#m-{third}"), "Line 3.").await;
+    page.truth(
+        "it is in sight",
+        &format!(
+            "(() => {{ const it = document.querySelector('#m-{third}').getBoundingClientRect()
+             return it.top >= 0 && it.bottom <= innerHeight }})()"
+        ),
+    )
+    .await;
+    page.see(&format!("#m-{third}.message--found")).await;
+}

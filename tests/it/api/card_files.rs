@@ -1,0 +1,187 @@
+//! Cards that come and go as files.
+
+use serde_json::json;
+
+use crate::support::answer::Answer;
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::form::bring;
+use crate::support::form::form;
+use crate::support::form::send;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use reqwest::Method;
+use reqwest::RequestBuilder;
+
+const IMPORT: &str = "/api/characters/import";
+const PREVIEW: &str = "/api/characters/preview";
+
+on_both! {
+    async fn a_json_card_is_put_on_the_shelf(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
+            "name": "Ada", "tags": "maths, engines", "extensions": {"x": [1]},
+        }});
+
+        let made = expect(201, bring(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
+
+        assert_eq!(made["character"]["name"], "Ada");
+        assert_eq!(made["character"]["card"]["data"]["tags"], json!(["maths", "engines"]));
+        assert_eq!(made["warnings"], json!(["`tags` was text; it is kept as a list."]));
+        let shelf = expect(200, admin.get("/api/characters").await);
+        assert!(shelf["data"].as_array().unwrap().contains(&made["character"]));
+        app.close().await;
+    }
+
+    async fn what_is_no_card_is_refused_with_its_reason(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let before = expect(200, admin.get("/api/characters").await);
+
+        for (bytes, reason) in [
+            ("", "not valid JSON"),
+            ("{\"entries\": {}}", "lorebook"),
+            ("[1]", "a list"),
+        ] {
+            let refused = bring(&admin, IMPORT, "x.json", bytes.as_bytes()).await;
+            assert_eq!(refusal(&refused), (422, "not_a_card".to_owned()), "{bytes}");
+            assert!(refused.1.to_string().contains(reason), "{}", refused.1);
+        }
+        let other = send(&admin, Method::POST, IMPORT, form("picture", "x.json", b"{}")).await;
+        assert_eq!(refusal(&other), (400, "unknown_field".to_owned()));
+        let (kind, _) = form("file", "x", b"");
+        let nothing = send(&admin, Method::POST, IMPORT, (kind, b"------a-boundary-of-the-tests--\r\n".to_vec())).await;
+        assert_eq!(refusal(&nothing), (400, "missing_field".to_owned()));
+        let json = admin.post(IMPORT, json!({})).await;
+        assert_eq!(refusal(&json), (415, "unsupported_media_type".to_owned()));
+
+        assert_eq!(expect(200, admin.get("/api/characters").await), before);
+        app.close().await;
+    }
+
+    async fn a_png_is_looked_at_brought_in_shown_and_given_back(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let png = fixture("text.png");
+
+        let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
+
+        assert_eq!(seen["greeting"], format!("Mind the stairs, {}. I am Maren.", admin_name(&admin).await));
+        assert_eq!((&seen["name"], &seen["greetings"], &seen["duplicate_of"]), (&json!("Maren"), &json!(1), &json!(null)));
+        assert!(seen["avatar"].as_str().unwrap().starts_with("data:image/webp;base64,"));
+        let none = expect(200, admin.get("/api/characters").await);
+        assert!(none["data"].as_array().unwrap().iter().all(|it| it["name"] != "Maren"), "a preview stores nothing");
+
+        let made = expect(201, bring(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
+        let url = made["avatar_url"].as_str().expect("a picture").to_owned();
+        let picture = fetch(&admin, &url).await;
+        assert_eq!(picture.header("content-type"), "image/webp");
+        assert_eq!(picture.header("x-content-type-options"), "nosniff");
+        assert!(picture.header("content-security-policy").contains("sandbox"));
+        assert!(picture.header("cache-control").contains("immutable"));
+        let again = get(&admin, &url).header("if-none-match", picture.header("etag"));
+        assert_eq!(Answer::to(again).await.status, 304);
+
+        let same = expect(200, bring(&admin, IMPORT, "other.png", &png).await);
+        assert_eq!(same["character"], made);
+        assert!(same["warnings"][0].as_str().unwrap().contains("already"), "{same}");
+        let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
+        assert_eq!(seen["duplicate_of"], made["id"]);
+
+        for format in ["png", "charx", "json"] {
+            let path = format!("/api/characters/{}/export?format={format}", made["id"]);
+            let file = bytes_of(&admin, &path).await;
+            let known = expect(200, bring(&admin, PREVIEW, "x", &file).await);
+            assert_eq!(known["name"], "Maren", "{format}");
+            assert_eq!(known["duplicate_of"] == made["id"], format != "charx", "{format}");
+        }
+        app.close().await;
+    }
+
+    async fn a_picture_is_changed_and_taken_away_and_everybody_sees_it(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let card = admin.create_character("Ada", None).await;
+        let space = admin.create_space("Room", json!({})).await;
+        admin.seat(&space, &card).await;
+        let path = format!("/api/characters/{}/avatar", card["id"]);
+        let roster = format!("/api/spaces/{}/memberships", space["id"]);
+        let file = form("file", "x.png", &fixture("no_card.png"));
+
+        let changed = expect(200, send(&admin, Method::PUT, &path, file).await);
+
+        assert!(changed["avatar_url"].as_str().unwrap().starts_with(&format!("{path}?v=")));
+        let seats = expect(200, admin.get(&roster).await);
+        assert_eq!(seats["data"][1]["avatar_url"], changed["avatar_url"]);
+        let svg = form("file", "x.png", b"<svg/>");
+        let refused = send(&admin, Method::PUT, &path, svg).await;
+        assert_eq!(refusal(&refused), (422, "not_a_picture".to_owned()));
+        let gone = expect(200, admin.delete(&path).await);
+        assert_eq!(gone["avatar_url"], json!(null));
+        assert_eq!(admin.get(&path).await.0, 404);
+        let seats = expect(200, admin.get(&roster).await);
+        assert_eq!(seats["data"][1]["avatar_url"], json!(null));
+        app.close().await;
+    }
+
+    async fn who_was_taken_off_the_shelf_keeps_a_face_in_the_room(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = expect(201, bring(&admin, IMPORT, "maren.png", &fixture("text.png")).await);
+        let card = &made["character"];
+        let space = admin.create_space("Room", json!({})).await;
+        admin.seat(&space, card).await;
+
+        expect(204, admin.delete(&format!("/api/characters/{}", card["id"])).await);
+
+        let url = card["avatar_url"].as_str().expect("a picture");
+        assert_eq!(fetch(&admin, url).await.status, 200);
+        app.close().await;
+    }
+
+    async fn assets_of_an_archive_are_kept_and_leave_again(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        assert_eq!(made["warnings"], json!([]));
+
+        let path = format!("/api/characters/{}/export?format=charx", made["character"]["id"]);
+        let again = expect(200, bring(&admin, IMPORT, "y.zip", &bytes_of(&admin, &path).await).await);
+
+        assert_eq!(again["character"], made["character"], "its card is equal");
+        assert_eq!(again["warnings"].as_array().unwrap().len(), 1, "nothing is missing: {again}");
+        app.close().await;
+    }
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).expect("a fixture")
+}
+
+fn get(person: &Person, path: &str) -> RequestBuilder {
+    let request = http_client().get(format!("{}{path}", person.base()));
+    request.header("cookie", person.cookie())
+}
+
+async fn admin_name(person: &Person) -> String {
+    let session = expect(200, person.get("/api/session").await);
+    let name = session["user"]["display_name"].as_str();
+    name.expect("a name").to_owned()
+}
+
+/// A picture is no text, but its headers are what is looked at.
+async fn fetch(person: &Person, path: &str) -> Answer {
+    let answer = Answer::to(get(person, path)).await;
+    assert_eq!(answer.status, 200, "{path}");
+    answer
+}
+
+async fn bytes_of(person: &Person, path: &str) -> Vec<u8> {
+    let answer = get(person, path).send().await.expect("the server answers");
+    assert_eq!(answer.status(), 200, "{path}");
+    answer.bytes().await.expect("it arrives whole").to_vec()
+}

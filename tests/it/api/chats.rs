@@ -1,0 +1,274 @@
+//! Chats of other frontends: on their way in, and out again.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::OPEN;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::chat_files::bring;
+use crate::support::chat_files::ended;
+use crate::support::chat_files::fetch;
+use crate::support::chat_files::import;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+
+macro_rules! fixture {
+    ($name:literal) => {
+        include_bytes!(concat!("../../fixtures/chats/", $name))
+    };
+}
+
+const FIXTURES: [(&str, &[u8], i64, i64); 12] = [
+    ("solo", fixture!("solo.jsonl"), 3, 0),
+    ("group", fixture!("group.jsonl"), 4, 0),
+    ("bom_crlf", fixture!("bom_crlf.jsonl"), 2, 0),
+    ("no_header", fixture!("no_header.jsonl"), 2, 0),
+    ("broken_lines", fixture!("broken_lines.jsonl"), 2, 6),
+    ("chub_nested", fixture!("chub_nested.jsonl"), 3, 0),
+    ("dates", fixture!("dates.jsonl"), 6, 0),
+    ("swipes_odd", fixture!("swipes_odd.jsonl"), 6, 0),
+    ("system", fixture!("system.jsonl"), 4, 0),
+    ("reasoning", fixture!("reasoning.jsonl"), 1, 0),
+    ("halves", fixture!("halves.jsonl"), 2, 0),
+    ("old", fixture!("old.jsonl"), 2, 0),
+];
+
+/// The room of a test, and the one that every house begins with.
+const SPACES: i64 = 2;
+
+async fn n_spaces(facts: &mut Facts) -> i64 {
+    facts
+        .number("SELECT CAST(count(*) AS TEXT) FROM spaces")
+        .await
+}
+
+/// A room with Ada in it, who greets.
+async fn room(ann: &Person) -> (Value, String) {
+    let space = ann
+        .create_space("Room", json!({"reply_order": "manual"}))
+        .await;
+    let ada = ann.create_character("Ada", Some("Welcome.")).await;
+    ann.seat(&space, &ada).await;
+    let door = format!("/api/spaces/{}/import", id(&space));
+    (space, door)
+}
+
+fn conversation(import: &Value) -> i64 {
+    assert_eq!(import["status"], "succeeded", "{import}");
+    import["conversation_id"].as_i64().expect("a conversation")
+}
+
+/// What a timeline says, without the ids that every one has for itself.
+async fn told(ann: &Person, conversation: i64) -> Vec<Value> {
+    let mut told = Vec::new();
+    for message in ann.messages(conversation).await {
+        let swipes = ann
+            .get(&format!("/api/messages/{}/swipes", id(&message)))
+            .await;
+        let swipes = expect(200, swipes)["data"].clone();
+        let texts: Vec<Value> = swipes
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["content"].clone())
+            .collect();
+        let keys = [
+            "seq",
+            "author_name",
+            "role",
+            "content",
+            "visibility",
+            "swipes",
+            "created_at",
+            "metadata",
+        ];
+        let mut one: serde_json::Map<String, Value> = keys
+            .iter()
+            .map(|it| ((*it).to_owned(), message[*it].clone()))
+            .collect();
+        one.insert("texts".to_owned(), json!(texts));
+        told.push(Value::Object(one));
+    }
+    told
+}
+
+async fn seats(ann: &Person, space: &Value) -> Vec<Value> {
+    let path = format!("/api/spaces/{}/memberships", id(space));
+    expect(200, ann.get(&path).await)["data"]
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+on_both! {
+    async fn every_oddity_of_chat_files_comes_in_goes_out_and_comes_in_again(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (_, door) = room(&ann).await;
+
+        for (name, file, n_messages, n_skipped) in FIXTURES {
+            let first = import(&ann, &door, &format!("{name}.jsonl"), file).await;
+            assert_eq!((first["n_messages"].as_i64(), first["report"]["n_skipped"].as_i64()), (Some(n_messages), Some(n_skipped)), "{name}: {first}");
+            let first = conversation(&first);
+            let exported = fetch(&ann, &format!("/api/conversations/{first}/export?format=jsonl")).await;
+            let second = import(&ann, &door, "again.jsonl", &exported).await;
+            assert_eq!(second["report"]["n_skipped"], 0, "{name}: {second}");
+            assert_eq!(second["report"]["n_repaired"], 0, "{name}: {second}");
+            let second = conversation(&second);
+            assert_eq!(told(&ann, first).await, told(&ann, second).await, "{name}");
+            let settings = |it: Value| it["settings"].clone();
+            assert_eq!(settings(ann.conversation(first).await), settings(ann.conversation(second).await), "{name}");
+        }
+        app.close().await;
+    }
+
+    async fn names_find_their_seats_and_nobody_greets_twice(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (space, door) = room(&ann).await;
+        let before = seats(&ann, &space).await;
+
+        let done = import(&ann, &door, "An old evening.jsonl", fixture!("group.jsonl")).await;
+        let conversation = conversation(&done);
+
+        let made = ann.conversation(conversation).await;
+        assert_eq!((made["title"].as_str(), made["kind"].as_str(), made["last_seq"].as_i64()), (Some("An old evening"), Some("root"), Some(4)));
+        assert_eq!(made["settings"]["author_note"]["text"], "It rains.");
+        let all = ann.messages(conversation).await;
+        let authors: Vec<_> = all.iter().map(|it| it["author_name"].as_str().unwrap()).collect();
+        assert_eq!(authors, ["Ada", "Bo", "admin", "Ada"], "the first unknown person is whoever imports");
+        let after = seats(&ann, &space).await;
+        assert_eq!(after.len(), before.len() + 1);
+        let bo = after.last().unwrap();
+        assert_eq!((bo["display_name"].as_str(), bo["status"].as_str(), bo["kind"].as_str()), (Some("Bo"), Some("removed"), Some("character")));
+        let mut facts = Facts::open(&app.database).await;
+        let uncounted = format!("SELECT CAST(count(*) AS TEXT) FROM messages WHERE conversation_id = {conversation} AND token_count < 1");
+        assert_eq!(facts.number(&uncounted).await, 0, "every text is counted");
+        assert_eq!(n_spaces(&mut facts).await, SPACES, "nothing hidden is left");
+        let found = expect(200, ann.get("/api/search?q=wind").await);
+        assert_eq!(found["data"][0]["conversation_id"], conversation);
+        // And the room goes on from there.
+        expect(201, ann.post_message(conversation, "We go on.", None).await);
+        assert_eq!(ann.messages(conversation).await.last().unwrap()["seq"], 5);
+        app.close().await;
+    }
+
+    async fn who_imports_says_whose_the_names_are(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (space, door) = room(&ann).await;
+        let ada = seats(&ann, &space).await.last().unwrap().clone();
+        let names = json!({"Bo": id(&ada), "Ada": "new", "Kai": "new"}).to_string();
+        let encoded: String = names.bytes().map(|it| format!("%{it:02X}")).collect();
+
+        let done = import(&ann, &format!("{door}?names={encoded}"), "a.jsonl", fixture!("group.jsonl")).await;
+
+        let all = ann.messages(conversation(&done)).await;
+        let hers: Vec<bool> = all.iter().map(|it| it["space_membership_id"] == ada["id"]).collect();
+        assert_eq!(hers, [false, true, false, false]);
+        assert_eq!(all[2]["author_name"], "Kai");
+        for wrong in ["{", "[]", "{\"Bo\":0}", "{\"Bo\":\"old\"}"] {
+            let encoded: String = wrong.bytes().map(|it| format!("%{it:02X}")).collect();
+            let answer = bring(&ann, &format!("{door}?names={encoded}"), "a.jsonl", b"{}").await;
+            assert_eq!(refusal(&answer), (400, "invalid_value".to_owned()), "{wrong}");
+        }
+        app.close().await;
+    }
+
+    async fn a_file_that_is_no_chat_leaves_nothing_behind(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (space, door) = room(&ann).await;
+        let mut facts = Facts::open(&app.database).await;
+        let before = facts.number("SELECT CAST(count(*) AS TEXT) FROM conversations").await;
+
+        for (name, file) in [("empty", &b""[..]), ("noise", b"\x89PNG\r\n\x1a\n"), ("header", b"{\"user_name\":\"A\",\"chat_metadata\":{}}")] {
+            let done = import(&ann, &door, "x.jsonl", file).await;
+            assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_chat")), "{name}: {done}");
+        }
+        assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM conversations").await, before);
+        assert_eq!(n_spaces(&mut facts).await, SPACES);
+        assert_eq!(seats(&ann, &space).await.len(), 2);
+        let json = ann.post(&door, json!({})).await;
+        assert_eq!(refusal(&json), (415, "unsupported_media_type".to_owned()));
+        app.close().await;
+    }
+
+    async fn what_a_crash_left_is_swept_away_and_was_never_seen(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (space, door) = room(&ann).await;
+        import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
+        let mut facts = Facts::open(&app.database).await;
+        // As it stands when a process dies in the middle.
+        facts.execute("INSERT INTO spaces (name, created_at) VALUES ('', 1)").await;
+        let hidden = facts.number("SELECT CAST(max(id) AS TEXT) FROM spaces").await;
+        facts.execute(&format!("INSERT INTO conversations (space_id, created_at) VALUES ({hidden}, 1)")).await;
+        facts.execute(&format!("INSERT INTO imports (user_id, hidden_space_id, heartbeat_at, created_at) SELECT user_id, {hidden}, 1, 1 FROM imports")).await;
+        let half = facts.number("SELECT CAST(max(id) AS TEXT) FROM imports").await;
+
+        let all = expect(200, ann.get("/api/spaces?all=true").await);
+        assert_eq!(all["data"].as_array().unwrap().len() as i64, SPACES, "an admin sees no half of anything");
+        assert_eq!(ann.get(&format!("/api/spaces/{hidden}")).await.0, 404);
+        let busy = bring(&ann, &door, "b.jsonl", fixture!("old.jsonl")).await;
+        assert_eq!(refusal(&busy), (409, "import_running".to_owned()));
+        troupe::conversations::import_job::sweep(&app.app.db, app.app.clock.now()).await.unwrap();
+
+        let told = expect(200, ann.get(&format!("/api/imports/{half}")).await);
+        assert_eq!((told["status"].as_str(), told["error"]["code"].as_str()), (Some("failed"), Some("interrupted")));
+        assert_eq!(n_spaces(&mut facts).await, SPACES);
+        import(&ann, &door, "b.jsonl", fixture!("old.jsonl")).await;
+        assert_eq!(root_of(&expect(200, ann.get(&format!("/api/spaces/{}", id(&space))).await)), root_of(&space));
+        app.close().await;
+    }
+
+    async fn an_import_is_canceled_and_nobody_elses_business(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let ann = app.admin().await;
+        let ben = app.person("ben").await;
+        let (space, door) = room(&ann).await;
+        let mut long = Vec::new();
+        for n in 0..20_000 {
+            long.extend(format!("{{\"name\":\"Ada\",\"is_user\":false,\"mes\":\"Line {n} of a long evening.\"}}\n").bytes());
+        }
+
+        let begun = id(&expect(202, bring(&ann, &door, "long.jsonl", &long).await));
+        let path = format!("/api/imports/{begun}");
+        assert_eq!((ben.get(&path).await.0, ben.delete(&path).await.0), (404, 404));
+        assert_eq!(ann.delete(&path).await.0, 204);
+
+        assert_eq!(ended(&ann, begun).await["status"], "canceled");
+        assert_eq!(refusal(&ann.delete(&path).await), (409, "already_finished".to_owned()));
+        let listed = expect(200, ann.get(&format!("/api/spaces/{}/conversations", id(&space))).await);
+        assert_eq!(listed["data"].as_array().unwrap().len(), 1);
+        // The next one may come at once, and nothing of this one does.
+        let next = import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
+        assert_eq!(next["n_messages"], 3);
+        let mut facts = Facts::open(&app.database).await;
+        assert_eq!(n_spaces(&mut facts).await, SPACES);
+        app.close().await;
+    }
+
+    async fn a_conversation_goes_out_as_text_for_people(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let (_, door) = room(&ann).await;
+        let conversation = conversation(&import(&ann, &door, "Evening.jsonl", fixture!("solo.jsonl")).await);
+        let hidden = &ann.messages(conversation).await[1];
+        expect(204, ann.delete(&format!("/api/messages/{}", id(hidden))).await);
+
+        let text = fetch(&ann, &format!("/api/conversations/{conversation}/export?format=txt")).await;
+
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "# Evening\n\nAda (2024-06-03 13:02 UTC):\nGood evening.\n\nAda (2024-06-03 13:03 UTC):\nThen we light another.\n\n"
+        );
+        assert_eq!(ann.get(&format!("/api/conversations/{conversation}/export?format=pdf")).await.0, 400);
+        app.close().await;
+    }
+}

@@ -1,0 +1,103 @@
+//! Looking for servers of models on the server's own machine.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use serde_json::json;
+use troupe::llm::discovery::Place;
+use troupe::llm::registry::ProviderKind;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::decoy::Decoy;
+use crate::support::person::expect;
+use crate::support::upstream::server::Upstream;
+
+const DOOR: &str = "/api/providers/discover";
+
+async fn app_with(env: &[(&str, &str)], places: Vec<Place>) -> TestApp {
+    TestApp::start_changed(Backend::Sqlite, env, |app| app.places = Arc::new(places)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_answers_is_found_with_its_models_and_can_be_taken_as_it_is() {
+    let (ollama, studio) = (Upstream::start().await, Upstream::start().await);
+    ollama.models(&["llama3.2:latest", "qwen3"]);
+    let places = vec![
+        Place::new("Ollama", ProviderKind::Ollama, ollama.port()),
+        Place::new("LM Studio", ProviderKind::OpenaiCompatible, studio.port()),
+        Place::new("llama.cpp", ProviderKind::OpenaiCompatible, 1),
+    ];
+    let app = app_with(&[], places).await;
+    let admin = app.admin().await;
+
+    let found = expect(200, admin.post(DOOR, json!({})).await);
+
+    assert_eq!(
+        found["data"],
+        json!([
+            {
+                "name": "Ollama",
+                "kind": "ollama",
+                "base_url": ollama.origin(),
+                "models": [{ "id": "llama3.2:latest" }, { "id": "qwen3" }],
+            },
+            {
+                "name": "LM Studio",
+                "kind": "openai_compatible",
+                "base_url": studio.base_url(),
+                "models": [{ "id": "scripted" }],
+            },
+        ])
+    );
+    for server in found["data"].as_array().unwrap() {
+        let provider = json!({
+            "name": server["name"], "kind": server["kind"], "base_url": server["base_url"],
+            "model": server["models"][0]["id"],
+        });
+        expect(201, admin.post("/api/providers", provider).await);
+    }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn somebody_who_listens_and_says_nothing_does_not_hold_it_up() {
+    // The system takes the connection; nobody ever answers it.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let upstream = Upstream::start().await;
+    let places = vec![
+        Place::new("KoboldCpp", ProviderKind::OpenaiCompatible, port),
+        Place::new("Ollama", ProviderKind::Ollama, upstream.port()),
+    ];
+    let app = app_with(&[], places).await;
+    let admin = app.admin().await;
+
+    let found = expect(200, admin.post(DOOR, json!({})).await);
+
+    assert_eq!(found["data"].as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!(found["data"][0]["name"], "Ollama");
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_private_addresses_may_not_be_called_nobody_is() {
+    let decoy = Decoy::set_up();
+    let places = vec![Place::new("Ollama", ProviderKind::Ollama, decoy.port)];
+    let closed = [("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")];
+    let app = app_with(&closed, places).await;
+    let admin = app.admin().await;
+
+    let refused = admin.post(DOOR, json!({})).await;
+
+    assert_eq!(refusal(&refused), (403, "forbidden".to_owned()));
+    assert!(
+        refused
+            .1
+            .to_string()
+            .contains("TROUPE_ALLOW_PRIVATE_PROVIDERS")
+    );
+    assert_eq!(decoy.n_came(), 0);
+    app.close().await;
+}

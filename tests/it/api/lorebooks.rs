@@ -1,0 +1,186 @@
+//! Lorebooks: one's shelf, their entries, where they take part, and trying them.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::cast::Cast;
+use crate::support::chat_files;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+
+async fn make(person: &Person, name: &str, entries: Value) -> Value {
+    let body = json!({"name": name, "entries": entries});
+    expect(201, person.post("/api/lorebooks", body).await)
+}
+
+fn path_of(book: &Value) -> String {
+    format!("/api/lorebooks/{}", id(book))
+}
+
+/// What a text wakes, and why not the others: `name: because`.
+async fn tried(person: &Person, book: &Value, text: &str) -> (Vec<String>, Vec<String>) {
+    let path = format!("{}/test", path_of(book));
+    let tried = expect(200, person.post(&path, json!({"text": text})).await);
+    let told = |field: &str| {
+        let all = tried[field].as_array().unwrap().iter();
+        all.map(|it| {
+            format!(
+                "{}: {}",
+                it["name"].as_str().unwrap(),
+                it["because"].as_str().unwrap()
+            )
+        })
+        .collect()
+    };
+    (told("fired"), told("not_fired"))
+}
+
+on_both! {
+    async fn a_lorebook_is_kept_changed_and_taken_away(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = expect(201, admin.post("/api/lorebooks", json!({
+            "name": " Harbor ", "scan_depth": 4, "token_budget": 300, "recursive_scanning": true,
+            "entries": [{"keys": ["quay"], "content": "Grey stone.", "extensions": {"position": 4, "x": [1]}}],
+        })).await);
+
+        assert_eq!((&made["name"], &made["scan_depth"], &made["n_entries"]), (&json!("Harbor"), &json!(4), &json!(1)));
+        assert_eq!(made["entries"][0]["keys"], json!(["quay"]));
+        assert_eq!(made["entries"][0]["extensions"]["x"], json!([1]));
+        let list = expect(200, admin.get("/api/lorebooks").await);
+        assert_eq!((&list["data"][0]["name"], &list["data"][0]["n_entries"]), (&json!("Harbor"), &json!(1)));
+        assert!(list["data"][0].get("entries").is_none(), "a list does not tell what is in them");
+
+        let changed = expect(200, admin.patch(&path_of(&made), json!({"name": "Port", "scan_depth": null})).await);
+        assert_eq!((&changed["name"], &changed["scan_depth"], &changed["token_budget"]), (&json!("Port"), &Value::Null, &json!(300)));
+        assert_eq!(admin.delete(&path_of(&made)).await.0, 204);
+        assert_eq!(admin.get(&path_of(&made)).await.0, 404);
+        app.close().await;
+    }
+
+    async fn entries_are_written_changed_field_by_field_and_taken_out(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let book = make(&admin, "Harbor", json!([])).await;
+        let path = format!("{}/entries", path_of(&book));
+
+        let made = expect(201, admin.post(&path, json!({"keys": ["gull"], "content": "They steal.", "extensions": {"sticky": 3}})).await);
+        let one = format!("{path}/{}", id(&made));
+        let changed = expect(200, admin.patch(&one, json!({"name": "Gulls", "extensions": {"cooldown": 2}})).await);
+
+        assert_eq!((&changed["name"], &changed["content"]), (&json!("Gulls"), &json!("They steal.")));
+        assert_eq!((&changed["extensions"]["sticky"], &changed["extensions"]["cooldown"]), (&json!(3), &json!(2)));
+        let list = expect(200, admin.get(&path).await);
+        assert_eq!(list["data"], json!([changed]));
+        let other = make(&admin, "Other", json!([])).await;
+        assert_eq!(admin.get(&format!("{}/entries/{}", path_of(&other), id(&made))).await.0, 404, "of another book");
+        assert_eq!(admin.delete(&one).await.0, 204);
+        assert_eq!(admin.get(&one).await.0, 404);
+        app.close().await;
+    }
+
+    async fn what_a_lorebook_cannot_be_is_named(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let book = make(&admin, "Harbor", json!([])).await;
+        let path = format!("{}/entries", path_of(&book));
+        let cases = [
+            (admin.post("/api/lorebooks", json!({"entries": []})).await, 400, "missing_field", "name"),
+            (admin.post("/api/lorebooks", json!({"name": " "})).await, 422, "invalid_value", "name"),
+            (admin.post("/api/lorebooks", json!({"name": "A", "scan_depth": 1_001})).await, 422, "invalid_value", "scan_depth"),
+            (admin.post("/api/lorebooks", json!({"name": "A", "entries": [{}, {"keys": 5}]})).await, 400, "invalid_type", "entries.1.keys"),
+            (admin.post(&path, json!({"keys": ["a"], "made_up": 1})).await, 400, "unknown_field", "made_up"),
+            (admin.post(&path, json!({"position": "above"})).await, 422, "invalid_value", "position"),
+            (admin.post(&path, json!({"content": "x".repeat(300_000)})).await, 422, "too_large", "entries"),
+            (admin.post(&format!("{}/test", path_of(&book)), json!({"text": "x".repeat(70_000)})).await, 422, "too_long", "text"),
+        ];
+
+        for (answer, status, code, param) in cases {
+            assert_eq!(refusal(&answer), (status, code.to_owned()), "{}", answer.1);
+            assert_eq!(answer.1["error"]["param"], param);
+        }
+        assert_eq!(expect(200, admin.get(&path_of(&book)).await)["n_entries"], 0);
+        app.close().await;
+    }
+
+    async fn trying_a_text_tells_what_fires_by_which_key_and_why_the_others_do_not(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let book = make(&admin, "Harbor", json!([
+            {"keys": ["gull"], "content": "They steal.", "name": "Gulls"},
+            {"keys": ["/ships?/i"], "content": "Tall.", "name": "Ships"},
+            {"keys": [], "constant": true, "content": "Salt.", "name": "Salt"},
+            {"keys": ["whale"], "name": "Whales"},
+            {"keys": ["gull"], "secondary_keys": ["bread"], "name": "Bread"},
+            {"keys": ["gull"], "enabled": false, "name": "Off"},
+            {"keys": ["/(/"], "name": "Broken"},
+        ])).await;
+
+        let (fired, not_fired) = tried(&admin, &book, "A GULL on a Ship").await;
+
+        assert_eq!(fired, ["Salt: constant", "Ships: key: /ships?/i", "Gulls: key: gull"]);
+        assert_eq!(not_fired, ["Whales: no_key", "Bread: secondary_keys", "Off: disabled", "Broken: bad_pattern: /(/"]);
+        app.close().await;
+    }
+
+    async fn a_book_goes_out_as_a_world_file(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let book = make(&admin, "Harbor", json!([{"keys": ["gull"], "secondary_keys": ["sea"], "content": "They steal.", "enabled": false, "insertion_order": 7}])).await;
+
+        let world = expect(200, admin.get(&format!("{}/export", path_of(&book))).await);
+
+        let entry = &world["entries"]["0"];
+        assert_eq!((&world["name"], &entry["key"], &entry["keysecondary"]), (&json!("Harbor"), &json!(["gull"]), &json!(["sea"])));
+        assert_eq!((&entry["disable"], &entry["order"], &entry["uid"]), (&json!(true), &json!(7), &json!(0)));
+        assert_eq!((&entry["probability"], &entry["scanDepth"]), (&json!(100), &Value::Null));
+        app.close().await;
+    }
+
+    async fn a_file_of_another_tool_becomes_a_book_and_what_is_none_leaves_nothing(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let door = "/api/lorebooks/import";
+        let world = include_bytes!("../../fixtures/lore/world_array.json");
+
+        let brought = expect(201, chat_files::bring(&admin, door, "The coast.json", world).await);
+
+        assert_eq!((&brought["lorebook"]["name"], &brought["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
+        assert_eq!(brought["warnings"].as_array().unwrap().len(), 3);
+        let exported = expect(200, admin.get(&format!("{}/export", path_of(&brought["lorebook"]))).await);
+        let again = chat_files::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
+        assert_eq!(expect(201, again)["lorebook"]["entries"][0]["keys"], json!(["lamp", "lantern"]));
+        let picture = chat_files::bring(&admin, door, "x.json", b"\x89PNG\r\n").await;
+        assert_eq!(refusal(&picture), (422, "not_a_lorebook".to_owned()));
+        let large = chat_files::bring(&admin, door, "x.json", &vec![b' '; 5 * 1024 * 1024 + 1]).await;
+        assert_eq!(refusal(&large), (413, "too_large".to_owned()));
+        assert_eq!(expect(200, admin.get("/api/lorebooks").await)["data"].as_array().unwrap().len(), 2);
+        app.close().await;
+    }
+
+    async fn books_take_part_in_the_order_that_whoever_may_gave_them(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let one = make(&cast.moderator, "One", json!([{"keys": ["a"]}])).await;
+        let two = make(&cast.moderator, "Two", json!([])).await;
+        let strange = make(&cast.admin, "Strange", json!([])).await;
+        let path = format!("/api/spaces/{}/lorebooks", id(&cast.document));
+        let put = |ids: Value| cast.moderator.put(&path, json!({"lorebook_ids": ids}));
+
+        let linked = expect(200, put(json!([id(&two), id(&one), id(&two)])).await);
+        assert_eq!(linked["lorebook_ids"], json!([id(&two), id(&one)]));
+        assert_eq!(linked["lorebooks"][1], json!({"id": id(&one), "name": "One", "n_entries": 1}));
+        assert_eq!(refusal(&put(json!([id(&strange)])).await), (422, "invalid_value".to_owned()));
+        // What another brought may stay, and be put elsewhere in the order.
+        expect(200, cast.admin.put(&path, json!({"lorebook_ids": [id(&one), id(&strange)]})).await);
+        let kept = expect(200, put(json!([id(&strange), id(&one)])).await);
+        assert_eq!(kept["lorebook_ids"], json!([id(&strange), id(&one)]));
+        // A book that is gone takes part nowhere.
+        assert_eq!(cast.moderator.delete(&path_of(&one)).await.0, 204);
+        assert_eq!(expect(200, cast.moderator.get(&path).await)["lorebook_ids"], json!([id(&strange)]));
+        cast.app.close().await;
+    }
+}

@@ -1,0 +1,63 @@
+//! Who speaks with which model: each seat may have a provider, and a model of it, of its own.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// A provider at this upstream.
+async fn provider(admin: &Person, upstream: &Upstream, model: &str, is_default: bool) -> i64 {
+    let body = json!({
+        "name": model, "base_url": upstream.base_url(), "model": model, "is_default": is_default,
+    });
+    id(&expect(201, admin.post("/api/providers", body).await))
+}
+
+/// Has somebody answer, and tells with which model.
+async fn asked_for(admin: &Person, conversation: i64, upstream: &Upstream) -> Value {
+    let nth = upstream.n_requests();
+    let posted = admin.post_message(conversation, "Hello?", None).await;
+    expect(201, posted);
+    upstream.requested(nth + 1).await;
+    wait::until("the room is idle", async || {
+        (admin.conversation(conversation).await["state"] == "idle").then_some(())
+    })
+    .await;
+    upstream.body(nth)["model"].clone()
+}
+
+on_both! {
+    async fn a_seat_speaks_with_its_own_model(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let (usual, own) = (Upstream::start().await, Upstream::start().await);
+        provider(&admin, &usual, "usual", true).await;
+        let other = provider(&admin, &own, "other", false).await;
+        let space = admin.create_space("Room", json!({"user_turn_debounce_ms": 0})).await;
+        let seat = admin.seat(&space, &admin.create_character("Ada", None).await).await;
+        let (seat, here) = (format!("/api/memberships/{}", id(&seat)), root_of(&space));
+
+        assert_eq!(asked_for(&admin, here, &usual).await, "usual");
+        expect(200, admin.patch(&seat, json!({"llm_provider_id": other})).await);
+        assert_eq!(asked_for(&admin, here, &own).await, "other");
+        expect(200, admin.patch(&seat, json!({"settings": {"model": " special "}})).await);
+        assert_eq!(asked_for(&admin, here, &own).await, "special");
+
+        let runs = admin.runs(here).await;
+        assert!(runs.iter().any(|it| it["prompt"]["model"] == "special"), "{runs:?}");
+        // Of another provider the name would mean nothing.
+        expect(200, admin.patch(&format!("/api/providers/{other}"), json!({"disabled": true})).await);
+        assert_eq!(asked_for(&admin, here, &usual).await, "usual");
+        let refused = admin.patch(&seat, json!({"settings": {"model": "a\nb"}})).await;
+        assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+        app.close().await;
+    }
+}

@@ -1,0 +1,282 @@
+//! Presets: one's shelf, who may read them, and what a model is sent because of them.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::cast::Cast;
+use crate::support::chat_files::bring;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::room::Room;
+
+async fn make(person: &Person, name: &str, document: Value) -> Value {
+    let body = json!({"name": name, "document": document});
+    expect(201, person.post("/api/presets", body).await)
+}
+
+fn path_of(preset: &Value) -> String {
+    format!("/api/presets/{}", id(preset))
+}
+
+/// The seats of a space, in order.
+async fn seats(person: &Person, space: &Value) -> Vec<Value> {
+    let path = format!("/api/spaces/{}/memberships", id(space));
+    let roster = expect(200, person.get(&path).await);
+    roster["data"].as_array().unwrap().clone()
+}
+
+async fn of_seat(person: &Person, seat: &Value, preset: &Value) -> (u16, Value) {
+    let path = format!("/api/memberships/{}", id(seat));
+    person.patch(&path, json!({"preset_id": preset})).await
+}
+
+async fn of_space(person: &Person, space: &Value, preset: Value) -> (u16, Value) {
+    let path = format!("/api/spaces/{}", id(space));
+    let settings = json!({"settings": {"preset": preset}});
+    person.patch(&path, settings).await
+}
+
+on_both! {
+    async fn a_preset_is_kept_changed_and_taken_away(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let deep = json!({"id": "rain", "place": {"in_chat": {"depth": 2, "order": 50}}, "triggers": ["swipe"]});
+        let order = json!([{"id": "main", "slot": "main", "text": "Be brief.", "place": "relative"}, deep]);
+        let document = json!({"temperature": 0.7, "prompt_order": order, "of_another_tool": [1]});
+
+        let made = make(&admin, " Calm ", document.clone()).await;
+        assert_eq!((&made["name"], &made["document"]), (&json!("Calm"), &document));
+        let list = expect(200, admin.get("/api/presets").await);
+        assert_eq!(list["data"][0]["name"], "Calm");
+        assert!(list["data"][0].get("document").is_none(), "a list does not tell what is in them");
+
+        let changed = expect(200, admin.patch(&path_of(&made), json!({"name": "Loud"})).await);
+        assert_eq!((&changed["name"], &changed["document"]), (&json!("Loud"), &document));
+        expect(200, admin.patch(&path_of(&made), json!({"document": {"top_p": 0.5}})).await);
+        let read = expect(200, admin.get(&path_of(&made)).await);
+        assert_eq!((&read["name"], &read["document"]), (&json!("Loud"), &json!({"top_p": 0.5})));
+
+        assert_eq!(admin.delete(&path_of(&made)).await.0, 204);
+        assert_eq!(admin.get(&path_of(&made)).await.0, 404);
+        let list = expect(200, admin.get("/api/presets").await);
+        assert_eq!(list["data"], json!([]));
+        app.close().await;
+    }
+
+    async fn a_preset_is_read_by_its_owner_and_by_those_who_sit_where_it_is_used(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let ada = cast.moderator.create_character("Ada", None).await;
+        let ada = cast.moderator.seat(&cast.document, &ada).await;
+        let by_seat = make(&cast.moderator, "Of the seat", json!({})).await;
+        let by_space = make(&cast.moderator, "Of the space", json!({})).await;
+        let statuses = async |preset: &Value| {
+            let mut statuses = Vec::new();
+            for (_, person) in cast.everybody() {
+                statuses.push(person.get(&path_of(preset)).await.0);
+            }
+            statuses
+        };
+        // An outsider, a guest, a member, the moderator, the owner, an admin.
+        let own = [404, 404, 404, 200, 404, 200];
+        let met = [404, 200, 200, 200, 200, 200];
+
+        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
+        expect(200, of_seat(&cast.moderator, &ada, &by_seat["id"]).await);
+        expect(200, of_space(&cast.moderator, &cast.document, json!({"preset_id": by_space["id"]})).await);
+        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (met.to_vec(), met.to_vec()));
+        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 200, 403, 200]) {
+            let changed = person.patch(&path_of(&by_seat), json!({"document": {}})).await;
+            assert_eq!(changed.0, status, "{who} changes: {}", changed.1);
+        }
+
+        expect(200, of_seat(&cast.moderator, &ada, &Value::Null).await);
+        expect(200, of_space(&cast.moderator, &cast.document, json!({})).await);
+        assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (own.to_vec(), own.to_vec()));
+        cast.app.close().await;
+    }
+
+    async fn a_preset_that_one_may_not_read_is_none_to_go_by(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let mine = make(&cast.owner, "Mine", json!({})).await;
+        let theirs = make(&cast.outsider, "Theirs", json!({})).await;
+        let seat = seats(&cast.owner, &cast.document).await.remove(0);
+
+        for hidden in [theirs["id"].clone(), json!(424_242)] {
+            let refused = of_seat(&cast.owner, &seat, &hidden).await;
+            assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+            assert_eq!(refused.1["error"]["param"], "preset_id");
+            let refused = of_space(&cast.owner, &cast.document, json!({"preset_id": hidden})).await;
+            assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+            assert_eq!(refused.1["error"]["param"], "settings.preset.preset_id");
+            let body = json!({"name": "New", "settings": {"preset": {"preset_id": hidden}}});
+            assert_eq!(cast.owner.post("/api/spaces", body).await.0, 422);
+        }
+        let taken = expect(200, of_seat(&cast.owner, &seat, &mine["id"]).await);
+        assert_eq!(taken["preset_id"], mine["id"]);
+        let member = of_seat(&cast.member, &seat, &mine["id"]).await;
+        assert_eq!(member.0, 403);
+        cast.app.close().await;
+    }
+
+    async fn a_file_becomes_a_preset_and_comes_out_with_all_it_said(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let file = include_bytes!("../../fixtures/presets/modern.json");
+
+        let brought = bring(&admin, "/api/presets/import", "Small theatre.json", file).await;
+
+        let brought = expect(201, brought);
+        assert_eq!(brought["preset"]["name"], "Small theatre");
+        assert_eq!(brought["preset"]["document"]["prompt_order"][7]["id"], "7c1f-rain");
+        assert!(brought["warnings"].as_array().unwrap().len() >= 3, "{brought}");
+        let path = format!("{}/export", path_of(&brought["preset"]));
+        let out = expect(200, admin.get(&path).await);
+        assert_eq!(out["extensions"]["made_up"], json!({"deep": [1, null, "x"]}));
+        assert_eq!(out["openai_max_context"], 16_384);
+        let again = serde_json::to_vec(&out).unwrap();
+        let again = expect(201, bring(&admin, "/api/presets/import", "Again.json", &again).await);
+        assert_eq!(again["preset"]["document"], brought["preset"]["document"]);
+        let out_again = expect(200, admin.get(&format!("{}/export", path_of(&again["preset"]))).await);
+        assert_eq!(out_again, out);
+        app.close().await;
+    }
+
+    async fn a_file_that_is_no_preset_leaves_nothing_behind(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+
+        for (name, bytes, status, code) in [
+            ("world.json", br#"{"entries": {}}"#.to_vec(), 422, "not_a_preset"),
+            ("text.json", b"no json".to_vec(), 422, "not_a_preset"),
+            ("empty.json", Vec::new(), 422, "not_a_preset"),
+            ("large.json", vec![b' '; 5 * 1024 * 1024 + 1], 413, "too_large"),
+        ] {
+            let refused = bring(&admin, "/api/presets/import", name, &bytes).await;
+            assert_eq!(refusal(&refused), (status, code.to_owned()), "{name}");
+        }
+
+        let list = expect(200, admin.get("/api/presets").await);
+        assert_eq!(list["data"], json!([]));
+        app.close().await;
+    }
+
+    async fn the_uppermost_that_states_a_sampler_decides_what_is_sent(backend) {
+        let room = Room::open(backend, json!({}), &["Ada"]).await;
+        let ann = &room.person;
+        let of_the_space = make(ann, "Space", json!({"temperature": 0.1, "top_p": 0.1, "top_k": 11, "min_p": 0.1, "stop": ["END"]})).await;
+        let of_the_seat = make(ann, "Seat", json!({"top_k": 33, "min_p": 0.3, "repetition_penalty": 1})).await;
+        expect(200, of_space(ann, &room.space, json!({"preset_id": of_the_space["id"], "top_p": 0.2})).await);
+        let ada = seats(ann, &room.space).await.remove(1);
+        expect(200, of_seat(ann, &ada, &of_the_seat["id"]).await);
+        let path = format!("/api/memberships/{}", id(&ada));
+        expect(200, ann.patch(&path, json!({"settings": {"preset": {"min_p": 0.4, "max_tokens": 77}}})).await);
+
+        room.say("Hello.").await;
+        room.settle().await;
+
+        let body = room.upstream.body(0);
+        let sent = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "repetition_penalty"].map(|it| body[it].clone());
+        assert_eq!(json!(sent), json!([0.1, 0.2, 33, 0.4, 77, null]));
+        assert!(body["stop"].as_array().unwrap().contains(&json!("END")), "{body}");
+    }
+
+    async fn a_deleted_preset_still_applies_where_it_is_used(backend) {
+        let room = Room::open(backend, json!({}), &["Ada"]).await;
+        let ann = &room.person;
+        let order = json!({"prompt_order": [{"id": "main", "slot": "main", "text": "Speak in verse."}, {"id": "h", "slot": "history"}]});
+        let verse = make(ann, "Verse", order).await;
+        let ada = seats(ann, &room.space).await.remove(1);
+        expect(200, of_seat(ann, &ada, &verse["id"]).await);
+
+        assert_eq!(ann.delete(&path_of(&verse)).await.0, 204);
+        room.say("Hello.").await;
+        room.settle().await;
+
+        assert!(room.upstream.body(0)["messages"][0]["content"].as_str().unwrap().starts_with("Speak in verse."));
+        let read = expect(200, ann.get(&path_of(&verse)).await);
+        assert_eq!(read["status"], "deleted");
+        assert_eq!(ann.patch(&path_of(&verse), json!({"name": "Prose"})).await.0, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_no_sense_is_named_and_nothing_is_stored() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let entry = |more: Value| json!({"prompt_order": [{"id": "a"}, more]});
+    let cases = [
+        (json!({"temperature": "hot"}), 400, "document.temperature"),
+        (json!({"temperature": 6}), 422, "document.temperature"),
+        (json!({"preset_id": 1}), 422, "document.preset_id"),
+        (json!({"prompt_order": {}}), 400, "document.prompt_order"),
+        (
+            entry(json!({"id": "b", "place": "nowhere"})),
+            422,
+            "document.prompt_order.1.place",
+        ),
+        (entry(json!({"id": "a"})), 422, "document.prompt_order.1.id"),
+        (json!({"unheard_of": "x".repeat(600_000)}), 422, "document"),
+    ];
+
+    for (document, status, param) in cases {
+        let body = json!({"name": "Odd", "document": document});
+        let refused = admin.post("/api/presets", body).await;
+        assert_eq!(refused.0, status, "{}", refused.1);
+        assert_eq!(refused.1["error"]["param"], param);
+    }
+    for body in [
+        json!({}),
+        json!({"name": " "}),
+        json!({"name": "A", "doc": {}}),
+    ] {
+        let refused = admin.post("/api/presets", body).await.0;
+        assert!([400, 422].contains(&refused), "{refused}");
+    }
+    let list = expect(200, admin.get("/api/presets").await);
+    assert_eq!(list["data"], json!([]));
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_preset_leaves_in_either_form() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    let order = json!([{"id": "main", "slot": "main", "text": "Be brief."}]);
+    let made = make(
+        &admin,
+        "Calm",
+        json!({"max_tokens": 99, "prompt_order": order}),
+    )
+    .await;
+    let path = format!("{}/export", path_of(&made));
+
+    let theirs = expect(200, admin.get(&path).await);
+    assert_eq!(theirs["openai_max_tokens"], 99);
+    assert_eq!(theirs["prompts"][0]["content"], "Be brief.");
+    assert_eq!(theirs["prompt_order"][0]["character_id"], 100_001);
+    let ours = expect(200, admin.get(&format!("{path}?format=troupe")).await);
+    assert_eq!(ours["document"]["prompt_order"], order);
+    assert_eq!(admin.get(&format!("{path}?format=yaml")).await.0, 400);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_defaults_are_a_document_that_can_be_kept() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+
+    let defaults = expect(200, admin.get("/api/presets/defaults").await);
+    let made = make(&admin, "Usual", defaults.clone()).await;
+
+    assert_eq!(made["document"], defaults);
+    let ids = defaults["prompt_order"].as_array().unwrap().iter();
+    let ids: Vec<_> = ids.map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.first(), Some(&"main"));
+    assert_eq!(ids.last(), Some(&"jailbreak"));
+    app.close().await;
+}

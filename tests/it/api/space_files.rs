@@ -1,0 +1,152 @@
+//! A whole space as a file, out of one house and into another.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::OPEN;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::chat_files::bring;
+use crate::support::chat_files::fetch;
+use crate::support::chat_files::import;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::whole_space::assets_in;
+use crate::support::whole_space::furnished;
+use crate::support::whole_space::told;
+use crate::support::whole_space::unpacked;
+use crate::support::whole_space::with;
+
+const IMPORT: &str = "/api/spaces/import";
+
+on_both! {
+    async fn a_space_is_the_same_in_an_empty_house(backend) {
+        let old = TestApp::start_with(backend, OPEN).await;
+        let ann = old.admin().await;
+        let ben = old.person("ben").await;
+        let space = furnished(&ann, &ben).await;
+        let before = told(&ann, id(&space)).await;
+        let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        old.close().await;
+
+        let new = TestApp::start(backend).await;
+        let ann = new.admin().await;
+        let done = import(&ann, IMPORT, "inn.troupe.zip", &file).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+        let arrived = done["space_id"].as_i64().expect("a space");
+
+        assert_eq!(told(&ann, arrived).await, before);
+        let mut facts = Facts::open(&new.database).await;
+        let forks = "SELECT CAST(count(*) AS TEXT) FROM conversations c JOIN messages m ON m.id = c.forked_from_message_id AND m.conversation_id = c.parent_conversation_id AND m.content = 'Two.'";
+        assert_eq!(facts.number(forks).await, 1, "the branch hangs where it hung");
+        let seats = expect(200, ann.get(&format!("/api/spaces/{arrived}/memberships")).await);
+        let seats: Vec<_> = seats["data"].as_array().unwrap().iter().map(|it| (it["display_name"].as_str().unwrap(), it["role"].as_str().unwrap(), it["status"].as_str().unwrap())).collect();
+        assert_eq!(seats, [("admin", "owner", "active"), ("Ada", "member", "active"), ("ben", "member", "removed"), ("Maren", "member", "active")]);
+        // And the evening goes on.
+        let root = root_of(&expect(200, ann.get(&format!("/api/spaces/{arrived}")).await));
+        let next = expect(201, ann.post_message(root, "We go on.", None).await);
+        assert_eq!(next["message"]["seq"], 6);
+        let again = fetch(&ann, &format!("/api/spaces/{arrived}/export")).await;
+        assert_eq!(assets_in(&again), assets_in(&file));
+        assert!(assets_in(&file).len() > 2, "two pictures and what else a card has");
+        let twice = import(&ann, IMPORT, "again.zip", &again).await;
+        assert_eq!(twice["status"], "succeeded", "{twice}");
+        new.close().await;
+    }
+
+    async fn what_leaves_holds_no_key_no_password_and_nothing_deleted(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let ann = app.admin().await;
+        let ben = app.person("ben").await;
+        let space = furnished(&ann, &ben).await;
+        let path = format!("/api/spaces/{}/export", id(&space));
+
+        assert_eq!(refusal(&ben.get(&path).await), (403, "forbidden".to_owned()));
+        let file = fetch(&ann, &path).await;
+
+        let documents = unpacked(&file).into_iter().filter(|(name, _)| !name.starts_with("assets/"));
+        let all: String = documents.map(|(_, bytes)| String::from_utf8(bytes).expect("it is text")).collect();
+        assert!(all.contains("Another way.") && all.contains("made_up"));
+        for secret in ["canary", "$argon2", "password", "token_hash", "api_key", "email"] {
+            assert!(!all.contains(secret), "{secret} left the house");
+        }
+        app.close().await;
+    }
+
+    async fn a_lorebook_of_somebody_else_stays_on_their_shelf(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let admin = app.admin().await;
+        let ben = app.person("ben").await;
+        let space = ben.create_space("The inn", json!({})).await;
+        let at = format!("/api/spaces/{}", id(&space));
+        let book = json!({"name": "Secrets", "entries": [{"keys": ["x"], "content": "The canary."}]});
+        let theirs = id(&expect(201, admin.post("/api/lorebooks", book.clone()).await));
+        let own = id(&expect(201, ben.post("/api/lorebooks", json!({"name": "Own"})).await));
+        let mut facts = Facts::open(&app.database).await;
+        facts.execute(&format!("INSERT INTO lorebook_links (lorebook_id, priority, space_id) VALUES ({theirs}, 0, {}), ({own}, 1, {})", id(&space), id(&space))).await;
+
+        let file = fetch(&ben, &format!("{at}/export")).await;
+
+        let books: Value = serde_json::from_slice(&unpacked(&file)["lorebooks.json"]).unwrap();
+        let names: Vec<_> = books.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["Own"]);
+        let done = import(&ben, IMPORT, "inn.zip", &file).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+        app.close().await;
+    }
+
+    async fn a_file_that_is_no_space_leaves_nothing_behind(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let ann = app.admin().await;
+        let ben = app.person("ben").await;
+        let space = furnished(&ann, &ben).await;
+        let good = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        let mut facts = Facts::open(&app.database).await;
+        let count = "SELECT CAST((SELECT count(*) FROM spaces) + (SELECT count(*) FROM messages) + (SELECT count(*) FROM characters) + (SELECT count(*) FROM space_memberships) + (SELECT count(*) FROM lorebooks) + (SELECT count(*) FROM lorebook_links) + (SELECT count(*) FROM assets) + (SELECT count(*) FROM character_assets) AS TEXT)";
+        let before = facts.number(count).await;
+
+        let asset = |character: i64, path: &str, sha256: &str| json!([{"character": character, "path": path, "sha256": sha256}]).to_string().into_bytes();
+        let (pictures, kept) = (assets_in(&good), unpacked(&good));
+        let listed: Value = serde_json::from_slice(&kept["assets.json"]).unwrap();
+        let first = pictures.keys().next().unwrap();
+        let picture = listed.as_array().unwrap().iter().find(|it| it["path"] == "").unwrap();
+        let (character, sha256) = (picture["character"].as_i64().unwrap(), picture["sha256"].as_str().unwrap());
+        let book = |entries: Value| json!([{"key": 1, "name": "B", "document": {}, "entries": entries, "created_at": "2024-01-01T00:00:00Z"}]).to_string().into_bytes();
+        for (name, file) in [
+            ("a picture that is none", with(&good, &format!("assets/{sha256}"), b"<svg/>")),
+            ("a picture of nobody", with(&good, "assets.json", &asset(0, "", sha256))),
+            ("an asset that is not there", with(&good, "assets.json", &asset(character, "x", &"0".repeat(64)))),
+            ("a path that leads out", with(&good, "assets.json", &asset(character, "../x", sha256))),
+            ("an asset of 30 MiB", with(&good, first, &vec![b' '; 30 * 1024 * 1024])),
+            ("links of no book", with(&good, "lorebooks.json", b"[]")),
+            ("a book that is none", with(&good, "lorebooks.json", &book(json!("x")))),
+            ("too many entries", with(&good, "lorebooks.json", &book(json!(vec![json!({"keys": [], "content": ""}); 5_001])))),
+            ("a book twice in a place", with(&good, "lorebook_links.json", &{
+                let mut links: Vec<Value> = serde_json::from_slice(&kept["lorebook_links.json"]).unwrap();
+                links.push(links[0].clone());
+                serde_json::to_vec(&links).unwrap()
+            })),
+            ("noise", b"noise".to_vec()),
+            ("another zip", with(&[], "readme.txt", b"hello")),
+            ("another manifest", with(&[], "manifest.json", br#"{"format":"x","version":1,"exported_at":"2024-01-01T00:00:00Z"}"#)),
+            ("a newer one", with(&[], "manifest.json", br#"{"format":"troupe-space","version":9,"exported_at":"2024-01-01T00:00:00Z"}"#)),
+            ("half of it", good[..good.len() / 2].to_vec()),
+            ("no seats", with(&good, "seats.json", b"[]")),
+            ("a nul", with(&good, "presets.json", br#"[{"key":1,"name":"\u0000","document":{}}]"#)),
+            ("a card that is none", with(&good, "characters.json", br#"[{"key":1,"status":"active","card":[],"created_at":"2024-01-01T00:00:00Z"}]"#)),
+            ("a bomb", with(&good, "presets.json", &vec![b' '; 40 * 1024 * 1024])),
+        ] {
+            let done = import(&ann, IMPORT, "x.zip", &file).await;
+            assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_space")), "{name}: {done}");
+            assert_eq!(facts.number(count).await, before, "{name} left something");
+        }
+        assert_eq!(refusal(&ann.post(IMPORT, json!({})).await), (415, "unsupported_media_type".to_owned()));
+        let (guest, _) = Person::by_link(&app.base, ann.invite(id(&space), json!({"role": "guest"})).await["token"].as_str().unwrap(), "Gil").await;
+        assert_eq!(bring(&guest, IMPORT, "x.zip", &good).await.0, 403);
+        app.close().await;
+    }
+}

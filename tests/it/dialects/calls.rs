@@ -1,0 +1,228 @@
+//! What is sent, and where.
+
+use std::time::Duration;
+
+use serde_json::json;
+use troupe::llm::egress::Egress;
+use troupe::llm::error::LlmError;
+use troupe::llm::registry::ProviderKind;
+use troupe::llm::registry::ProviderSpec;
+use troupe::llm::registry::Registry;
+use troupe::llm::tuning::Tuning;
+
+use super::kinds::ALL;
+use super::kinds::provider;
+use super::kinds::recorded;
+use super::kinds::refusal;
+use super::kinds::sends;
+use super::kinds::spec;
+use crate::support::decoy::Decoy;
+use crate::support::model_call;
+use crate::support::model_call::KEY;
+use crate::support::model_call::registry;
+use crate::support::model_call::request;
+use crate::support::names::TestNames;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn every_kind_is_asked_in_its_own_words_at_its_own_place() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
+
+        let sent = provider(kind, &upstream).stream(&request()).await;
+
+        assert!(sent.is_ok(), "{kind}");
+        let seen = upstream.seen(0);
+        let (path, said) = match kind {
+            ProviderKind::Anthropic => (
+                "/v1/messages",
+                json!({
+                    "model": "scripted",
+                    "max_tokens": 4_096,
+                    "stream": true,
+                    "system": "Be Ada.",
+                    "messages": [{ "role": "user", "content": "Eve: Hi." }],
+                }),
+            ),
+            ProviderKind::Gemini => (
+                "/v1beta/models/scripted:streamGenerateContent?alt=sse",
+                json!({
+                    "systemInstruction": { "parts": [{ "text": "Be Ada." }] },
+                    "contents": [{ "role": "user", "parts": [{ "text": "Eve: Hi." }] }],
+                }),
+            ),
+            ProviderKind::Ollama => (
+                "/api/chat",
+                json!({
+                    "model": "scripted",
+                    "stream": true,
+                    "messages": [
+                        { "role": "system", "content": "Be Ada." },
+                        { "role": "user", "content": "Eve: Hi." },
+                    ],
+                }),
+            ),
+            _ => (
+                "/v1/chat/completions",
+                json!({
+                    "model": "scripted",
+                    "stream": true,
+                    "stream_options": { "include_usage": true },
+                    "messages": [
+                        { "role": "system", "content": "Be Ada." },
+                        { "role": "user", "content": "Eve: Hi." },
+                    ],
+                }),
+            ),
+        };
+        assert_eq!((seen.path.as_str(), &seen.body), (path, &said), "{kind}");
+        assert_eq!(seen.header("accept-encoding"), Some("identity"), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn how_much_to_think_is_said_in_every_kinds_words() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
+        let mut spec = spec(kind, &upstream);
+        spec.tuning = Tuning::read(&json!({ "reasoning": "low" }));
+
+        let provider = registry().provider(&spec).unwrap();
+        let _ = provider.stream(&request()).await;
+
+        let (pointer, said) = match kind {
+            ProviderKind::Anthropic => ("/output_config/effort", json!("low")),
+            ProviderKind::Gemini => (
+                "/generationConfig/thinkingConfig/thinkingBudget",
+                json!(1_024),
+            ),
+            ProviderKind::Ollama => ("/think", json!("low")),
+            _ => ("/reasoning_effort", json!("low")),
+        };
+        assert_eq!(upstream.body(0).pointer(pointer), Some(&said), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn no_kind_leads_into_a_network_that_may_not_be_called() {
+    let decoy = Decoy::set_up();
+    let names = TestNames::new(&[("inside.example", &["127.0.0.1", "::1"])]);
+    let egress = Egress::new(names, false).unwrap();
+    let registry = Registry::new(egress, Duration::ZERO);
+    for kind in ALL {
+        let at = |host: &str| ProviderSpec {
+            kind,
+            ..model_call::spec(&format!("http://{host}:{}/v1", decoy.port))
+        };
+
+        let by_name = registry.provider(&at("inside.example")).unwrap();
+        let called = by_name.stream(&request()).await.err();
+        let by_address = registry.provider(&at("127.0.0.1")).err();
+
+        assert!(matches!(called, Some(LlmError::Unusable { .. })), "{kind}");
+        assert!(by_address.is_some(), "{kind}");
+    }
+    assert_eq!(decoy.n_came(), 0);
+}
+
+#[tokio::test]
+async fn the_key_goes_in_one_header_and_nowhere_else() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
+
+        let _ = provider(kind, &upstream).stream(&request()).await;
+
+        let seen = upstream.seen(0);
+        let (header, value) = match kind {
+            ProviderKind::Anthropic => ("x-api-key", KEY.to_owned()),
+            ProviderKind::Gemini => ("x-goog-api-key", KEY.to_owned()),
+            _ => ("authorization", format!("Bearer {KEY}")),
+        };
+        let with_key: Vec<_> = seen
+            .headers
+            .iter()
+            .filter(|it| it.1.contains(KEY))
+            .collect();
+        assert_eq!(with_key, [&(header.to_owned(), value)], "{kind}");
+        assert!(
+            !seen.path.contains(KEY) && !seen.body.to_string().contains(KEY),
+            "{kind}"
+        );
+    }
+    let anthropic = Upstream::start().await;
+    let _ = provider(ProviderKind::Anthropic, &anthropic)
+        .stream(&request())
+        .await;
+    assert_eq!(
+        anthropic.seen(0).header("anthropic-version"),
+        Some("2023-06-01")
+    );
+}
+
+#[tokio::test]
+async fn the_key_appears_in_no_message_and_in_no_debug_output() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        for status in [400, 401, 403, 404, 429, 500, 529] {
+            upstream.next(refusal(kind, status, &format!("The key {KEY} is wrong.")));
+
+            let error = provider(kind, &upstream).stream(&request()).await;
+
+            let error = error.err().unwrap();
+            assert_eq!(error.status(), Some(status), "{kind}");
+            assert!(
+                !format!("{error} {error:?}").contains(KEY),
+                "{kind}: {error:?}"
+            );
+        }
+        let endpoint = registry().endpoint(&spec(kind, &upstream)).unwrap();
+        assert!(!format!("{endpoint:?}").contains(KEY), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_why_in_every_kinds_words() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.next(refusal(kind, 404, "No such model."));
+
+        let error = provider(kind, &upstream).stream(&request()).await.err();
+
+        assert_eq!(
+            error.unwrap().to_string(),
+            "The provider does not know this model or address (404): No such model.",
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_a_packed_answer_and_a_redirect_are_no_answers() {
+    let elsewhere = Upstream::start().await;
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        let target = format!("{}/v1/chat/completions", elsewhere.origin());
+        upstream.next(Script::html());
+        upstream.next(
+            Script::stream()
+                .header("Content-Encoding", "gzip")
+                .raw([0x1f, 0x8b]),
+        );
+        upstream.next(Script::status(307).header("Location", &target));
+
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            let error = provider(kind, &upstream).stream(&request()).await.err();
+            told.push(error.unwrap().to_string());
+        }
+
+        assert!(told[0].contains("web page"), "{kind}: {told:?}");
+        assert!(told[1].contains("compressed"), "{kind}: {told:?}");
+        assert!(told[2].contains("redirect"), "{kind}: {told:?}");
+    }
+    assert_eq!(elsewhere.n_requests(), 0);
+}

@@ -1,0 +1,112 @@
+//! What an endpoint tells of itself: its models, and whether it answers.
+
+use std::time::Duration;
+
+use serde_json::json;
+use troupe::llm::catalog;
+use troupe::llm::registry::ProviderKind;
+
+use super::kinds::ALL;
+use super::kinds::provider;
+use super::kinds::recorded;
+use super::kinds::refusal;
+use super::kinds::sends;
+use super::kinds::spec;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::model_call::KEY;
+use crate::support::model_call::registry;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn every_kind_lists_its_models() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.models(&["small", "large"]);
+        let endpoint = registry().endpoint(&spec(kind, &upstream)).unwrap();
+
+        let listed = catalog::list_models(&endpoint).await.unwrap();
+
+        assert_eq!(listed, ["small", "large"], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn every_kind_is_probed_by_a_word_be_it_only_thought() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
+        upstream.next(sends(kind, recorded(kind, "only_thinking").unwrap()));
+        upstream.next(refusal(kind, 403, "Not you."));
+        let provider = provider(kind, &upstream);
+
+        let said = catalog::probe(&*provider, "scripted").await;
+        let thought = catalog::probe(&*provider, "scripted").await;
+        let refused = catalog::probe(&*provider, "scripted").await;
+
+        assert!(said.is_ok_and(|it| it > Duration::ZERO), "{kind}");
+        assert!(thought.is_ok(), "{kind}");
+        assert!(
+            refused.unwrap_err().to_string().contains("Not you."),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_is_set_up_tried_and_listed_through_the_doors() {
+    let app = TestApp::start(Backend::Sqlite).await;
+    let admin = app.admin().await;
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
+        let base_url = spec(kind, &upstream).base_url;
+        let body =
+            json!({"name": "x", "kind": kind, "base_url": base_url, "model": "m", "api_key": KEY});
+        let made = expect(201, admin.post("/api/providers", body).await);
+        let path = format!("/api/providers/{}", id(&made));
+
+        let tried = expect(200, admin.post(&format!("{path}/test"), json!({})).await);
+        let listed = expect(200, admin.get(&format!("{path}/models")).await);
+
+        assert_eq!(tried["ok"], true, "{kind}: {tried}");
+        assert_eq!(listed["data"], json!([{"id": "scripted"}]), "{kind}");
+        assert_eq!(made["has_api_key"], true, "{kind}");
+    }
+    // Those that have an address of their own need not be told it.
+    for kind in ["openai", "anthropic", "gemini", "ollama"] {
+        let body = json!({"name": "x", "kind": kind, "model": "m"});
+        let made = expect(201, admin.post("/api/providers", body).await);
+        assert_eq!(
+            (&made["kind"], &made["base_url"]),
+            (&json!(kind), &json!(null))
+        );
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_address_may_be_pasted_with_or_without_its_root() {
+    for (kind, paths) in [
+        (ProviderKind::Anthropic, ["", "/v1/", "/v1/messages"]),
+        (ProviderKind::Gemini, ["", "/v1beta", "/v1beta/models"]),
+        (ProviderKind::Ollama, ["/", "/v1", "/api/chat"]),
+        (
+            ProviderKind::OpenaiCompatible,
+            ["/v1", "/v1/", "/v1/chat/completions"],
+        ),
+    ] {
+        let upstream = Upstream::start().await;
+        for path in paths {
+            let mut spec = spec(kind, &upstream);
+            spec.base_url = Some(format!("{}{path}", upstream.origin()));
+            let endpoint = registry().endpoint(&spec).unwrap();
+
+            let listed = catalog::list_models(&endpoint).await;
+
+            assert_eq!(listed.unwrap(), ["scripted"], "{kind} {path}");
+        }
+    }
+}

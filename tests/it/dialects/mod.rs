@@ -1,0 +1,7 @@
+//! The contract of all providers: whichever API is spoken, the same things happen.
+
+mod calls;
+mod kinds;
+mod lists;
+mod streams;
+mod troubles;

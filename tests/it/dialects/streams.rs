@@ -1,0 +1,194 @@
+//! What comes back, piece by piece.
+
+use troupe::generation::outcome::FailureCode;
+use troupe::generation::outcome::Outcome;
+use troupe::generation::reasoning::Reasoning;
+use troupe::llm::delta::FinishReason;
+use troupe::llm::delta::Usage;
+use troupe::llm::registry::ProviderKind;
+
+use super::kinds::ALL;
+use super::kinds::piece;
+use super::kinds::recorded;
+use super::kinds::sends;
+use super::kinds::speak;
+use super::kinds::stream;
+use crate::support::model_call::code;
+use crate::support::model_call::failure;
+use crate::support::model_call::patient;
+use crate::support::model_call::text;
+use crate::support::upstream::server::Upstream;
+
+const BILL: Usage = Usage {
+    prompt_tokens: 7,
+    completion_tokens: 5,
+};
+
+/// What becomes of each kind's stream of this name.
+async fn each(case: &str) -> Vec<(ProviderKind, Outcome)> {
+    let mut outcomes = Vec::new();
+    for kind in ALL {
+        let Some(bytes) = recorded(kind, case) else {
+            continue;
+        };
+        let upstream = Upstream::start().await;
+        upstream.always(sends(kind, bytes));
+        outcomes.push((kind, speak(kind, &upstream, patient()).await));
+    }
+    outcomes
+}
+
+fn succeeded(said: &str, reason: FinishReason) -> Outcome {
+    Outcome::Succeeded {
+        text: said.to_owned(),
+        reasoning: None,
+        usage: Some(BILL),
+        truncated: reason == FinishReason::Length,
+        reason,
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_is_text_a_reason_and_a_bill() {
+    let outcomes = each("hello").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        let expected = succeeded("Grüße, 漢字 🦀.", FinishReason::Stop);
+        assert_eq!(outcome, expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn it_does_not_matter_where_the_bytes_are_cut() {
+    for kind in ALL {
+        let bytes = recorded(kind, "hello").unwrap();
+        let upstream = Upstream::start().await;
+        upstream.always(bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte])));
+
+        let outcome = speak(kind, &upstream, patient()).await;
+
+        let expected = succeeded("Grüße, 漢字 🦀.", FinishReason::Stop);
+        assert_eq!(outcome, expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_thought_is_kept_beside_the_text() {
+    let outcomes = each("thinking").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        let expected = Outcome::Succeeded {
+            text: "Hi, Eve.".to_owned(),
+            reasoning: Some(Reasoning {
+                text: "Eve says hi. So do I.".to_owned(),
+                is_cut: false,
+            }),
+            usage: Some(BILL),
+            reason: FinishReason::Stop,
+            truncated: false,
+        };
+        assert_eq!(outcome, expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_alone_is_no_answer() {
+    let outcomes = each("only_thinking").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        assert_eq!(code(&outcome), FailureCode::EmptyResponse, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn thoughts_between_tags_are_thoughts_of_every_kind() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        let whole = String::from_utf8(recorded(kind, "length").unwrap()).unwrap();
+        let thought = ["<thi", "nk>Hm.</", "think>\n\n"].map(|it| piece(kind, it));
+        upstream.always(sends(kind, thought.concat()).raw(whole));
+
+        let outcome = speak(kind, &upstream, patient()).await;
+
+        let Outcome::Succeeded {
+            text, reasoning, ..
+        } = outcome
+        else {
+            panic!("{kind}: {outcome:?}");
+        };
+        assert_eq!(text, "Once upon a time", "{kind}");
+        assert_eq!(
+            reasoning.map(|it| it.text).as_deref(),
+            Some("Hm."),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_end_has_the_same_name_everywhere() {
+    for (kind, outcome) in each("length").await {
+        let expected = succeeded("Once upon a time", FinishReason::Length);
+        assert_eq!(outcome, expected, "{kind}");
+    }
+    let mut filtered = each("filtered").await;
+    filtered.extend(each("blocked").await);
+    // Ollama filters nothing.
+    assert_eq!(filtered.len(), ALL.len());
+    for (kind, outcome) in filtered {
+        assert_eq!(code(&outcome), FailureCode::ContentFilter, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_its_end_was_cut_off() {
+    let outcomes = each("cut").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        assert_eq!(code(&outcome), FailureCode::UpstreamDisconnected, "{kind}");
+        assert_eq!(text(&outcome), "Once upon", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_ends_it_and_says_why() {
+    let outcomes = each("error").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        assert_eq!(code(&outcome), FailureCode::UpstreamError, "{kind}");
+        let message = &failure(&outcome).message;
+        assert!(message.contains("Overloaded"), "{kind}: {message}");
+        assert_eq!(text(&outcome), "Once upon", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_piece_that_is_no_json_is_never_passed_over() {
+    let outcomes = each("broken").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        assert_eq!(code(&outcome), FailureCode::UpstreamError, "{kind}");
+        let message = &failure(&outcome).message;
+        assert!(message.contains("not JSON"), "{kind}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn odd_pieces_are_survived_and_nothing_counts_after_the_end() {
+    let outcomes = each("odd").await;
+
+    assert_eq!(outcomes.len(), ALL.len());
+    for (kind, outcome) in outcomes {
+        assert!(
+            matches!(outcome, Outcome::Succeeded { .. }),
+            "{kind}: {outcome:?}"
+        );
+        assert_eq!(text(&outcome), "ab\u{fffd}c", "{kind}");
+    }
+}

@@ -1,0 +1,112 @@
+//! What a turn leaves behind beside its text: what macros set, and what was sent.
+
+use serde_json::json;
+use troupe::prompt::blocks::Kind;
+use troupe::prompt::run_prompt;
+use troupe::prompt::sent;
+use troupe::prompt::space_variable;
+use troupe::runs::preparation;
+use troupe::runs::run::Status;
+
+use sea_orm::EntityTrait;
+use sea_orm::PaginatorTrait;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::furniture;
+use crate::support::upstream::script::Script;
+
+/// Ada's card counts her turns, in the conversation and in the space.
+async fn counting(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend).open().await;
+    let text = "{{incvar::turns}} of {{char}}, {{incglobalvar::all}} of all.";
+    let ada = room.seat("Ada").await;
+    furniture::write_on_card(&room.db, ada, "description", text).await;
+    room
+}
+
+async fn counted(room: &EngineRoom) -> (serde_json::Value, Option<String>) {
+    let of_space = space_variable::of_space(room.db.reader(), room.space).await;
+    let of_space = of_space.unwrap().remove("all");
+    (room.row().await.variables["macros"].clone(), of_space)
+}
+
+on_both! {
+    async fn what_macros_set_is_remembered_from_turn_to_turn(backend) {
+        let room = counting(backend).await;
+
+        for text in ["One.", "Two."] {
+            room.human.says(text).await;
+            room.settle().await;
+        }
+
+        assert_eq!(counted(&room).await, (json!({"turns": "2"}), Some("2".to_owned())));
+        let told = room.upstream.body(1)["messages"][0]["content"].to_string();
+        assert!(told.contains("2 of Ada, 2 of all."), "{told}");
+        room.close().await;
+    }
+
+    async fn a_turn_that_fails_or_is_only_looked_at_is_forgotten(backend) {
+        let room = counting(backend).await;
+        room.upstream.next(Script::status(401));
+        room.human.says("One.").await;
+        room.settle().await;
+        let ada = room.seat("Ada").await.id;
+        let look = preparation::preview(room.engine.context(), room.conversation, ada, None);
+        look.await.unwrap().unwrap().1.unwrap();
+
+        assert_eq!(room.only_run().await.status, Status::Failed);
+        assert_eq!(counted(&room).await, (json!(null), None));
+        room.close().await;
+    }
+
+    async fn chat_text_sets_nothing(backend) {
+        let room = counting(backend).await;
+
+        room.human.says("{{setvar::turns::99}}{{setglobalvar::all::99}}").await;
+        room.settle().await;
+
+        assert_eq!(counted(&room).await, (json!({"turns": "1"}), Some("1".to_owned())));
+        room.close().await;
+    }
+
+    async fn what_was_sent_is_kept_and_reads_as_its_messages_do_now(backend) {
+        let room = counting(backend).await;
+        room.human.says("Hi.").await;
+        room.settle().await;
+        let run = room.only_run().await.id;
+        let message = room.messages().await[0].id;
+
+        let (record, texts) = sent::by_run(room.db.reader(), run).await.unwrap().unwrap();
+        let blocks = record.blocks(|it| texts.of(it));
+        let said: Vec<_> = blocks.iter().filter(|it| it.kind == Kind::History).collect();
+        assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
+        assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
+
+        let hidden = troupe::conversations::message::Visibility::Hidden;
+        room.engine.set_visibility(room.conversation, message, hidden).await.unwrap();
+        let (record, texts) = sent::by_run(room.db.reader(), run).await.unwrap().unwrap();
+        let blocks = record.blocks(|it| texts.of(it));
+        let said = blocks.iter().find(|it| it.kind == Kind::History).unwrap();
+        assert_eq!((said.text.as_str(), said.is_changed), ("", true));
+        room.close().await;
+    }
+
+    async fn of_a_conversation_the_newest_prompts_are_kept(backend) {
+        let room = counting(backend).await;
+        let n_turns = run_prompt::KEPT + 3;
+        for _ in 0..n_turns {
+            room.human.says("On.").await;
+            room.settle().await;
+        }
+
+        let kept = run_prompt::Entity::find().count(room.db.reader()).await.unwrap();
+        let runs = room.runs().await;
+        assert_eq!((kept, runs.len() as u64), (run_prompt::KEPT, n_turns));
+        let oldest = sent::by_run(room.db.reader(), runs[0].id).await.unwrap();
+        assert!(oldest.is_none());
+        assert!(sent::by_run(room.db.reader(), runs[3].id).await.unwrap().is_some());
+        room.close().await;
+    }
+}

@@ -1,0 +1,133 @@
+//! What a model thinks before it speaks: beside its message, with its text, and told to no model.
+
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde_json::Value;
+use serde_json::json;
+use troupe::conversations::message;
+use troupe::conversations::swipe;
+use troupe::runs::run::Status;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Script;
+
+fn thought(piece: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": piece } }] })
+}
+
+/// An answer of a model that thinks first.
+fn thinks(thoughts: &str, says: &str) -> Script {
+    Script::stream()
+        .role()
+        .event(&thought(thoughts))
+        .words(says)
+        .finish("stop")
+        .usage(7, 5)
+        .done()
+}
+
+async fn room(backend: Backend) -> EngineRoom {
+    EngineRoom::on(backend).cast(&["Ada"]).open().await
+}
+
+async fn tail(room: &EngineRoom) -> message::Model {
+    room.messages().await.pop().expect("a message")
+}
+
+on_both! {
+    async fn it_is_kept_beside_the_message_and_told_to_no_model(backend) {
+        let room = room(backend).await;
+        room.upstream.next(thinks("Eve greets me, the pl\0otter. ", "Hi, Eve."));
+
+        room.human.says("Hi.").await;
+        room.settle().await;
+        room.human.says("And?").await;
+        room.settle().await;
+
+        let answer = &room.messages().await[1];
+        assert_eq!(answer.content, "Hi, Eve.");
+        assert_eq!(answer.metadata, json!({ "reasoning": "Eve greets me, the plotter." }));
+        let told = room.upstream.body(1).to_string();
+        assert!(told.contains("Hi, Eve.") && !told.contains("plotter"), "{told}");
+        // Everybody who listens is told it with the message.
+        let heard = room.ear.hears_a("message_created").await;
+        assert!(heard["message"]["metadata"].is_object());
+        room.close().await;
+    }
+
+    async fn each_text_of_a_message_has_its_own(backend) {
+        let room = room(backend).await;
+        room.upstream.next(thinks("First thoughts.", "One."));
+        room.upstream.next(thinks("Second thoughts.", "Two."));
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        let again = room.engine.regenerate(room.conversation, None, "Eve".to_owned());
+        again.await.unwrap();
+        room.settle().await;
+
+        let message = tail(&room).await;
+        assert_eq!(message.metadata["reasoning"], "Second thoughts.");
+        let texts = swipe::Entity::find()
+            .filter(swipe::Column::MessageId.eq(message.id))
+            .order_by_asc(swipe::Column::Position)
+            .all(room.db.reader())
+            .await
+            .unwrap();
+        let kept: Vec<_> = texts.iter().map(|it| (it.content.as_str(), &it.metadata["reasoning"])).collect();
+        assert_eq!(kept, [("One.", &json!("First thoughts.")), ("Two.", &json!("Second thoughts."))]);
+        assert!(!room.upstream.body(1).to_string().contains("thoughts"));
+        room.close().await;
+    }
+
+    async fn a_text_that_was_stopped_keeps_what_was_thought(backend) {
+        let room = room(backend).await;
+        let gate = room.upstream.gate();
+        room.upstream.next(thinks("Should I go on?", "One two three."));
+        room.human.says("Count.").await;
+        gate.step();
+        room.ear.hears_text("One").await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        gate.open();
+        room.settle().await;
+
+        let partial = tail(&room).await;
+        assert_eq!(partial.content, "One");
+        assert_eq!(partial.metadata, json!({ "reasoning": "Should I go on?", "stopped": true }));
+        room.close().await;
+    }
+
+    async fn more_than_anybody_reads_is_cut_and_marked(backend) {
+        let room = room(backend).await;
+        let flood = (0..20).fold(Script::stream(), |it, _| it.event(&thought(&"hm ".repeat(2_000))));
+        room.upstream.next(flood.words("Well.").finish("stop").done());
+
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        let answer = tail(&room).await;
+        assert_eq!(answer.content, "Well.");
+        assert_eq!(answer.metadata["reasoning_truncated"], true);
+        assert_eq!(answer.metadata["reasoning"].as_str().map(str::len), Some(64 * 1024));
+        room.close().await;
+    }
+
+    async fn thoughts_alone_are_no_answer_and_nothing_is_stored(backend) {
+        let room = room(backend).await;
+        room.upstream.always(thinks("Should I?", ""));
+
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        let run = room.only_run().await;
+        assert_eq!(run.status, Status::Failed);
+        assert_eq!(run.error.map(|it| it.code).as_deref(), Some("empty_response"));
+        assert!(room.answers().await.is_empty());
+        room.close().await;
+    }
+}

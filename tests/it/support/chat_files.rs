@@ -1,0 +1,62 @@
+//! Files that come in and go out: brought to a door as a browser brings them, followed to the end.
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use crate::support::answer::Answer;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use crate::support::person::id;
+use crate::support::wait;
+
+/// What stands between the parts; no file of a test holds it.
+const BOUNDARY: &str = "----a-line-that-no-chat-holds";
+
+/// Brings a file to a door.
+pub async fn bring(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
+    let head = format!(
+        "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
+    );
+    let tail = format!("\r\n--{BOUNDARY}--\r\n");
+    let body = [head.as_bytes(), bytes, tail.as_bytes()].concat();
+    let request = http_client()
+        .post(format!("{}{path}", person.base()))
+        .header("cookie", person.cookie())
+        .header(
+            CONTENT_TYPE,
+            format!("multipart/form-data; boundary={BOUNDARY}"),
+        )
+        .body(body);
+    let answer = Answer::to(request).await;
+    (answer.status, answer.json())
+}
+
+/// Brings a file in and waits for the end; answers the import.
+pub async fn import(person: &Person, path: &str, name: &str, bytes: &[u8]) -> Value {
+    let begun = expect(202, bring(person, path, name, bytes).await);
+    ended(person, id(&begun)).await
+}
+
+/// An import once it has ended.
+pub async fn ended(person: &Person, import: i64) -> Value {
+    let path = format!("/api/imports/{import}");
+    wait::until("the import has ended", async || {
+        let now = expect(200, person.get(&path).await);
+        (now["status"] != "running").then_some(now)
+    })
+    .await
+}
+
+/// A file of the server's.
+pub async fn fetch(person: &Person, path: &str) -> Vec<u8> {
+    let request = http_client().get(format!("{}{path}", person.base()));
+    let request = request.header("cookie", person.cookie());
+    let answer = request.send().await.expect("the server answers");
+    assert_eq!(answer.status(), 200, "{path}");
+    answer
+        .bytes()
+        .await
+        .expect("the file arrives whole")
+        .to_vec()
+}

@@ -1,0 +1,80 @@
+// Chat files before they are sent, addresses of messages, and the window around one.
+import assert from "node:assert/strict"
+import { readFileSync } from "node:fs"
+import test from "node:test"
+import { looksLikeChat, preview, seatsByThemselves } from "../../static/js/models/chat_file.js"
+import MessageWindow from "../../static/js/models/message_window.js"
+import { parse, paths } from "../../static/js/router.js"
+
+// A file as far as a preview needs one.
+const file = (name, bytes) => ({ name, stream: () => new Blob([bytes]).stream() })
+const fixture = (name) => file(name, readFileSync(new URL(`../fixtures/chats/${name}`, import.meta.url)))
+const seat = (id, kind, name, more = {}) => ({
+  id,
+  kind,
+  display_name: name,
+  aliases: [],
+  status: "active",
+  ...more,
+})
+
+test("a preview counts the messages of every name", async () => {
+  const { n, names } = await preview(fixture("group.jsonl"))
+
+  assert.equal(n, 4)
+  assert.deepEqual(names[0], { name: "Ada", isUser: false, n: 2 })
+  assert.deepEqual(names.map(({ name }) => name).sort(), ["Ada", "Bo", "Kai"])
+})
+
+test("a preview survives what the server survives", async () => {
+  for (const [name, n] of [
+    ["bom_crlf.jsonl", 2],
+    ["no_header.jsonl", 2],
+    ["chub_nested.jsonl", 3],
+    ["halves.jsonl", 2],
+  ])
+    assert.equal((await preview(fixture(name))).n, n, name)
+  assert.equal((await preview(file("x.jsonl", "noise\n".repeat(1000)))).n, 0)
+})
+
+test("names find their seats as the server finds them", () => {
+  const roster = [
+    seat(1, "human", "Ann"),
+    seat(2, "character", "Ada", { status: "removed" }),
+    seat(3, "character", "Ada", { aliases: ["The Countess"] }),
+  ]
+  const name = (text, isUser = false) => ({ name: text, isUser })
+
+  const seats = seatsByThemselves(
+    [name("ada"), name("the countess"), name("Kai", true), name("Lu", true), name("Zoe")],
+    roster,
+    1,
+  )
+
+  assert.deepEqual(seats, [3, 3, 1, "new", "new"])
+})
+
+test("a chat is known by its name or by its first line", () => {
+  assert.ok(looksLikeChat({ name: "Evening.JSONL" }))
+  assert.ok(looksLikeChat({ name: "x.txt" }, '{"user_name":"A","chat_metadata":{}}\n{}'))
+  assert.ok(looksLikeChat({ name: "x.txt" }, '{"name":"A","is_user":true,"mes":"Hi."}'))
+  assert.ok(!looksLikeChat({ name: "card.json" }, '{"spec":"chara_card_v2","data":{}}'))
+})
+
+test("an address may name a message", () => {
+  assert.deepEqual(parse("/c/7", "#m-12"), { name: "conversation", conversationId: 7, messageId: 12 })
+  assert.deepEqual(parse("/c/7", "#m-x"), { name: "conversation", conversationId: 7 })
+  assert.deepEqual(parse("/settings/keys", "#m-12"), { name: "settings", part: "keys" })
+  assert.equal(paths.message(7, 12), "/c/7#m-12")
+})
+
+test("the window around a message holds it, and no more than it may", () => {
+  const view = new MessageWindow()
+  view.reset(1000)
+
+  for (const index of [0, 3, 500, 999]) {
+    view.around(index)
+    assert.ok(view.start <= index && index < view.end && view.end - view.start <= 240, `${index}`)
+  }
+  assert.ok(view.isAtEnd)
+})

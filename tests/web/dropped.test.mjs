@@ -1,0 +1,69 @@
+// Files that somebody brings: what they are by their first bytes, and who takes them.
+import assert from "node:assert/strict"
+import test from "node:test"
+import { looksLikeCard } from "../../static/js/models/card_file.js"
+import { beginsWith, lookAt, takerOf } from "../../static/js/models/dropped.js"
+
+const PNG = [0x89, 0x50, 0x4e, 0x47]
+
+test("a JSON file is read, with a mark of its encoding or without", async () => {
+  const plain = await lookAt(new File(['  {"a": 1}'], "a.json"))
+  const marked = await lookAt(new File(['\uFEFF[1]'], "b.json"))
+
+  assert.deepEqual([plain.json, marked.json], [{ a: 1 }, [1]])
+})
+
+test("what is no single JSON document is shown by its first bytes only", async () => {
+  for (const text of ["{broken", '{"a": 1}\n{"a": 2}', "words", ""]) {
+    const { head, json } = await lookAt(new File([text], "a.json"))
+
+    assert.equal(json, null, text)
+    assert.equal(new TextDecoder().decode(head), text)
+  }
+})
+
+test("of a large file only the beginning is read", async () => {
+  const large = new File(["{", "x".repeat(6 * 1024 * 1024)], "a.json")
+
+  const { head, json } = await lookAt(large)
+
+  assert.equal(json, null)
+  assert.equal(head.length, 64 * 1024)
+})
+
+test("the first that knows a file takes it", async () => {
+  const taker = (name, looksLike) => ({ name, looksLike, open() {} })
+  const takers = [
+    taker("picture", (file, head) => beginsWith(head, PNG)),
+    taker("world", (file, head, json) => json?.entries !== undefined),
+    taker("any", (file, head, json) => json !== null),
+  ]
+  const find = async (content) => {
+    const file = new File([content], "x")
+    return takerOf(takers, file, await lookAt(file))?.name ?? null
+  }
+
+  assert.equal(await find(new Uint8Array([...PNG, 1])), "picture")
+  assert.equal(await find('{"entries": {}}'), "world")
+  assert.equal(await find("{}"), "any")
+  assert.equal(await find("words"), null)
+})
+
+test("cards are told from worlds, presets and other pictures", async () => {
+  const isCard = async (name, content) => {
+    const file = new File([content], name)
+    const { head, json } = await lookAt(file)
+    return looksLikeCard(file, head, json)
+  }
+
+  assert.equal(await isCard("Mina.png", new Uint8Array([...PNG, 1])), true)
+  assert.equal(await isCard("Mina.charx", "PK"), true)
+  assert.equal(await isCard("Mina.jpg", new Uint8Array([0xff, 0xd8, 1])), true)
+  assert.equal(await isCard("v3.json", '{"spec": "chara_card_v3", "data": {}}'), true)
+  assert.equal(await isCard("v1.json", '{"name": "Mina", "first_mes": "Hi."}'), true)
+  assert.equal(await isCard("old.json", '{"char_name": "Mina"}'), true)
+  assert.equal(await isCard("world.json", '{"name": "Harbor", "entries": {}}'), false)
+  assert.equal(await isCard("book.json", '{"spec": "lorebook_v3", "data": {}}'), false)
+  assert.equal(await isCard("space.zip", "PK"), false)
+  assert.equal(await isCard("list.json", "[]"), false)
+})

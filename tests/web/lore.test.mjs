@@ -1,0 +1,86 @@
+// Lorebooks: an entry as a form shows it, and why one fires.
+import assert from "node:assert/strict"
+import test from "node:test"
+import { looksLikeBook, previewOf } from "../../static/js/models/lore_file.js"
+import { changesOf, matching, split, valuesOf } from "../../static/js/models/lore_entry.js"
+import { readLoreReason } from "../../static/js/models/lore_reason.js"
+import english from "../../static/js/strings/en/lore.js"
+
+const ENTRY = {
+  name: "Gulls",
+  keys: ["gull", "/a{1,2}/i"],
+  secondary_keys: [],
+  content: "They steal.",
+  enabled: true,
+  constant: false,
+  insertion_order: 100,
+  extensions: { position: 4, depth: 2, role: 1, case_sensitive: null, sticky: null, probability: 80, x: 1 },
+}
+
+test("what nobody changed is not sent", () => {
+  const values = valuesOf(ENTRY)
+
+  assert.deepEqual(changesOf(values, valuesOf(ENTRY)), {})
+})
+
+test("each change is sent alone, in the place where it belongs", () => {
+  const before = valuesOf(ENTRY)
+  const changes = (after) => changesOf(before, { ...before, ...after })
+
+  assert.deepEqual(changes({ keys: "gull, tern" }), { keys: ["gull", "tern"] })
+  assert.deepEqual(changes({ sticky: "3" }), { extensions: { sticky: 3 } })
+  assert.deepEqual(changes({ probability: " " }), { extensions: { probability: null } })
+  assert.deepEqual(changes({ case_sensitive: "no" }), { extensions: { case_sensitive: false } })
+  assert.deepEqual(changes({ level: "2", enabled: false }), {
+    enabled: false,
+    extensions: { delay_until_recursion: 2 },
+  })
+  assert.deepEqual(changes({ filter_names: "Ada, Bo" }), {
+    extensions: { character_filter: { isExclude: false, names: ["Ada", "Bo"], tags: [] } },
+  })
+})
+
+test("keys are parted by commas, but not inside of a pattern", () => {
+  assert.deepEqual(split("gull, tern ,"), ["gull", "tern"])
+  assert.deepEqual(split("/a{1,2}/i, b, /c\\/,d/"), ["/a{1,2}/i", "b", "/c\\/,d/"])
+  assert.deepEqual(split("and/or, b"), ["and/or", "b"])
+  assert.deepEqual(split(" "), [])
+})
+
+test("a search finds an entry by its name, its keys and what it says", () => {
+  const names = (search) => matching([ENTRY, { name: "Quay", content: "Stone." }], search).map((it) => it.name)
+
+  assert.deepEqual(names(""), ["Gulls", "Quay"])
+  assert.deepEqual(names("STEAL gull"), ["Gulls"])
+  assert.deepEqual(names("stone gull"), [])
+})
+
+test("a reason of the server is a sentence here, whatever it is about", () => {
+  assert.deepEqual(readLoreReason("key: a: b"), { key: "lore_because.key", values: { detail: "a: b" } })
+  assert.deepEqual(readLoreReason("no_key"), { key: "lore_because.no_key", values: { detail: "" } })
+  assert.equal(readLoreReason("sung"), null)
+  for (const key of Object.keys(english).filter((it) => it.startsWith("lore_because.")))
+    assert.ok(readLoreReason(key.slice("lore_because.".length)), key)
+})
+
+test("a file is known as a book by what it says, and a card with a book is a card", () => {
+  for (const book of [
+    { entries: {} },
+    { entries: [] },
+    { spec: "lorebook_v3", data: {} },
+    { kind: "memory", entries: [] },
+    { type: "risu", data: [] },
+    { lorebookVersion: 4 },
+  ])
+    assert.equal(looksLikeBook(book), true, JSON.stringify(book))
+  for (const other of [null, [], 5, {}, { spec: "chara_card_v2", entries: [] }, { entries: 5 }])
+    assert.equal(looksLikeBook(other), false, JSON.stringify(other))
+})
+
+test("a book that has no name is called like its file", () => {
+  const world = { entries: { 0: {}, 1: {} } }
+
+  assert.deepEqual(previewOf(world, "The coast.json"), { name: "The coast", n: 2 })
+  assert.deepEqual(previewOf({ ...world, name: " Quay " }, "x.json"), { name: "Quay", n: 2 })
+  assert.deepEqual(previewOf({ spec: "lorebook_v3", data: { entries: [1] } }, "x.json"), { name: "x", n: 1 })
+})

@@ -1,0 +1,110 @@
+// A preset while it is edited, what of several layers decides, and what a file of one looks like.
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import PresetDocument, { decided, hasText, placeFrom, placeOf } from "../../static/js/models/preset_document.js"
+import { isPreset } from "../../static/js/models/preset_file.js"
+
+const DEFAULTS = {
+  prompt_order: [
+    { id: "main", label: "Main prompt", slot: "main", text: "Play.", enabled: true },
+    { id: "description", label: "Description", slot: "description", enabled: true },
+    { id: "history", label: "History", slot: "history", enabled: true },
+  ],
+  new_chat_prompt: "[Start]",
+  temperature: null,
+}
+
+const ids = (draft) => draft.entries.map(({ id }) => id)
+
+test("what nobody decides is not stated", () => {
+  const draft = new PresetDocument({}, DEFAULTS)
+
+  assert.equal(draft.value("new_chat_prompt"), "[Start]")
+  assert.equal(draft.value("temperature"), null)
+  assert.deepEqual(draft.json, {})
+  assert.equal(draft.isChanged, false)
+})
+
+test("a text that says what is said anyway states nothing", () => {
+  const draft = new PresetDocument({ new_chat_prompt: "[Go]" }, DEFAULTS)
+
+  draft.setText("new_chat_prompt", "[Start]")
+  assert.deepEqual(draft.json, {})
+
+  draft.setText("new_chat_prompt", "")
+  assert.deepEqual(draft.json, { new_chat_prompt: "" })
+})
+
+test("an entry moves, and no further than to an end", () => {
+  const draft = new PresetDocument({}, DEFAULTS)
+
+  assert.equal(draft.moveBy("main", -1), false)
+  assert.equal(draft.isChanged, false)
+  assert.equal(draft.moveBy("main", 1), true)
+  assert.deepEqual(ids(draft), ["description", "main", "history"])
+  assert.equal(draft.moveTo("description", 9), true)
+  assert.deepEqual(ids(draft), ["main", "history", "description"])
+  assert.equal(draft.isChanged, true)
+  assert.deepEqual(
+    DEFAULTS.prompt_order.map(({ id }) => id),
+    ["main", "description", "history"],
+  )
+})
+
+test("a prompt of one's own comes and goes, what stands for something stays", () => {
+  const draft = new PresetDocument({}, DEFAULTS)
+
+  const { id } = draft.add("Rain")
+  const other = draft.add("Wind")
+  assert.notEqual(id, other.id)
+  draft.remove(id)
+  draft.remove("history")
+
+  assert.deepEqual(ids(draft), ["main", "description", "history", other.id])
+  draft.resetOrder()
+  assert.equal(draft.isChanged, false)
+})
+
+test("what is not known is kept", () => {
+  const draft = new PresetDocument({ of_tomorrow: { x: 1 } }, DEFAULTS)
+
+  draft.set("temperature", 0.5)
+
+  assert.deepEqual(draft.json, { of_tomorrow: { x: 1 }, temperature: 0.5 })
+  draft.set("temperature", null)
+  assert.equal(draft.isChanged, false)
+})
+
+test("a place is a depth among the messages or none", () => {
+  assert.deepEqual(placeOf({ place: "relative" }), { depth: null, order: 100 })
+  assert.deepEqual(placeOf({ place: placeFrom(0, 7) }), { depth: 0, order: 7 })
+  assert.equal(placeFrom(null), "relative")
+})
+
+test("only what has a text of its own shows one", () => {
+  assert.deepEqual(
+    [{ slot: "main" }, { slot: "history" }, { slot: null }, {}].map(hasText),
+    [true, false, true, true],
+  )
+})
+
+test("the uppermost that states a key decides it", () => {
+  const rows = decided({
+    seat: { temperature: 1 },
+    seatPreset: { temperature: 2, top_k: 5 },
+    space: null,
+    spacePreset: { temperature: 3, top_p: null },
+  })
+
+  assert.deepEqual(rows, [
+    { key: "temperature", value: 1, from: "seat", over: ["seat_preset", "space_preset"] },
+    { key: "top_k", value: 5, from: "seat_preset", over: [] },
+  ])
+})
+
+test("a file of a preset is told from a card and a world", () => {
+  const yes = [{ spec: "troupe_preset" }, { prompts: [] }, { temp: 1, rep_pen: 1 }]
+  const no = [null, [], "x", { spec: "chara_card_v2", data: {} }, { entries: {} }, { temp: 1 }]
+
+  assert.deepEqual([...yes, ...no].map(isPreset), [...yes.map(() => true), ...no.map(() => false)])
+})
