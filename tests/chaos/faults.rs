@@ -78,16 +78,20 @@ pub async fn torment(
     end: Instant,
     done: Done,
 ) {
+    let mut stood = now();
     loop {
         let longest = peace.as_millis() as u64 * 2;
         sleep(Duration::from_millis(dice.random_range(0..=longest))).await;
         if Instant::now() >= end {
             return;
         }
-        let (worker, at) = (node.worker(), now());
-        let Some(kind) = hit(&node, &mut dice).await else {
-            continue;
-        };
+        let worker = node.worker();
+        let (mut at, mut kind) = (stood, fell_late(&node));
+        if kind.is_none() {
+            at = now();
+            kind = hit(&node, &mut dice).await;
+        }
+        let Some(kind) = kind else { continue };
         let until = now();
         let healed = timeout(HEALS, node.start()).await.unwrap_or(false);
         done.lock().push(Fault {
@@ -98,7 +102,19 @@ pub async fn torment(
             until,
             healed,
         });
+        stood = now();
     }
+}
+
+/// On a busy machine a node may come to the place where it shall fall when nobody waits for it any
+/// more.
+fn fell_late(node: &Node) -> Option<String> {
+    if node.is_stopped() {
+        node.signal("CONT");
+        return Some("stop, seen late".to_owned());
+    }
+    node.is_gone()
+        .then(|| "kill at its place, seen late".to_owned())
 }
 
 /// Does one fault; says what it was. `None`: the node never came to the place.
@@ -193,6 +209,36 @@ async fn comes_true(within: Duration, is_so: impl Fn() -> bool) -> bool {
     }
     is_so()
 }
+
+/// Replaces one node after another, as an upgrade does, and again from the first until the end: it is
+/// told to go, gives away what it has, and the next one is told when it is back.
+pub async fn replace(nodes: Vec<Arc<Node>>, end: Instant, done: Done) {
+    for node in nodes.iter().cycle() {
+        if Instant::now() >= end {
+            return;
+        }
+        let (worker, at) = (node.worker(), now());
+        node.signal("TERM");
+        let left = comes_true(DRAINS, || node.is_gone()).await;
+        let until = now();
+        node.kill();
+        let healed = timeout(HEALS, node.start()).await.unwrap_or(false);
+        done.lock().push(Fault {
+            kind: REPLACED.to_owned(),
+            node: Some(node.index),
+            worker,
+            at,
+            until,
+            healed: healed && left,
+        });
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// A node that takes longer to leave does not leave.
+const DRAINS: Duration = Duration::from_secs(15);
+/// A node that was told to go and is back.
+const REPLACED: &str = "replaced";
 
 /// What all nodes stand on.
 pub struct Ground {

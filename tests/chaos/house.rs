@@ -1,14 +1,12 @@
 //! The rooms in which it all happens: spaces of every kind of rules, and who sits in them.
 
-use std::collections::BTreeMap;
-
 use rand::RngExt;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::record::Rules;
+use crate::settings::N_NODES;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -24,8 +22,12 @@ const N_SEATS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct Room {
     pub conversation: i64,
+    /// As whom one sits there.
+    pub seat: i64,
     /// A message asks for an answer.
     pub asks: bool,
+    /// Somebody made it while everything broke.
+    pub is_branch: bool,
 }
 
 /// One of the people.
@@ -39,7 +41,8 @@ pub struct Guest {
 /// What was furnished.
 pub struct House {
     pub guests: Vec<Guest>,
-    pub rules: BTreeMap<i64, Rules>,
+    /// They will sit there and never say a word.
+    pub ghosts: Vec<Guest>,
 }
 
 /// Furnishes everything at the door of one node that is in peace.
@@ -50,7 +53,6 @@ pub async fn furnish(base: &str, n_guests: usize, seed: u64) -> House {
     for name in ["Ada", "Bob", "Cleo"] {
         cast.push(owner.create_character(name, None).await);
     }
-    let mut rules = BTreeMap::new();
     let mut doors = Vec::new();
     for n in 0..=N_SPACES {
         let space = space(&owner, n).await;
@@ -60,9 +62,10 @@ pub async fn furnish(base: &str, n_guests: usize, seed: u64) -> House {
         let invite = owner.invite(id(&space), json!({"role": "member"})).await;
         let room = Room {
             conversation: root_of(&space),
+            seat: 0,
             asks: space["reply_order"] != "manual",
+            is_branch: false,
         };
-        rules.insert(room.conversation, rules_of(&space));
         doors.push((token_of(&invite).to_owned(), room));
     }
     let mut guests = Vec::new();
@@ -77,19 +80,29 @@ pub async fn furnish(base: &str, n_guests: usize, seed: u64) -> House {
         }
         guests.push(guest(base, index, &doors, &chosen).await);
     }
-    House { guests, rules }
+    let mut ghosts = Vec::new();
+    for n in 0..N_NODES {
+        ghosts.push(guest(base, n_guests + n, &doors, &[0]).await);
+    }
+    House { guests, ghosts }
 }
 
 async fn guest(base: &str, index: usize, doors: &[(String, Room)], chosen: &[usize]) -> Guest {
     let person = Person::register(base, &name(index)).await;
+    let mut rooms = Vec::new();
     for at in chosen {
-        let (status, answer) = person.join(&doors[*at].0).await;
+        let (token, room) = &doors[*at];
+        let (status, answer) = person.join(token).await;
         assert!(status < 300, "{answer}");
+        rooms.push(Room {
+            seat: id(&answer["membership"]),
+            ..room.clone()
+        });
     }
     Guest {
         index,
         cookie: person.cookie().to_owned(),
-        rooms: chosen.iter().map(|at| doors[*at].1.clone()).collect(),
+        rooms,
     }
 }
 
@@ -115,7 +128,9 @@ async fn space(owner: &Person, n: usize) -> Value {
         "reply_order": orders[n % 5],
         "user_turn_debounce_ms": debounces[n / 3 % 3],
     });
-    let plain = body.clone();
+    if n % 5 == 1 {
+        body["group_regenerate_mode"] = json!("last_turn");
+    }
     if n % 4 == 2 {
         body["replies_per_turn"] = json!("activated");
     }
@@ -124,17 +139,5 @@ async fn space(owner: &Person, n: usize) -> Value {
         body["auto_mode_max_turns"] = json!(4);
         body["auto_mode_delay_ms"] = json!(300);
     }
-    let answer = owner.post("/api/spaces", body).await;
-    if answer.0 == 501 {
-        return expect(201, owner.post("/api/spaces", plain).await);
-    }
-    expect(201, answer)
-}
-
-fn rules_of(space: &Value) -> Rules {
-    let number = |name: &str| space[name].as_i64().unwrap_or_default();
-    Rules {
-        debounce_ms: number("user_turn_debounce_ms"),
-        max_auto: number("auto_mode_max_turns"),
-    }
+    expect(201, owner.post("/api/spaces", body).await)
 }

@@ -7,6 +7,7 @@
 
 mod checks;
 mod faults;
+mod ghosts;
 mod house;
 mod model;
 mod node;
@@ -24,23 +25,49 @@ mod stage;
 mod support;
 mod tabs;
 mod triggers;
+mod wishes;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_doubled_whatever_breaks() {
+    if is_wanted() {
+        judge(&settings::Settings::read()).await;
+    }
+}
+
+/// G1: each of three nodes is replaced again and again while everybody goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_of_one_node_after_another_loses_and_doubles_nothing_and_fails_no_run() {
+    if is_wanted() {
+        let evidence = judge(&settings::Settings::of_an_upgrade()).await;
+        let taken_for_dead = |it: &&record::Move| it.error == "stale_running_run";
+        assert!(evidence.faults.len() >= 2 * settings::N_NODES);
+        assert_eq!(
+            evidence.moves.iter().find(taken_for_dead).map(|it| &it.run),
+            None
+        );
+    }
+}
+
+fn is_wanted() -> bool {
     if !std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|it| it == "1") {
         eprintln!("not run: TROUPE_SLOW_TESTS is not 1");
-        return;
+        return false;
     }
     if !cfg!(feature = "failpoints") {
         eprintln!("not run: this build has no fail points (--features failpoints)");
-        return;
+        return false;
     }
-    let settings = settings::Settings::read();
+    true
+}
+
+/// Plays it, and holds what came of it to every rule.
+async fn judge(settings: &settings::Settings) -> record::Evidence {
     eprintln!("CHAOS_SEED={}", settings.seed);
 
-    let evidence = stage::play(&settings).await;
+    let evidence = stage::play(settings).await;
 
     let report = report::Report::of(&evidence);
     eprintln!("{report}");
     assert!(report.holds(), "broken with CHAOS_SEED={}", settings.seed);
+    evidence
 }

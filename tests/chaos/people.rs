@@ -21,7 +21,9 @@ use crate::record::Post;
 use crate::record::ReadBack;
 use crate::record::Stop;
 use crate::record::Try;
+use crate::record::Wish;
 use crate::record::now;
+use crate::tabs::Tab;
 
 /// Who hears nothing for so long asks another node.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -34,6 +36,9 @@ pub struct Deeds {
     pub posts: Vec<Post>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
+    pub wishes: Vec<Wish>,
+    /// How many texts for one's own eyes were asked for.
+    pub n_candidates: usize,
 }
 
 /// One of them.
@@ -47,6 +52,8 @@ pub struct Visitor {
     pub think: Duration,
     /// The newest message of its own that was acknowledged.
     pub last: Option<i64>,
+    /// The tab of its own in which it reads along.
+    pub tab: Arc<Tab>,
     pub deeds: Arc<Mutex<Deeds>>,
 }
 
@@ -59,21 +66,22 @@ impl Visitor {
             sleep(Duration::from_millis(self.dice.random_range(0..=longest))).await;
             let room = self.dice.random_range(0..self.guest.rooms.len());
             let room = self.guest.rooms[room].clone();
-            match self.dice.random_range(0..100) {
-                0..87 => {
+            match self.dice.random_range(0..200) {
+                0..172 => {
                     n += 1;
                     self.speak(&room, n).await;
                 }
-                87..89 => {
+                172..175 => {
                     self.rewrite(json!({"content": format!("said better, {n}")}))
                         .await
                 }
-                89..90 => self.rewrite(json!({"visibility": "hidden"})).await,
-                90..93 => self.stop(&room).await,
-                93..95 => self.press(&room, "retry").await,
-                95..96 => self.press(&room, "skip").await,
-                96..97 => self.press(&room, "resume").await,
-                _ => self.press(&room, "generate").await,
+                175..177 => self.rewrite(json!({"visibility": "hidden"})).await,
+                177..182 => self.stop(&room).await,
+                182..185 => self.press(&room, "retry").await,
+                185..187 => self.press(&room, "skip").await,
+                187..189 => self.press(&room, "resume").await,
+                189..192 => self.press(&room, "generate").await,
+                _ => self.wish(&room).await,
             }
         }
     }
@@ -115,6 +123,13 @@ impl Visitor {
                 _ => self.move_on(post.tries.len()).await,
             }
         }
+        let is_lent = post
+            .tries
+            .last()
+            .is_some_and(|it| it.code == "copilot_active");
+        if is_lent {
+            self.speak_for_oneself(room).await;
+        }
         let stored = post.acknowledged().map(|it| it.message);
         self.last = stored.or(self.last);
         self.deeds.lock().posts.push(post);
@@ -148,7 +163,8 @@ impl Visitor {
     async fn stop(&mut self, room: &Room) {
         let asked_at = now();
         let path = format!("/api/conversations/{}/stop", room.conversation);
-        let (status, _) = self.ask(Method::POST, &path, Some(&json!({}))).await;
+        let body = json!({"keep_partial": self.dice.random_range(0..2) == 0});
+        let (status, _) = self.ask(Method::POST, &path, Some(&body)).await;
         if status == 202 {
             self.deeds.lock().stops.push(Stop {
                 conversation: room.conversation,
@@ -172,7 +188,7 @@ impl Visitor {
     }
 
     /// 0: no answer, or half of one.
-    async fn ask(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+    pub async fn ask(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let url = format!("{}{path}", self.nodes[self.at]);
         let mut request = self.http.request(method, url);
         request = request.header("cookie", &self.guest.cookie);
@@ -192,7 +208,7 @@ impl Visitor {
     }
 
     /// Another node may be better, and later may be.
-    async fn move_on(&mut self, n_tries: usize) {
+    pub async fn move_on(&mut self, n_tries: usize) {
         self.at = self.dice.random_range(0..self.nodes.len());
         let most = 250 * n_tries.min(8) as u64;
         sleep(Duration::from_millis(self.dice.random_range(50..=most))).await;

@@ -44,6 +44,12 @@ pub struct Move {
     pub silence: i64,
     /// The code of the error, empty for none.
     pub error: String,
+    /// Whoever canceled it wanted to keep what was there.
+    pub kept: bool,
+    /// Who speaks.
+    pub seat: i64,
+    /// That is a person, for whom a copilot speaks.
+    pub by_copilot: bool,
 }
 
 /// One writing of a message, as a trigger saw it.
@@ -66,6 +72,33 @@ pub struct Writing {
     pub content: String,
     /// In milliseconds.
     pub created: i64,
+    /// The message of which it is a clone, 0 for none.
+    pub origin: i64,
+    pub seat: i64,
+}
+
+/// One more text of a message, as a trigger saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Version {
+    pub n: i64,
+    pub tx: i64,
+    pub conversation: i64,
+    pub message: i64,
+    /// 0 is the text that the message had before it had several.
+    pub position: i64,
+    /// Empty for none.
+    pub run: String,
+    pub content: String,
+}
+
+/// One change of a copilot, as a trigger saw it.
+#[derive(Clone, Debug, Default)]
+pub struct SeatMove {
+    pub n: i64,
+    pub tx: i64,
+    pub seat: i64,
+    /// How many texts it may still write; 0: it is off.
+    pub steps: i64,
 }
 
 /// One text that a client wanted to say, and what became of it.
@@ -118,6 +151,27 @@ pub struct ReadBack {
     pub found: bool,
 }
 
+/// Another text or a branch that somebody asked for and was promised.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub what: &'static str,
+    /// The run that is to write it, empty for none.
+    pub run: String,
+    /// Where it is to be found.
+    pub conversation: i64,
+}
+
+/// Somebody whose connection stayed open and who never said a word again.
+#[derive(Clone, Debug, Default)]
+pub struct Ghost {
+    pub node: usize,
+    pub silent_at: Us,
+    /// When the server hung up; 0: it did not.
+    pub closed_at: Us,
+    /// Others were told that they are there when they were gone.
+    pub is_shown: bool,
+}
+
 /// A stop that was acknowledged.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -138,6 +192,7 @@ pub enum Heard {
     /// A new connection, to this node.
     Connected(usize),
     Snapshot {
+        asked_at: Us,
         after: Option<i64>,
         rev: i64,
         reset: bool,
@@ -153,7 +208,11 @@ pub enum Heard {
         digest: u64,
         /// The run that this event ends, if it does.
         ends: Option<String>,
+        /// Id and `rev` of the message that it tells, if it does.
+        message: Option<(i64, i64)>,
     },
+    /// A text for this seat alone.
+    Candidate(i64),
     TypingStart(String),
     Chunk {
         run: String,
@@ -174,8 +233,14 @@ pub type Line = (i64, String, String);
 pub struct Ear {
     pub client: usize,
     pub conversation: i64,
+    /// As whom.
+    pub seat: i64,
     pub notes: Vec<Note>,
     pub lines: Vec<Line>,
+    /// Id and `rev` of each message that is shown.
+    pub revs: Vec<(i64, i64)>,
+    /// It came when much had been said, or had to begin anew: it shows the newest of it.
+    pub is_late: bool,
     pub complaints: Vec<String>,
 }
 
@@ -193,7 +258,8 @@ pub struct Fault {
     pub healed: bool,
 }
 
-/// All timelines at one instant: how many messages each has, and its greatest `seq`.
+/// All timelines at one instant: how many messages each has, and the greatest `seq` among them, both
+/// counted from the fork point.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     pub counts: Vec<(i64, i64, i64)>,
@@ -202,6 +268,7 @@ pub struct Look {
 /// The rules of one conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    pub space: i64,
     pub debounce_ms: i64,
     pub max_auto: i64,
 }
@@ -211,7 +278,13 @@ pub struct Rules {
 pub struct Evidence {
     pub moves: Vec<Move>,
     pub writings: Vec<Writing>,
+    pub versions: Vec<Version>,
+    pub seats: Vec<SeatMove>,
     pub posts: Vec<Post>,
+    pub wishes: Vec<Wish>,
+    /// How many candidates were asked for.
+    pub n_candidates: usize,
+    pub ghosts: Vec<Ghost>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
     pub ears: Vec<Ear>,
@@ -222,6 +295,8 @@ pub struct Evidence {
     pub timelines: BTreeMap<i64, Vec<Line>>,
     /// Each conversation's `rev` and `last_seq` in the end.
     pub heads: BTreeMap<i64, (i64, i64)>,
+    /// Messages that show a text which is none of theirs.
+    pub strangers: Vec<i64>,
     /// Requests that reached the model.
     pub n_calls: usize,
     /// How many of them were answered badly.

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::checks::check::Check;
+use crate::checks::copilot;
+use crate::checks::forms;
+use crate::checks::progress;
 use crate::checks::promises;
 use crate::checks::runs;
+use crate::checks::sockets;
 use crate::checks::streams;
 use crate::checks::texts;
 use crate::checks::timelines;
+use crate::checks::versions;
 use crate::faults::STARVED;
 use crate::record::Evidence;
 
@@ -24,10 +29,12 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     promises::s8_no_lost_input,
     promises::s9_a_planned_run_sees_its_message,
     promises::s10_no_answer_twice,
+    progress::s11_what_is_due_begins,
     runs::s12_no_false_reaps,
     runs::s13_running_is_owned,
     texts::c1_one_text_a_run,
     texts::c2_success_is_a_text,
+    texts::c3_what_a_canceled_run_leaves,
     texts::c4_nothing_is_lost,
     texts::c5_no_phantoms,
     texts::c6_once,
@@ -39,7 +46,11 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     timelines::t4_resuming_is_honest,
     timelines::t5_a_rev_is_one_event,
     timelines::t6_everybody_reads_what_was_written,
+    forms::t7_a_newer_form_wins,
     timelines::t8_nobody_is_far_behind,
+    sockets::t9_nothing_falls_between,
+    sockets::t10_the_dead_are_gone,
+    sockets::t11_the_future_is_not_believed,
     streams::d1_deltas_are_the_text,
     streams::d2_nothing_of_the_dead,
     streams::d3_typing_ends_once,
@@ -48,6 +59,11 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     promises::a1_auto_mode_ends,
     promises::a3_a_stop_is_a_stop,
     promises::a4_a_message_goes_first,
+    copilot::a7_a_copilot_ends,
+    versions::v1_texts_are_numbered,
+    versions::v2_a_branch_begins_with_what_was_there,
+    versions::v3_what_was_promised_is_there,
+    sockets::x2_a_suggestion_is_for_one,
     nothing_panics,
 ];
 

@@ -20,6 +20,10 @@ pub struct Settings {
     /// Whether a Redis stands between the nodes (`CHAOS_REDIS`, 1); without one they find out what
     /// others did by looking.
     pub has_redis: bool,
+    /// Nothing breaks; one node after another is replaced.
+    pub only_replaces: bool,
+    /// After so long without a heartbeat a run is given up.
+    pub stale_after: Duration,
 }
 
 /// How many servers there are.
@@ -43,6 +47,21 @@ impl Settings {
             think: Duration::from_millis(number("CHAOS_THINK_MS", 1_200)),
             peace: Duration::from_millis(number("CHAOS_PEACE_MS", 1_000)),
             has_redis: number("CHAOS_REDIS", 1) == 1,
+            only_replaces: false,
+            stale_after: STALE_AFTER,
+        }
+    }
+
+    /// An upgrade under load, as long as a tenth of that (`CHAOS_SECONDS`), and a minute at least.
+    pub fn of_an_upgrade() -> Settings {
+        let all = Settings::read();
+        Settings {
+            lasts: (all.lasts / 10).max(Duration::from_secs(60)),
+            only_replaces: true,
+            // Who leaves gives back what it has: nobody has to be taken for dead, and on a busy
+            // machine nobody is.
+            stale_after: STALE_AFTER * 20,
+            ..all
         }
     }
 }
@@ -56,11 +75,11 @@ fn number<T: FromStr>(name: &str, default: T) -> T {
 }
 
 /// What every node is told.
-pub fn of_a_node() -> Vec<(String, String)> {
+pub fn of_a_node(settings: &Settings) -> Vec<(String, String)> {
     let ms = |it: Duration| it.as_millis().to_string();
     let all = [
         ("RUN_HEARTBEAT_MS", ms(HEARTBEAT)),
-        ("RUN_STALE_AFTER_MS", ms(STALE_AFTER)),
+        ("RUN_STALE_AFTER_MS", ms(settings.stale_after)),
         ("REAPER_INTERVAL_MS", ms(REAPER_INTERVAL)),
         ("LLM_FIRST_CHUNK_TIMEOUT_MS", ms(FIRST_CHUNK)),
         ("LLM_IDLE_TIMEOUT_MS", ms(IDLE)),

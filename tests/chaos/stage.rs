@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio::time::sleep;
 
+use crate::checks::timelines::of_what_it_was_told;
 use crate::faults;
 use crate::faults::Done;
 use crate::faults::Ground;
+use crate::ghosts;
 use crate::house;
 use crate::house::House;
 use crate::model::Model;
@@ -43,7 +45,7 @@ pub async fn play(settings: &Settings) -> Evidence {
     if settings.has_redis {
         redis = Some(Redis::start(settings::N_NODES).await);
     }
-    let ground = build(&model, redis.as_ref());
+    let ground = build(settings, &model, redis.as_ref());
     let house = open(settings, &ground).await;
     let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
     let tabs: Vec<Arc<Tab>> = house
@@ -60,8 +62,10 @@ pub async fn play(settings: &Settings) -> Evidence {
         tokio::spawn(faults::watch_the_clock(Arc::clone(&done))),
         tokio::spawn(look(ground.postgres.url(), Arc::clone(&looks))),
     ];
-    let (deeds, _redis) = live(settings, &ground, redis, &house, &urls, &done).await;
+    let (deeds, _redis) = live(settings, &ground, redis, &house, &tabs, &done).await;
     heal(&ground).await;
+    let witness = house.guests[0].clone();
+    let ghosts = tokio::spawn(ghosts::haunt(house.ghosts, witness, urls));
     rest(&ground).await;
     let mut evidence = Evidence::default();
     triggers::read(&ground.postgres.url(), &mut evidence)
@@ -80,24 +84,26 @@ pub async fn play(settings: &Settings) -> Evidence {
     evidence.posts = deeds.posts;
     evidence.read_backs = deeds.read_backs;
     evidence.stops = deeds.stops;
+    evidence.wishes = deeds.wishes;
+    evidence.n_candidates = deeds.n_candidates;
+    evidence.ghosts = ghosts.await.expect("the harness itself does not break");
     evidence.faults = done.lock().clone();
     evidence.looks = std::mem::take(&mut *looks.lock());
-    evidence.rules = house.rules;
     evidence.ears = tabs.iter().flat_map(|it| it.ears()).collect();
     evidence.n_calls = model.upstream.n_requests();
     evidence.n_spoilt = model.n_faults();
     evidence.said = model.said();
     evidence.panics = ground.nodes.iter().flat_map(|it| it.panics()).collect();
-    evidence.stale_ms = settings::STALE_AFTER.as_millis() as i64;
+    evidence.stale_ms = settings.stale_after.as_millis() as i64;
     evidence.heartbeat_ms = settings::HEARTBEAT.as_millis() as i64;
     evidence.run_timeout_ms = settings::RUN_TIMEOUT.as_millis() as i64;
     keep_logs(&ground);
     evidence
 }
 
-fn build(model: &Model, redis: Option<&Redis>) -> Arc<Ground> {
+fn build(settings: &Settings, model: &Model, redis: Option<&Redis>) -> Arc<Ground> {
     let postgres = Postgres::start();
-    let mut env = settings::of_a_node();
+    let mut env = settings::of_a_node(settings);
     let more = [
         ("DATABASE_URL", postgres.url()),
         ("TROUPE_LLM_BASE_URL", model.upstream.base_url()),
@@ -135,18 +141,20 @@ async fn live(
     ground: &Arc<Ground>,
     redis: Option<Redis>,
     house: &House,
-    urls: &[String],
+    tabs: &[Arc<Tab>],
     done: &Done,
 ) -> (Arc<Mutex<Deeds>>, Option<Redis>) {
     let end = Instant::now() + settings.lasts;
     let deeds = Arc::<Mutex<Deeds>>::default();
     let mut all = JoinSet::new();
     let http = http_client();
-    for guest in &house.guests {
+    let urls: Vec<String> = ground.nodes.iter().map(|it| it.url.clone()).collect();
+    for (guest, tab) in house.guests.iter().zip(tabs) {
         let visitor = Visitor {
             at: guest.index % urls.len(),
             guest: guest.clone(),
-            nodes: urls.to_vec(),
+            nodes: urls.clone(),
+            tab: Arc::clone(tab),
             http: http.clone(),
             dice: dice_of(settings.seed, guest.index),
             think: settings.think,
@@ -155,23 +163,19 @@ async fn live(
         };
         all.spawn(visitor.live(end));
     }
-    for node in &ground.nodes {
-        let dice = dice_of(settings.seed, 2_000 + node.index);
-        let (node, done) = (Arc::clone(node), Arc::clone(done));
-        all.spawn(faults::torment(node, dice, settings.peace, end, done));
+    if settings.only_replaces {
+        let nodes = ground.nodes.clone();
+        all.spawn(faults::replace(nodes, end, Arc::clone(done)));
+    } else {
+        torment(settings, ground, end, done, &mut all);
     }
-    let dice = dice_of(settings.seed, 3_000);
-    all.spawn(faults::quake(
-        Arc::clone(ground),
-        dice,
-        end,
-        Arc::clone(done),
-    ));
     let tormenting = async {
         let dice = dice_of(settings.seed, 4_000);
         match redis {
-            Some(redis) => Some(redis.torment(dice, end, Arc::clone(done)).await),
-            None => None,
+            Some(it) if !settings.only_replaces => {
+                Some(it.torment(dice, end, Arc::clone(done)).await)
+            }
+            it => it,
         }
     };
     let everybody = async {
@@ -181,6 +185,24 @@ async fn live(
     };
     let (redis, ()) = tokio::join!(tormenting, everybody);
     (deeds, redis)
+}
+
+/// Somebody for each node, and for what they all stand on.
+fn torment(
+    settings: &Settings,
+    ground: &Arc<Ground>,
+    end: Instant,
+    done: &Done,
+    all: &mut JoinSet<()>,
+) {
+    for node in &ground.nodes {
+        let dice = dice_of(settings.seed, 2_000 + node.index);
+        let (node, done) = (Arc::clone(node), Arc::clone(done));
+        all.spawn(faults::torment(node, dice, settings.peace, end, done));
+    }
+    let dice = dice_of(settings.seed, 3_000);
+    let (ground, done) = (Arc::clone(ground), Arc::clone(done));
+    all.spawn(faults::quake(ground, dice, end, done));
 }
 
 /// Everything goes on, every node stands.
@@ -220,12 +242,14 @@ async fn catch_up(tabs: &[Arc<Tab>], evidence: &Evidence) -> Vec<String> {
     loop {
         let mut behind = Vec::new();
         for (n, tab) in tabs.iter().enumerate() {
-            for (conversation, lines) in tab.shown() {
-                let stored = evidence.timelines.get(&conversation).unwrap_or(&nothing);
-                if *stored != lines {
-                    let (shows, of) = (lines.len(), stored.len());
+            for ear in tab.shown() {
+                let stored = evidence.timelines.get(&ear.conversation);
+                let stored = of_what_it_was_told(&ear, stored.unwrap_or(&nothing));
+                if stored != ear.lines {
+                    let (shows, of) = (ear.lines.len(), stored.len());
                     behind.push(format!(
-                        "tab {n} shows {shows} of {of} lines of conversation {conversation}"
+                        "tab {n} shows {shows} of {of} lines of conversation {}",
+                        ear.conversation
                     ));
                 }
             }

@@ -29,14 +29,21 @@ use crate::house::Guest;
 use crate::record::Ear;
 use crate::record::Heard;
 use crate::record::Note;
+use crate::record::Us;
 use crate::record::now;
 use crate::support::timeline::Then;
 use crate::support::timeline::Timeline;
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// A connection of a tab.
+pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// How long a node may take to let somebody in.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Some tabs claim now and then to have seen so many events more than there were.
+const AHEAD: i64 = 1_000_000;
+/// One tab in so many does.
+const DREAMERS: usize = 10;
 
 /// Between two connections of one tab.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -45,10 +52,20 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// One conversation in a tab.
 struct Room {
     conversation: i64,
+    seat: i64,
     timeline: Timeline,
     notes: Vec<Note>,
-    /// The id of the subscribe that is not answered yet, and with which `rev` it was asked.
-    asked: Option<(i64, Option<i64>)>,
+    /// The subscribe that is not answered yet.
+    asked: Option<Asked>,
+    /// It shows only the newest, and what followed.
+    is_late: bool,
+}
+
+/// A subscribe: its id, when it was sent, and with which `rev`.
+struct Asked {
+    id: i64,
+    at: Us,
+    after: Option<i64>,
 }
 
 /// What a frame asks of the tab.
@@ -73,13 +90,7 @@ impl Tab {
         dice: ChaCha8Rng,
         cut: watch::Receiver<u64>,
     ) -> Arc<Tab> {
-        let room = |conversation| Room {
-            conversation,
-            timeline: Timeline::default(),
-            notes: Vec::new(),
-            asked: None,
-        };
-        let rooms = guest.rooms.iter().map(|it| room(it.conversation));
+        let rooms = guest.rooms.iter().map(Room::of);
         let tab = Arc::new(Tab {
             client: guest.index,
             rooms: Mutex::new(rooms.collect()),
@@ -89,32 +100,40 @@ impl Tab {
         tab
     }
 
+    /// From its next connection on it shows one conversation more.
+    pub fn enter(&self, room: &crate::house::Room) {
+        let room = Room {
+            is_late: true,
+            ..Room::of(room)
+        };
+        self.rooms.lock().push(room);
+    }
+
     /// What it shows of each conversation.
-    pub fn shown(&self) -> Vec<(i64, Vec<crate::record::Line>)> {
+    pub fn shown(&self) -> Vec<Ear> {
         let rooms = self.rooms.lock();
-        let shown = |it: &Room| (it.conversation, it.timeline.lines());
-        rooms.iter().map(shown).collect()
+        // One that was entered a moment ago shows nothing yet.
+        let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
+        open.map(|it| it.ear(self.client)).collect()
     }
 
     /// All that it heard.
     pub fn ears(&self) -> Vec<Ear> {
         let rooms = self.rooms.lock();
-        let ear = |it: &Room| Ear {
-            client: self.client,
-            conversation: it.conversation,
+        let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
+        open.map(|it| Ear {
             notes: it.notes.clone(),
-            lines: it.timeline.lines(),
-            complaints: it.timeline.complaints().to_vec(),
-        };
-        rooms.iter().map(ear).collect()
+            ..it.ear(self.client)
+        })
+        .collect()
     }
 
     /// What to send when a connection is there.
-    fn greet(&self, node: usize, next_id: &mut i64) -> Vec<Value> {
+    fn greet(&self, node: usize, next_id: &mut i64, dreams: bool) -> Vec<Value> {
         let mut rooms = self.rooms.lock();
         let greeting = |room: &mut Room| {
             room.note(Heard::Connected(node));
-            room.subscribe(next_id)
+            room.subscribe(next_id, if dreams { AHEAD } else { 0 })
         };
         rooms.iter_mut().map(greeting).collect()
     }
@@ -122,8 +141,15 @@ impl Tab {
     /// Takes a frame; answers what to send.
     fn take(&self, frame: &Value, next_id: &mut i64) -> Answer {
         let mut rooms = self.rooms.lock();
+        if frame["type"] == "copilot_candidate" {
+            // It names a seat and no conversation. One for a stranger is noted all the same.
+            let seat = frame["membership_id"].as_i64().unwrap_or(0);
+            let at = rooms.iter().position(|it| it.seat == seat);
+            rooms[at.unwrap_or(0)].note(Heard::Candidate(seat));
+            return Answer::Nothing;
+        }
         let room = rooms.iter_mut().find(|room| match frame["re"].as_i64() {
-            Some(re) => room.asked.is_some_and(|(id, _)| id == re),
+            Some(re) => room.asked.as_ref().is_some_and(|it| it.id == re),
             None => frame["conversation_id"] == room.conversation,
         });
         room.map_or(Answer::Nothing, |room| room.take(frame, next_id))
@@ -131,14 +157,48 @@ impl Tab {
 }
 
 impl Room {
+    fn of(room: &crate::house::Room) -> Room {
+        Room {
+            conversation: room.conversation,
+            seat: room.seat,
+            timeline: Timeline::default(),
+            notes: Vec::new(),
+            asked: None,
+            is_late: false,
+        }
+    }
+
+    /// What it shows.
+    fn ear(&self, client: usize) -> Ear {
+        let number = |it: &Value| it.as_i64().unwrap_or(0);
+        let messages = self.timeline.messages();
+        let revs = messages
+            .iter()
+            .map(|it| (number(&it["id"]), number(&it["rev"])));
+        Ear {
+            client,
+            conversation: self.conversation,
+            seat: self.seat,
+            notes: Vec::new(),
+            lines: self.timeline.lines(),
+            revs: revs.collect(),
+            is_late: self.is_late,
+            complaints: self.timeline.complaints().to_vec(),
+        }
+    }
+
     fn note(&mut self, heard: Heard) {
         self.notes.push(Note { at: now(), heard });
     }
 
-    fn subscribe(&mut self, next_id: &mut i64) -> Value {
+    fn subscribe(&mut self, next_id: &mut i64, ahead: i64) -> Value {
         *next_id += 1;
-        let after = self.timeline.rev();
-        self.asked = Some((*next_id, after));
+        let after = self.timeline.rev().map(|it| it + ahead);
+        self.asked = Some(Asked {
+            id: *next_id,
+            at: now(),
+            after,
+        });
         let mut frame =
             json!({"id": *next_id, "op": "subscribe", "conversation_id": self.conversation});
         if let Some(rev) = after {
@@ -148,11 +208,12 @@ impl Room {
     }
 
     fn take(&mut self, frame: &Value, next_id: &mut i64) -> Answer {
-        if let Some((_, after)) = self.asked.take_if(|_| frame.get("re").is_some()) {
+        if let Some(asked) = self.asked.take_if(|_| frame.get("re").is_some()) {
             if frame["ok"] != true {
                 return Answer::Leave;
             }
-            self.note(snapshot(frame, after));
+            self.is_late |= frame["snapshot"]["reset"] == true;
+            self.note(snapshot(frame, &asked));
             self.timeline.take_snapshot(&light(frame));
             return Answer::Nothing;
         }
@@ -161,7 +222,7 @@ impl Room {
         }
         let then = self.timeline.hear(&light(frame));
         if then == Then::SubscribeAgain && self.asked.is_none() {
-            return Answer::Send(self.subscribe(next_id));
+            return Answer::Send(self.subscribe(next_id, 0));
         }
         Answer::Nothing
     }
@@ -182,8 +243,9 @@ async fn live(
         let node = dice.random_range(0..nodes.len());
         if let Ok(Some(socket)) = timeout(PATIENCE, connect(&nodes[node], &cookie)).await {
             let tired = Duration::from_secs(dice.random_range(5..60));
+            let dreams = tab.client % DREAMERS == 3 && dice.random_range(0..4) == 0;
             tokio::select! {
-                _ = listen(&tab, socket, node, &mut next_id) => {}
+                _ = listen(&tab, socket, node, &mut next_id, dreams) => {}
                 changed = cut.changed() => if changed.is_err() { return },
                 () = sleep(tired) => {}
             }
@@ -199,8 +261,14 @@ async fn live(
     }
 }
 
-async fn listen(tab: &Tab, mut socket: Socket, node: usize, next_id: &mut i64) -> Option<()> {
-    for frame in tab.greet(node, next_id) {
+async fn listen(
+    tab: &Tab,
+    mut socket: Socket,
+    node: usize,
+    next_id: &mut i64,
+    dreams: bool,
+) -> Option<()> {
+    for frame in tab.greet(node, next_id, dreams) {
         socket.send(Message::text(frame.to_string())).await.ok()?;
     }
     loop {
@@ -218,7 +286,8 @@ async fn listen(tab: &Tab, mut socket: Socket, node: usize, next_id: &mut i64) -
     }
 }
 
-async fn connect(base: &str, cookie: &str) -> Option<Socket> {
+/// Opens a socket, as a browser does.
+pub async fn connect(base: &str, cookie: &str) -> Option<Socket> {
     let address = format!("{}/ws", base.replacen("http", "ws", 1));
     let mut request = address.into_client_request().ok()?;
     let headers = request.headers_mut();
@@ -248,13 +317,14 @@ fn strip(message: &mut Value) {
     }
 }
 
-fn snapshot(frame: &Value, after: Option<i64>) -> Heard {
+fn snapshot(frame: &Value, asked: &Asked) -> Heard {
     let it = &frame["snapshot"];
     let number = |it: &Value| it.as_i64().unwrap_or(0);
     let messages = it["messages"].as_array().into_iter().flatten();
     let stream = &it["stream"];
     Heard::Snapshot {
-        after,
+        asked_at: asked.at,
+        after: asked.after,
         rev: number(&frame["rev"]),
         reset: it["reset"] == true,
         messages: messages
@@ -275,6 +345,8 @@ fn heard(frame: &Value) -> Option<Heard> {
             "message_created" => frame["message"]["conversation_run_id"].as_str(),
             _ => None,
         };
+        let told = frame["message"].as_object();
+        let message = told.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
         let mut hasher = DefaultHasher::new();
         frame.to_string().hash(&mut hasher);
         return Some(Heard::Durable {
@@ -282,6 +354,7 @@ fn heard(frame: &Value) -> Option<Heard> {
             kind: kind.to_owned(),
             digest: hasher.finish(),
             ends: ended.map(str::to_owned),
+            message,
         });
     }
     match kind {

@@ -10,15 +10,20 @@ use sqlx::postgres::PgRow;
 use crate::record::Evidence;
 use crate::record::Look;
 use crate::record::Move;
+use crate::record::Rules;
+use crate::record::SeatMove;
+use crate::record::Version;
 use crate::record::Writing;
 
 const TRIGGERS: &str = "
 CREATE SEQUENCE chk_n;
 CREATE TABLE chk_moves (n bigint, at bigint, tx bigint, conversation bigint, run text, was text, became text,
   lease_was bigint, lease bigint, node text, kind text, reason text, round text, slot bigint, cutoff bigint,
-  run_after bigint, burst bigint, silence bigint, error text);
+  run_after bigint, burst bigint, silence bigint, error text, kept boolean, seat bigint, by_copilot boolean);
 CREATE TABLE chk_writings (n bigint, at bigint, tx bigint, conversation bigint, message bigint, seq bigint, rev bigint,
-  is_new boolean, role text, hidden boolean, run text, key text, content text, created bigint);
+  is_new boolean, role text, hidden boolean, run text, key text, content text, created bigint, origin bigint, seat bigint);
+CREATE TABLE chk_versions (n bigint, tx bigint, conversation bigint, message bigint, position bigint, run text, content text);
+CREATE TABLE chk_seats (n bigint, tx bigint, seat bigint, steps bigint);
 CREATE FUNCTION chk_us() RETURNS bigint LANGUAGE sql AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 CREATE FUNCTION chk_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF TG_OP = 'UPDATE' AND (OLD.status, OLD.lease, OLD.round_id, OLD.slot_position, OLD.run_after, OLD.kind, OLD.cutoff_seq, OLD.reason)
@@ -30,17 +35,39 @@ CREATE FUNCTION chk_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     CASE WHEN TG_OP = 'INSERT' THEN 0 ELSE OLD.lease END, NEW.lease, coalesce(NEW.worker_id, ''), NEW.kind, NEW.reason,
     coalesce(NEW.round_id::text, ''), coalesce(NEW.slot_position, -1), coalesce(NEW.cutoff_seq, -1),
     coalesce(NEW.run_after, 0), coalesce(NEW.burst_started_at, 0),
-    CASE WHEN TG_OP = 'INSERT' THEN 0 ELSE coalesce(chk_us() / 1000 - OLD.heartbeat_at, 0) END, coalesce(NEW.error->>'code', ''));
+    CASE WHEN TG_OP = 'INSERT' THEN 0 ELSE coalesce(chk_us() / 1000 - OLD.heartbeat_at, 0) END, coalesce(NEW.error->>'code', ''),
+    NEW.keep_partial, NEW.speaker_space_membership_id,
+    (SELECT kind = 'human' FROM space_memberships WHERE id = NEW.speaker_space_membership_id));
   RETURN NEW;
 END $$;
 CREATE TRIGGER chk_move AFTER INSERT OR UPDATE ON conversation_runs FOR EACH ROW EXECUTE FUNCTION chk_move();
 CREATE FUNCTION chk_writing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   INSERT INTO chk_writings VALUES (nextval('chk_n'), chk_us(), txid_current(), NEW.conversation_id, NEW.id, NEW.seq, NEW.rev,
     TG_OP = 'INSERT', NEW.role, NEW.visibility = 'hidden', coalesce(NEW.conversation_run_id::text, ''),
-    coalesce(NEW.client_id, ''), NEW.content, NEW.created_at);
+    coalesce(NEW.client_id, ''), NEW.content, NEW.created_at, coalesce(NEW.origin_message_id, 0), NEW.space_membership_id);
   RETURN NEW;
 END $$;
-CREATE TRIGGER chk_writing AFTER INSERT OR UPDATE ON messages FOR EACH ROW EXECUTE FUNCTION chk_writing();";
+CREATE TRIGGER chk_writing AFTER INSERT OR UPDATE ON messages FOR EACH ROW EXECUTE FUNCTION chk_writing();
+CREATE FUNCTION chk_version() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO chk_versions VALUES (nextval('chk_n'), txid_current(),
+    (SELECT conversation_id FROM messages WHERE id = NEW.message_id), NEW.message_id, NEW.position,
+    coalesce(NEW.conversation_run_id::text, ''), NEW.content);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER chk_version AFTER INSERT ON message_swipes FOR EACH ROW EXECUTE FUNCTION chk_version();
+CREATE FUNCTION chk_seat() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO chk_seats VALUES (nextval('chk_n'), txid_current(), NEW.id,
+    CASE WHEN NEW.copilot_mode = 'full' THEN NEW.copilot_remaining_steps ELSE 0 END);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER chk_seat AFTER UPDATE ON space_memberships FOR EACH ROW
+  WHEN ((OLD.copilot_mode, OLD.copilot_remaining_steps) IS DISTINCT FROM (NEW.copilot_mode, NEW.copilot_remaining_steps))
+  EXECUTE FUNCTION chk_seat();";
+
+/// Messages of several texts that show none of them.
+const STRANGERS: &str = "SELECT m.id FROM messages m \
+    WHERE EXISTS (SELECT 1 FROM message_swipes s WHERE s.message_id = m.id) \
+    AND NOT EXISTS (SELECT 1 FROM message_swipes s WHERE s.message_id = m.id AND s.position = m.active_swipe AND s.content = m.content)";
 
 /// From now on the database writes every change down.
 pub async fn record(url: &str) -> Result<(), sqlx::Error> {
@@ -58,10 +85,23 @@ pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error>
     let writings = sqlx::query("SELECT * FROM chk_writings ORDER BY n");
     let writings = writings.fetch_all(&mut db).await?;
     evidence.writings = writings.iter().map(writing).collect();
-    let heads = sqlx::query("SELECT id, rev, last_seq FROM conversations");
-    for row in heads.fetch_all(&mut db).await? {
-        let head = (row.get("rev"), row.get("last_seq"));
-        evidence.heads.insert(row.get("id"), head);
+    let versions = sqlx::query("SELECT * FROM chk_versions ORDER BY n");
+    let versions = versions.fetch_all(&mut db).await?;
+    evidence.versions = versions.iter().map(version).collect();
+    let seats = sqlx::query("SELECT * FROM chk_seats ORDER BY n");
+    evidence.seats = seats.fetch_all(&mut db).await?.iter().map(seat).collect();
+    evidence.strangers = sqlx::query_scalar(STRANGERS).fetch_all(&mut db).await?;
+    let heads = "SELECT c.id, c.rev, c.last_seq, c.space_id, s.user_turn_debounce_ms, s.auto_mode_max_turns \
+        FROM conversations c JOIN spaces s ON s.id = c.space_id";
+    for row in sqlx::query(heads).fetch_all(&mut db).await? {
+        let (id, head) = (row.get("id"), (row.get("rev"), row.get("last_seq")));
+        evidence.heads.insert(id, head);
+        let rules = Rules {
+            space: row.get("space_id"),
+            debounce_ms: row.get("user_turn_debounce_ms"),
+            max_auto: row.get("auto_mode_max_turns"),
+        };
+        evidence.rules.insert(id, rules);
     }
     let shown = "SELECT conversation_id, seq, role, content FROM messages WHERE visibility <> 'hidden' ORDER BY seq";
     for row in sqlx::query(shown).fetch_all(&mut db).await? {
@@ -91,7 +131,10 @@ pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
 
 /// All timelines at this instant.
 pub async fn look(db: &mut PgConnection) -> Result<Look, sqlx::Error> {
-    let sql = "SELECT conversation_id, count(*), max(seq) FROM messages GROUP BY conversation_id";
+    // A branch begins with clones, without those that were hidden.
+    let sql = "SELECT conversation_id, count(*) FILTER (WHERE origin_message_id IS NULL), \
+        max(seq) - coalesce(max(seq) FILTER (WHERE origin_message_id IS NOT NULL), 0) \
+        FROM messages GROUP BY conversation_id";
     let rows = sqlx::query(sql).fetch_all(db).await?;
     let count = |row: &PgRow| (row.get(0), row.get(1), row.get(2));
     Ok(Look {
@@ -120,6 +163,30 @@ fn a_move(row: &PgRow) -> Move {
         burst: row.get("burst"),
         silence: row.get("silence"),
         error: row.get("error"),
+        kept: row.get("kept"),
+        seat: row.get("seat"),
+        by_copilot: row.get("by_copilot"),
+    }
+}
+
+fn version(row: &PgRow) -> Version {
+    Version {
+        n: row.get("n"),
+        tx: row.get("tx"),
+        conversation: row.get("conversation"),
+        message: row.get("message"),
+        position: row.get("position"),
+        run: row.get("run"),
+        content: row.get("content"),
+    }
+}
+
+fn seat(row: &PgRow) -> SeatMove {
+    SeatMove {
+        n: row.get("n"),
+        tx: row.get("tx"),
+        seat: row.get("seat"),
+        steps: row.get("steps"),
     }
 }
 
@@ -139,5 +206,7 @@ fn writing(row: &PgRow) -> Writing {
         key: row.get("key"),
         content: row.get("content"),
         created: row.get("created"),
+        origin: row.get("origin"),
+        seat: row.get("seat"),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::record::Evidence;
 use crate::record::Move;
+use crate::record::Writing;
 
 /// How often a rule was looked at, and where it was broken.
 #[derive(Debug, Default)]
@@ -57,6 +58,51 @@ pub fn claims(evidence: &Evidence) -> Vec<Claim<'_>> {
             cutoff: cutoffs[&(step.tx, step.run.as_str())],
         })
         .collect()
+}
+
+/// A text that a run wrote: a message, or one more text of a message.
+pub struct RunText<'a> {
+    pub run: &'a str,
+    pub tx: i64,
+    pub message: i64,
+    pub content: &'a str,
+}
+
+/// What runs wrote, each where it wrote it: the clones of a branch keep the run of their origin, and
+/// a message that gets a second text keeps its own as the first.
+pub fn texts_of_runs(evidence: &Evidence) -> Vec<RunText<'_>> {
+    let homes: HashMap<&str, i64> = evidence
+        .moves
+        .iter()
+        .map(|it| (it.run.as_str(), it.conversation))
+        .collect();
+    let at_home = |run: &str, conversation: i64| {
+        !run.is_empty() && homes.get(run).is_none_or(|it| *it == conversation)
+    };
+    let messages = evidence.writings.iter().filter(|it| it.is_new);
+    let messages = messages.filter(|it| at_home(&it.run, it.conversation));
+    let versions = evidence.versions.iter().filter(|it| it.position > 0);
+    let versions = versions.filter(|it| at_home(&it.run, it.conversation));
+    let messages = messages.map(|it| RunText {
+        run: &it.run,
+        tx: it.tx,
+        message: it.message,
+        content: &it.content,
+    });
+    let versions = versions.map(|it| RunText {
+        run: &it.run,
+        tx: it.tx,
+        message: it.message,
+        content: &it.content,
+    });
+    messages.chain(versions).collect()
+}
+
+/// What people said themselves, where they said it.
+pub fn of_people(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
+    let said =
+        |it: &&Writing| it.is_new && it.role == "user" && it.run.is_empty() && it.origin == 0;
+    evidence.writings.iter().filter(said)
 }
 
 /// The moves of each run, in order.
@@ -140,6 +186,7 @@ pub mod example {
         let rules = Rules {
             debounce_ms: 100,
             max_auto: 2,
+            ..Rules::default()
         };
         Evidence {
             moves: vec![

@@ -8,14 +8,10 @@ use crate::checks::check::Check;
 use crate::checks::check::by_run;
 use crate::checks::check::claims;
 use crate::checks::check::is_final;
+use crate::checks::check::of_people;
 use crate::record::Evidence;
 use crate::record::Move;
 use crate::record::Writing;
-
-fn of_people(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
-    let said = |it: &&Writing| it.is_new && it.role == "user";
-    evidence.writings.iter().filter(said)
-}
 
 pub fn s8_no_lost_input(evidence: &Evidence) -> Check {
     let mut check = Check::of(
@@ -91,7 +87,9 @@ pub fn s10_no_answer_twice(evidence: &Evidence) -> Check {
     let mut check = Check::of("S10", "a turn is spoken once, and each one has a cause");
     let mut spoken: HashSet<(&str, i64)> = HashSet::new();
     for step in evidence.moves.iter().filter(|it| it.became == "succeeded") {
-        let asked_for = ["force_talk", "regenerate"].contains(&step.kind.as_str());
+        // A person's copilot is never a turn of a round; its steps are counted elsewhere.
+        let asked_for =
+            step.by_copilot || ["force_talk", "regenerate"].contains(&step.kind.as_str());
         let turn = (step.round.as_str(), step.slot);
         let fits = asked_for || (!step.round.is_empty() && spoken.insert(turn));
         check.look(fits, || {
@@ -144,7 +142,8 @@ pub fn a3_a_stop_is_a_stop(evidence: &Evidence) -> Check {
                 && it.was.is_empty()
         };
         let next = evidence.moves.iter().find(later);
-        let alone = |it: &Move| ["auto_mode", "next_slot"].contains(&it.reason.as_str());
+        let by_itself = ["auto_mode", "next_slot", "copilot_followup"];
+        let alone = |it: &Move| by_itself.contains(&it.reason.as_str());
         // One that was claimed by a button in between may go on; then the last plan is newer.
         let moved = evidence.moves.iter().any(|it| {
             it.conversation == stop.conversation

@@ -9,6 +9,8 @@ use crate::checks::check::Check;
 use crate::checks::check::by_run;
 use crate::checks::check::claims;
 use crate::checks::check::is_final;
+use crate::checks::check::of_people;
+use crate::checks::check::texts_of_runs;
 use crate::faults::STARVED;
 use crate::record::Evidence;
 use crate::record::Fault;
@@ -108,12 +110,8 @@ pub fn s6_the_fence_holds(evidence: &Evidence) -> Check {
         .filter(|it| it.was == "running" && ["succeeded", "canceled"].contains(&it.became.as_str()))
         .map(|it| (it.tx, it.run.as_str()))
         .collect();
-    for text in evidence
-        .writings
-        .iter()
-        .filter(|it| it.is_new && !it.run.is_empty())
-    {
-        check.look(ends.contains(&(text.tx, text.run.as_str())), || {
+    for text in texts_of_runs(evidence) {
+        check.look(ends.contains(&(text.tx, text.run)), || {
             format!(
                 "message {} of run {} was stored apart from its end",
                 text.message, text.run
@@ -134,14 +132,7 @@ pub fn s7_debounce(evidence: &Evidence) -> Check {
             format!("claimed at {at}, due at {due}: {}", told(claim.step))
         });
     }
-    let mut posts: HashMap<i64, &Writing> = HashMap::new();
-    for post in evidence
-        .writings
-        .iter()
-        .filter(|it| it.is_new && it.role == "user")
-    {
-        posts.insert(post.tx, post);
-    }
+    let posts: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.tx, it)).collect();
     let planned = |it: &&Move| it.became == "queued" && it.reason == "user_message";
     for step in evidence.moves.iter().filter(planned) {
         let (Some(post), Some(rules)) =
@@ -211,7 +202,7 @@ fn excuses(fault: &Fault, step: &Move, stale_ms: i64) -> bool {
     let is_its_own = fault.worker == step.node && fault.at <= step.at;
     match fault.kind.as_str() {
         "stop, short" => false,
-        "kill -9" | "sent away" | "kill while it drains" => is_its_own,
+        "kill -9" | "sent away" | "kill while it drains" | "replaced" => is_its_own,
         kind if kind.starts_with("kill at") => is_its_own,
         _ => is_its_own && overlaps,
     }

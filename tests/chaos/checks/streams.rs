@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use crate::checks::check::Check;
 use crate::checks::check::by_run;
 use crate::checks::check::is_final;
+use crate::checks::check::texts_of_runs;
 use crate::record::Ear;
 use crate::record::Evidence;
 use crate::record::Heard;
@@ -13,13 +14,9 @@ use crate::record::Us;
 
 pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
     let mut check = Check::of("D1", "the deltas of a run, in order, are its text");
-    let new = evidence
-        .writings
-        .iter()
-        .filter(|it| it.is_new && it.content.starts_with("reply"));
-    let texts: HashMap<&str, &str> = new
-        .map(|it| (it.run.as_str(), it.content.as_str()))
-        .collect();
+    let stored = texts_of_runs(evidence).into_iter();
+    let stored = stored.filter(|it| it.content.starts_with("reply"));
+    let texts: HashMap<&str, &str> = stored.map(|it| (it.run, it.content)).collect();
     for ear in &evidence.ears {
         let mut held: Option<(&str, String)> = None;
         for note in &ear.notes {
@@ -44,9 +41,11 @@ pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
                         text.push_str(delta);
                     }
                 }
+                // One more text of a message is told by its message; then its run is over.
                 Heard::Durable {
                     ends: Some(run), ..
-                } => {
+                }
+                | Heard::Complete(run) => {
                     let Some((_, text)) = held.take_if(|(held, _)| held == run) else {
                         continue;
                     };
@@ -251,6 +250,7 @@ mod tests {
             kind: "message_created".to_owned(),
             digest: 1,
             ends: Some(RUN.to_owned()),
+            message: None,
         }
     }
 

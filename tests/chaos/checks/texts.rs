@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use crate::checks::check::Check;
 use crate::checks::check::by_run;
 use crate::checks::check::claims;
+use crate::checks::check::of_people;
+use crate::checks::check::texts_of_runs;
 use crate::record::Evidence;
 use crate::record::Writing;
 
@@ -16,8 +18,8 @@ fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
 pub fn c1_one_text_a_run(evidence: &Evidence) -> Check {
     let mut check = Check::of("C1", "a run gives at most one message");
     let mut texts: HashMap<&str, usize> = HashMap::new();
-    for text in new(evidence).filter(|it| !it.run.is_empty()) {
-        let n = texts.entry(&text.run).or_default();
+    for text in texts_of_runs(evidence) {
+        let n = texts.entry(text.run).or_default();
         *n += 1;
         check.look(*n == 1, || {
             format!("message {} is text {n} of run {}", text.message, text.run)
@@ -28,17 +30,64 @@ pub fn c1_one_text_a_run(evidence: &Evidence) -> Check {
 
 pub fn c2_success_is_a_text(evidence: &Evidence) -> Check {
     let mut check = Check::of("C2", "a run has a message if, and only if, it succeeded");
-    let texts: HashSet<&str> = new(evidence).map(|it| it.run.as_str()).collect();
+    let texts: HashSet<&str> = texts_of_runs(evidence).iter().map(|it| it.run).collect();
     for (run, steps) in by_run(evidence) {
-        let end = &steps[steps.len() - 1].became;
-        check.look(texts.contains(run) == (end == "succeeded"), || {
+        let last = steps[steps.len() - 1];
+        let (has_text, end) = (texts.contains(run), &last.became);
+        // What a canceled run may leave is C3.
+        let fits = has_text == (end == "succeeded") || (end == "canceled" && last.kept);
+        check.look(fits, || {
+            format!("run {run} is {end}, with a message: {has_text}")
+        });
+    }
+    check
+}
+
+pub fn c3_what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "C3",
+        "a canceled run leaves what was said of its text, if that was asked for, a failed one nothing",
+    );
+    let said: HashMap<&str, &str> = evidence
+        .said
+        .iter()
+        .map(|it| (first_word(it), it.as_str()))
+        .collect();
+    let texts = texts_of_runs(evidence);
+    let texts: HashMap<&str, &str> = texts.iter().map(|it| (it.run, it.content)).collect();
+    for (run, steps) in by_run(evidence) {
+        let last = steps[steps.len() - 1];
+        let text = texts.get(run).copied();
+        let fits = match (last.became.as_str(), text) {
+            ("failed", text) => text.is_none(),
+            ("canceled", Some(text)) => last.kept && is_part(text, &said),
+            ("canceled", None) => true,
+            _ => continue,
+        };
+        check.look(fits, || {
             format!(
-                "run {run} is {end}, with a message: {}",
-                texts.contains(run)
+                "run {run} is {}, kept: {}, and left {text:?}",
+                last.became, last.kept
             )
         });
     }
     check
+}
+
+/// Whether a text is the beginning of what the model said; of spoilt answers nobody knows.
+fn is_part(text: &str, said: &HashMap<&str, &str>) -> bool {
+    if text.trim().is_empty() {
+        return false;
+    }
+    if !text.starts_with("reply") {
+        return true;
+    }
+    let whole = said.get(first_word(text)).copied().unwrap_or_default();
+    whole.starts_with(text.trim())
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
 }
 
 pub fn c4_nothing_is_lost(evidence: &Evidence) -> Check {
@@ -69,7 +118,7 @@ pub fn c5_no_phantoms(evidence: &Evidence) -> Check {
         .iter()
         .map(|it| (it.key.as_str(), it))
         .collect();
-    for row in new(evidence).filter(|it| it.role == "user") {
+    for row in of_people(evidence) {
         let post = said.get(row.key.as_str());
         let fits =
             post.is_some_and(|it| it.content == row.content && it.conversation == row.conversation);
@@ -105,8 +154,11 @@ pub fn c6_once(evidence: &Evidence) -> Check {
 const MOST_CALLS: usize = 3;
 
 pub fn c7_calls_are_bounded(evidence: &Evidence) -> Check {
-    let mut check = Check::of("C7", "a claim calls its model three times at most");
-    let n_claims = claims(evidence).len();
+    let mut check = Check::of(
+        "C7",
+        "a claim, and a text for a person's eyes, calls its model three times at most",
+    );
+    let n_claims = claims(evidence).len() + evidence.n_candidates;
     check.n = n_claims;
     if evidence.n_calls > MOST_CALLS * n_claims {
         let told = format!("{} calls for {n_claims} claims", evidence.n_calls);
@@ -122,12 +174,20 @@ pub fn c8_replies_are_said_once(evidence: &Evidence) -> Check {
     );
     let said: HashSet<&str> = evidence.said.iter().map(String::as_str).collect();
     let mut stored: HashSet<&str> = HashSet::new();
-    let is_reply = |it: &&Writing| it.role == "assistant" && it.content.starts_with("reply");
-    for row in new(evidence).filter(is_reply) {
-        let is_first = stored.insert(&row.content);
-        check.look(is_first, || format!("stored twice: {row:?}"));
-        check.look(said.contains(row.content.as_str()), || {
-            format!("the model never said {row:?}")
+    let ends = by_run(evidence);
+    let is_whole = |run: &str| {
+        let last = ends.get(run).and_then(|it| it.last());
+        last.is_none_or(|it| it.became != "canceled")
+    };
+    for text in texts_of_runs(evidence) {
+        if !text.content.starts_with("reply") || !is_whole(text.run) {
+            continue;
+        }
+        let told = || format!("{:?} of run {}", text.content, text.run);
+        let is_first = stored.insert(text.content);
+        check.look(is_first, || format!("stored twice: {}", told()));
+        check.look(said.contains(text.content), || {
+            format!("the model never said {}", told())
         });
     }
     check
@@ -138,6 +198,7 @@ mod tests {
     use super::*;
     use crate::checks::check::example::good;
     use crate::checks::check::example::writing;
+    use crate::record::Version;
 
     const ALL: &[fn(&Evidence) -> Check] = &[
         c1_one_text_a_run,
@@ -148,6 +209,17 @@ mod tests {
         c7_calls_are_bounded,
         c8_replies_are_said_once,
     ];
+
+    fn version(position: i64, run: &str, content: &str) -> Version {
+        Version {
+            conversation: 1,
+            message: 12,
+            position,
+            run: run.to_owned(),
+            content: content.to_owned(),
+            ..Version::default()
+        }
+    }
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
         let mut evidence = good();
@@ -179,6 +251,48 @@ mod tests {
         );
         assert_eq!(broken(c8_replies_are_said_once, twice), 1);
         assert_eq!(broken(c8_replies_are_said_once, |it| it.said.clear()), 1);
+    }
+
+    #[test]
+    fn a_clone_and_a_first_version_are_no_second_text() {
+        let cloned = |it: &mut Evidence| {
+            let mut clone = it.writings[1].clone();
+            (clone.conversation, clone.message, clone.origin) = (2, 22, 12);
+            it.writings.push(clone);
+        };
+        let versions = |it: &mut Evidence| {
+            it.versions = vec![version(0, "r1", "reply1 yes"), version(1, "r2", "reply2")];
+        };
+        let same_run = |it: &mut Evidence| it.versions = vec![version(1, "r1", "reply1 yes")];
+
+        assert_eq!(broken(c1_one_text_a_run, cloned), 0);
+        assert_eq!(broken(c8_replies_are_said_once, cloned), 0);
+        assert_eq!(broken(c1_one_text_a_run, versions), 0);
+        assert_eq!(broken(c1_one_text_a_run, same_run), 1);
+    }
+
+    #[test]
+    fn what_ended_runs_leave_behind_is_seen() {
+        let end = |end: &'static str, kept: bool, text: &'static str| {
+            move |it: &mut Evidence| {
+                it.moves[3].became = end.to_owned();
+                it.moves[3].kept = kept;
+                it.writings[1].content = text.to_owned();
+            }
+        };
+        let nothing = |it: &mut Evidence| {
+            it.moves[3].became = "canceled".to_owned();
+            it.writings.truncate(1);
+        };
+
+        let check = c3_what_a_canceled_run_leaves;
+        assert_eq!(broken(check, nothing), 0);
+        assert_eq!(broken(check, end("canceled", true, "reply1")), 0);
+        assert_eq!(broken(check, end("canceled", false, "reply1")), 1);
+        assert_eq!(broken(check, end("canceled", true, "reply1 no")), 1);
+        assert_eq!(broken(check, end("canceled", true, "reply12")), 1);
+        assert_eq!(broken(check, end("canceled", true, "  ")), 1);
+        assert_eq!(broken(check, end("failed", true, "reply1")), 1);
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! T1 to T6: the numbers of a timeline, and what readers and tabs saw of it.
+//! T1 to T6 and T8: the numbers of a timeline, and what readers and tabs saw of it.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
 use crate::checks::check::Check;
+use crate::record::Ear;
 use crate::record::Evidence;
 use crate::record::Heard;
+use crate::record::Line;
 use crate::record::Writing;
 
 pub fn t1_numbers_without_gaps(evidence: &Evidence) -> Check {
@@ -14,9 +16,9 @@ pub fn t1_numbers_without_gaps(evidence: &Evidence) -> Check {
     let mut last: BTreeMap<i64, i64> = BTreeMap::new();
     for row in evidence.writings.iter().filter(|it| it.is_new) {
         let last = last.entry(row.conversation).or_default();
-        check.look(row.seq == *last + 1, || {
-            format!("{} after {last}: {row:?}", row.seq)
-        });
+        // What was hidden is not cloned into a branch: there the numbers only rise.
+        let follows = row.seq == *last + 1 || (row.origin != 0 && row.seq > *last);
+        check.look(follows, || format!("{} after {last}: {row:?}", row.seq));
         *last = row.seq;
     }
     for (conversation, (_, last_seq)) in &evidence.heads {
@@ -53,13 +55,14 @@ pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
             .timelines
             .get(&ear.conversation)
             .unwrap_or(&nothing);
+        let stored = of_what_it_was_told(ear, stored);
         let place = ear
             .lines
             .iter()
             .zip(stored)
             .position(|(shown, stored)| shown != stored);
         let place = place.unwrap_or(ear.lines.len().min(stored.len()));
-        check.look(ear.lines == *stored, || {
+        check.look(ear.lines == stored, || {
             format!(
                 "tab {} shows {} of {} lines of conversation {}, and at {place} {:?} for {:?}",
                 ear.client,
@@ -73,6 +76,13 @@ pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
         check.look(ear.complaints.is_empty(), || ear.complaints.join("\n"));
     }
     check
+}
+
+/// Who came late was told the newest, and all that followed.
+pub fn of_what_it_was_told<'a>(ear: &Ear, stored: &'a [Line]) -> &'a [Line] {
+    let first = ear.lines.first().filter(|_| ear.is_late);
+    let from = first.and_then(|(first, ..)| stored.iter().position(|(seq, ..)| seq == first));
+    &stored[from.unwrap_or(0)..]
 }
 
 pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
@@ -166,7 +176,6 @@ pub fn t8_nobody_is_far_behind(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::good;
-    use crate::record::Ear;
     use crate::record::Look;
     use crate::record::Note;
     use crate::record::ReadBack;
@@ -175,6 +184,7 @@ mod tests {
     fn heard() -> Evidence {
         let mut evidence = good();
         let snapshot = Heard::Snapshot {
+            asked_at: 0,
             after: Some(0),
             rev: 4,
             reset: false,
@@ -186,6 +196,7 @@ mod tests {
             kind: "message_created".to_owned(),
             digest: 7,
             ends: None,
+            message: Some((11, 1)),
         };
         let note = |heard| Note { at: 0, heard };
         let ear = |client| Ear {
@@ -193,7 +204,7 @@ mod tests {
             conversation: 1,
             notes: vec![note(durable.clone()), note(snapshot.clone())],
             lines: evidence.timelines[&1].clone(),
-            complaints: Vec::new(),
+            ..Ear::default()
         };
         evidence.ears = vec![ear(0), ear(1)];
         evidence.looks = vec![Look {
@@ -247,6 +258,39 @@ mod tests {
             broken(t2_no_late_arrivals, |it| it.looks[0].counts[0].1 = 1),
             1
         );
+    }
+
+    #[test]
+    fn a_branch_begins_with_what_was_shown_and_then_counts_on() {
+        let cloned = |seq: i64| {
+            move |it: &mut Evidence| {
+                (it.writings[0].origin, it.writings[0].seq) = (7, seq);
+                it.writings[1].seq = seq + 1;
+                it.heads = [(1, (4, seq + 1))].into();
+            }
+        };
+        let jumps = |it: &mut Evidence| {
+            cloned(3)(it);
+            it.writings[1].seq = 5;
+        };
+
+        assert_eq!(broken(t1_numbers_without_gaps, cloned(3)), 0);
+        assert_eq!(broken(t1_numbers_without_gaps, jumps), 2);
+    }
+
+    #[test]
+    fn who_comes_late_shows_the_newest_without_a_hole() {
+        let late = |it: &mut Evidence| {
+            it.ears[0].is_late = true;
+            it.ears[0].lines.remove(0);
+        };
+        let cut = |it: &mut Evidence| {
+            it.ears[0].is_late = true;
+            it.ears[0].lines.pop();
+        };
+
+        assert_eq!(broken(t3_tabs_show_what_is_stored, late), 0);
+        assert_eq!(broken(t3_tabs_show_what_is_stored, cut), 1);
     }
 
     #[test]

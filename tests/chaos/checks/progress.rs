@@ -1,0 +1,241 @@
+//! S11: what is due begins soon, and no room waits for the sake of others.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use crate::checks::check::Check;
+use crate::faults::STARVED;
+use crate::record::Evidence;
+use crate::record::Us;
+
+/// A due run begins within this, ninety-nine times of a hundred.
+const SOON: Us = 2_000_000;
+/// And within this, where the node that was to ring for it fell, or its ring was lost: the others
+/// look by themselves every two seconds.
+const UNHEARD: Us = 4_000_000;
+/// To begin a run is as much work as so many posts.
+const SLACK: Us = 3;
+/// So many times what all wait on average may one space wait.
+const FAIR: i64 = 5;
+
+/// How long a due run waited in a conversation that was free.
+struct Wait {
+    conversation: i64,
+    run: String,
+    took: Us,
+    /// Something was broken meanwhile.
+    in_trouble: bool,
+}
+
+pub fn s11_what_is_due_begins(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "S11",
+        "of a hundred due runs 99 begin in two seconds (four in trouble), and no space waits for the others",
+    );
+    let waits = waits(evidence);
+    check.n = waits.len();
+    if waits.is_empty() {
+        return check;
+    }
+    let slack = SLACK * latency(evidence);
+    for (in_trouble, bound) in [(false, SOON), (true, UNHEARD)] {
+        let these = waits.iter().filter(|it| it.in_trouble == in_trouble);
+        check
+            .broken
+            .extend(too_long(these.collect(), bound + slack));
+    }
+    let mean = waits.iter().map(|it| it.took).sum::<Us>() / waits.len() as Us;
+    for (space, (sum, n)) in by_space(evidence, &waits) {
+        if sum / n > slack + SOON.max(FAIR * mean) {
+            let (its, all) = (sum / n / 1_000, mean / 1_000);
+            check.broken.push(format!(
+                "space {space} waits {its} ms, all of them {all} ms"
+            ));
+        }
+    }
+    check
+}
+
+/// How long a post waits for its answer, nineteen times of twenty: what the machine itself makes
+/// everybody wait.
+fn latency(evidence: &Evidence) -> Us {
+    let tries = evidence.posts.iter().flat_map(|it| &it.tries);
+    let answered = tries.filter(|it| it.status == 201);
+    let mut took: Vec<Us> = answered.map(|it| it.answered_at - it.at).collect();
+    took.sort_unstable();
+    let at = (took.len() * 95).div_ceil(100).checked_sub(1);
+    at.map_or(0, |at| took[at])
+}
+
+fn too_long(mut waits: Vec<&Wait>, bound: Us) -> Option<String> {
+    waits.sort_by_key(|it| it.took);
+    let last = (waits.len() * 99).div_ceil(100).checked_sub(1)?;
+    if waits[last].took <= bound {
+        return None;
+    }
+    let worst: Vec<String> = waits.iter().rev().take(5).map(|it| told(it)).collect();
+    Some(format!(
+        "of {} waits the 99th of a hundred took {} ms; the longest: {}",
+        waits.len(),
+        waits[last].took / 1_000,
+        worst.join(", ")
+    ))
+}
+
+fn told(wait: &Wait) -> String {
+    format!(
+        "run {} of {}: {} ms",
+        wait.run,
+        wait.conversation,
+        wait.took / 1_000
+    )
+}
+
+fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Us, Us)> {
+    let mut spaces: BTreeMap<i64, (Us, Us)> = BTreeMap::new();
+    for wait in waits {
+        let space = evidence.rules.get(&wait.conversation).map(|it| it.space);
+        let sum = spaces.entry(space.unwrap_or_default()).or_default();
+        *sum = (sum.0 + wait.took, sum.1 + 1);
+    }
+    spaces
+}
+
+/// From when a run was planned, due, and alone in its conversation, until somebody took it.
+fn waits(evidence: &Evidence) -> Vec<Wait> {
+    let mut planned: HashMap<&str, Us> = HashMap::new();
+    let mut free: HashMap<i64, Us> = HashMap::new();
+    let mut waits = Vec::new();
+    for step in &evidence.moves {
+        if step.was == "running" && step.became != "running" {
+            free.insert(step.conversation, step.at);
+        }
+        if step.became == "queued" {
+            planned.insert(&step.run, step.at);
+        }
+        if step.was == "queued" && step.became == "running" {
+            let planned = planned.get(step.run.as_str()).copied().unwrap_or(step.at);
+            let free = free.get(&step.conversation).copied().unwrap_or(0);
+            let from = planned.max(free).max(step.run_after * 1_000);
+            let ground = |kind: &str| kind.starts_with("database") || kind == STARVED;
+            // Nobody begins anything while what all nodes stand on gives way.
+            if !was_hit(evidence, from, step.at, ground) {
+                waits.push(Wait {
+                    conversation: step.conversation,
+                    run: step.run.clone(),
+                    took: step.at - from,
+                    in_trouble: was_hit(evidence, from - MENDS, step.at, |_| true),
+                });
+            }
+        }
+    }
+    waits
+}
+
+/// So long a node takes to stand again.
+const MENDS: Us = 1_000_000;
+
+/// Whether a fault of such a kind was done in between.
+fn was_hit(evidence: &Evidence, from: Us, to: Us, kind: impl Fn(&str) -> bool) -> bool {
+    let mut faults = evidence.faults.iter();
+    faults.any(|it| kind(&it.kind) && it.at <= to && it.until >= from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::fault;
+    use crate::checks::check::example::good;
+    use crate::checks::check::example::step;
+    use crate::record::Rules;
+
+    /// The good log and `n` more runs, each in a conversation of its own, that wait so long.
+    fn with(n: i64, seconds: i64) -> Evidence {
+        let mut evidence = good();
+        for at in 0..n {
+            let steps = [(100, "", "queued"), (100 + seconds, "queued", "running")];
+            for (n, was, became) in steps {
+                let mut step = step(n, at, was, became);
+                (step.run, step.conversation) = (format!("w{at}"), 50 + at);
+                step.run_after = 0;
+                evidence.moves.push(step);
+            }
+            let rules = Rules {
+                space: 50 + at,
+                ..Rules::default()
+            };
+            evidence.rules.insert(50 + at, rules);
+        }
+        evidence
+    }
+
+    #[test]
+    fn a_run_that_begins_at_once_is_good() {
+        let check = s11_what_is_due_begins(&with(200, 0));
+
+        assert_eq!(check.n, 201);
+        assert!(check.broken.is_empty(), "{check:?}");
+    }
+
+    #[test]
+    fn one_that_waits_long_is_seen() {
+        let check = s11_what_is_due_begins(&with(1, 3));
+
+        assert!(check.broken[0].contains("3000 ms"), "{check:?}");
+    }
+
+    #[test]
+    fn a_machine_that_is_slow_for_all_is_slow_for_runs() {
+        let mut evidence = with(1, 3);
+        evidence.posts[0].tries[0].answered_at = 500_000;
+
+        assert!(s11_what_is_due_begins(&evidence).broken.is_empty());
+    }
+
+    #[test]
+    fn nobody_begins_while_the_database_stands_still() {
+        let mut evidence = with(1, 3);
+        evidence.faults = vec![fault("database stopped, long", 101, 102)];
+        assert!(s11_what_is_due_begins(&evidence).broken.is_empty());
+
+        evidence.faults = vec![fault("connections of clients cut", 90, 91)];
+        assert!(!s11_what_is_due_begins(&evidence).broken.is_empty());
+    }
+
+    #[test]
+    fn a_lost_ring_costs_a_moment_and_no_more() {
+        let fallen = |seconds| {
+            let mut evidence = with(1, seconds);
+            evidence.faults = vec![fault("kill -9", 101, 102)];
+            s11_what_is_due_begins(&evidence).broken.len()
+        };
+
+        assert_eq!(fallen(2), 0);
+        assert!(fallen(5) > 0);
+    }
+
+    #[test]
+    fn a_run_that_waits_for_its_turn_or_its_hour_does_not_count() {
+        let mut later = with(1, 3);
+        later.moves[5].run_after = 103_000;
+        let mut behind = with(1, 3);
+        let mut other = step(102, 9, "running", "succeeded");
+        (other.run, other.conversation) = ("before".to_owned(), 50);
+        behind.moves.insert(5, other);
+
+        assert!(s11_what_is_due_begins(&later).broken.is_empty());
+        assert!(s11_what_is_due_begins(&behind).broken.is_empty());
+    }
+
+    #[test]
+    fn a_space_that_starves_is_seen_among_many() {
+        let mut evidence = with(400, 0);
+        let late = evidence.moves.last_mut().unwrap();
+        late.at += 3_000_000;
+
+        let check = s11_what_is_due_begins(&evidence);
+
+        assert_eq!(check.broken.len(), 1, "{check:?}");
+        assert!(check.broken[0].contains("space 449"), "{check:?}");
+    }
+}

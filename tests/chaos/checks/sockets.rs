@@ -1,0 +1,251 @@
+//! T9 to T11, X2: a socket begins with everything that was there, is closed when nobody is behind
+//! it any more, is never taken at its word about what it has seen, and hears what is for it.
+
+use std::collections::HashMap;
+
+use crate::checks::check::Check;
+use crate::record::Ear;
+use crate::record::Evidence;
+use crate::record::Heard;
+use crate::record::Us;
+
+pub fn t9_nothing_falls_between(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T9",
+        "a snapshot holds all that was acknowledged before it was asked for, and what is told next follows it",
+    );
+    let known = acknowledged(evidence);
+    for ear in &evidence.ears {
+        let known = known.get(&ear.conversation).map_or(&[][..], Vec::as_slice);
+        for (n, note) in ear.notes.iter().enumerate() {
+            let Heard::Snapshot { asked_at, rev, .. } = &note.heard else {
+                continue;
+            };
+            let before = known.partition_point(|(at, _)| at < asked_at);
+            let least = before.checked_sub(1).map_or(0, |it| known[it].1);
+            check.look(*rev >= least, || {
+                format!(
+                    "tab {} was brought to rev {rev} of conversation {}, and {least} had been promised",
+                    ear.client, ear.conversation
+                )
+            });
+            let Some((at, next)) = follows(ear, n, *rev) else {
+                continue;
+            };
+            check.look(next == rev + 1 || was_hit(evidence, note.at, at), || {
+                format!(
+                    "tab {} was brought to rev {rev} of conversation {} and heard {next} next",
+                    ear.client, ear.conversation
+                )
+            });
+        }
+    }
+    check
+}
+
+/// Of each conversation when something was acknowledged, and the highest `rev` that was by then.
+fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Us, i64)>> {
+    let new = evidence.writings.iter().filter(|it| it.is_new);
+    let revs: HashMap<i64, i64> = new.map(|it| (it.message, it.rev)).collect();
+    let mut known: HashMap<i64, Vec<(Us, i64)>> = HashMap::new();
+    for post in &evidence.posts {
+        let ack = post.acknowledged();
+        if let Some((ack, rev)) = ack.and_then(|it| Some((it, revs.get(&it.message)?))) {
+            let known = known.entry(post.conversation).or_default();
+            known.push((ack.answered_at, *rev));
+        }
+    }
+    for acks in known.values_mut() {
+        acks.sort_unstable();
+        let mut highest = 0;
+        for (_, rev) in acks {
+            highest = highest.max(*rev);
+            *rev = highest;
+        }
+    }
+    known
+}
+
+/// The first news after a snapshot, if it came before the tab asked again.
+fn follows(ear: &Ear, snapshot: usize, rev: i64) -> Option<(Us, i64)> {
+    for note in &ear.notes[snapshot + 1..] {
+        match &note.heard {
+            Heard::Snapshot { .. } | Heard::Connected(_) | Heard::Resync => return None,
+            Heard::Durable { rev: next, .. } if *next > rev => return Some((note.at, *next)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A node that dies between a commit and its word, and a Redis that loses it, leave a gap, which the
+/// tab sees.
+fn was_hit(evidence: &Evidence, from: Us, to: Us) -> bool {
+    let mut faults = evidence.faults.iter();
+    faults.any(|it| it.at <= to && it.until >= from - 5_000_000)
+}
+
+/// The pings come every twenty seconds; who has been silent for sixty is gone, with some air.
+const GONE: Us = 85_000_000;
+
+pub fn t10_the_dead_are_gone(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T10",
+        "who is silent is hung up on in time, and is there no longer",
+    );
+    for ghost in &evidence.ghosts {
+        let in_time = ghost.closed_at > 0 && ghost.closed_at - ghost.silent_at <= GONE;
+        check.look(in_time && !ghost.is_shown, || format!("{ghost:?}"));
+    }
+    check
+}
+
+pub fn t11_the_future_is_not_believed(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "T11",
+        "who says to have seen what never was begins anew, and anybody else does not go back",
+    );
+    for ear in &evidence.ears {
+        for note in &ear.notes {
+            let Heard::Snapshot {
+                after: Some(after),
+                rev,
+                reset,
+                ..
+            } = &note.heard
+            else {
+                continue;
+            };
+            check.look(*reset || after <= rev, || {
+                format!(
+                    "tab {} claims to know rev {after} of conversation {} and goes on from {rev}",
+                    ear.client, ear.conversation
+                )
+            });
+        }
+    }
+    check
+}
+
+pub fn x2_a_suggestion_is_for_one(evidence: &Evidence) -> Check {
+    let mut check = Check::of("X2", "nobody hears what was suggested to somebody else");
+    for ear in &evidence.ears {
+        for note in &ear.notes {
+            if let Heard::Candidate(seat) = note.heard {
+                check.look(seat == ear.seat, || {
+                    format!("tab {} heard a suggestion for seat {seat}", ear.client)
+                });
+            }
+        }
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::fault;
+    use crate::checks::check::example::good;
+    use crate::record::Ghost;
+    use crate::record::Note;
+
+    fn snapshot(asked_at: Us, after: Option<i64>, rev: i64, reset: bool) -> Heard {
+        Heard::Snapshot {
+            asked_at,
+            after,
+            rev,
+            reset,
+            messages: Vec::new(),
+            stream: None,
+        }
+    }
+
+    fn durable(rev: i64) -> Heard {
+        Heard::Durable {
+            rev,
+            kind: "message_created".to_owned(),
+            digest: 1,
+            ends: None,
+            message: None,
+        }
+    }
+
+    /// The good log, whose one message of rev 1 was promised at second 3.
+    fn heard(heard: Vec<Heard>) -> Evidence {
+        let mut evidence = good();
+        evidence.posts[0].tries[0].answered_at = 3_000_000;
+        let note = |heard| Note {
+            at: 20_000_000,
+            heard,
+        };
+        evidence.ears = vec![Ear {
+            conversation: 1,
+            seat: 4,
+            notes: heard.into_iter().map(note).collect(),
+            ..Ear::default()
+        }];
+        evidence
+    }
+
+    fn broken(check: fn(&Evidence) -> Check, notes: Vec<Heard>) -> usize {
+        check(&heard(notes)).broken.len()
+    }
+
+    #[test]
+    fn a_snapshot_that_lacks_what_was_promised_is_seen() {
+        let check = t9_nothing_falls_between;
+
+        assert_eq!(broken(check, vec![snapshot(4_000_000, None, 1, false)]), 0);
+        assert_eq!(broken(check, vec![snapshot(4_000_000, None, 0, false)]), 1);
+        assert_eq!(broken(check, vec![snapshot(2_000_000, None, 0, false)]), 0);
+    }
+
+    #[test]
+    fn a_hole_behind_a_snapshot_needs_a_fault() {
+        let check = t9_nothing_falls_between;
+        let begins = || snapshot(0, None, 4, false);
+
+        assert_eq!(broken(check, vec![begins(), durable(4), durable(5)]), 0);
+        assert_eq!(broken(check, vec![begins(), durable(6)]), 1);
+        assert_eq!(broken(check, vec![begins(), Heard::Resync, durable(6)]), 0);
+        let mut hit = heard(vec![begins(), durable(6)]);
+        hit.faults = vec![fault("kill -9", 18, 19)];
+        assert_eq!(check(&hit).broken.len(), 0);
+    }
+
+    #[test]
+    fn a_dead_socket_that_stays_and_one_that_is_shown_are_seen() {
+        let ghost = |closed_at, is_shown| {
+            let mut evidence = good();
+            evidence.ghosts = vec![Ghost {
+                node: 0,
+                silent_at: 1_000_000,
+                closed_at,
+                is_shown,
+            }];
+            t10_the_dead_are_gone(&evidence).broken.len()
+        };
+
+        assert_eq!(ghost(62_000_000, false), 0);
+        assert_eq!(ghost(0, false), 1);
+        assert_eq!(ghost(90_000_000, false), 1);
+        assert_eq!(ghost(62_000_000, true), 1);
+    }
+
+    #[test]
+    fn a_claim_from_the_future_that_is_believed_is_seen() {
+        let check = t11_the_future_is_not_believed;
+
+        assert_eq!(broken(check, vec![snapshot(0, Some(9), 4, true)]), 0);
+        assert_eq!(broken(check, vec![snapshot(0, Some(4), 4, false)]), 0);
+        assert_eq!(broken(check, vec![snapshot(0, Some(9), 4, false)]), 1);
+    }
+
+    #[test]
+    fn a_suggestion_in_the_wrong_ear_is_seen() {
+        let check = x2_a_suggestion_is_for_one;
+
+        assert_eq!(broken(check, vec![Heard::Candidate(4)]), 0);
+        assert_eq!(broken(check, vec![Heard::Candidate(5)]), 1);
+    }
+}

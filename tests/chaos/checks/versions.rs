@@ -1,0 +1,202 @@
+//! V1 to V3: the texts of a message, what a branch begins with, and what was promised to whoever
+//! asked for them.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+
+use crate::checks::check::Check;
+use crate::checks::check::by_run;
+use crate::record::Evidence;
+use crate::record::Line;
+use crate::record::Writing;
+
+pub fn v1_texts_are_numbered(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "V1",
+        "the texts of a message are numbered 0, 1, 2 …, and it shows one of them",
+    );
+    let mut texts: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for it in &evidence.versions {
+        texts.entry(it.message).or_default().push(it.position);
+    }
+    for (message, mut positions) in texts {
+        positions.sort_unstable();
+        let numbered = positions.iter().copied().eq(0..positions.len() as i64);
+        check.look(numbered, || {
+            format!("message {message} has the texts {positions:?}")
+        });
+        check.look(!evidence.strangers.contains(&message), || {
+            format!("message {message} shows a text that is none of its own")
+        });
+    }
+    check
+}
+
+/// A conversation as it stood at one step: what each place shows, or nothing where it is hidden.
+type Timeline = BTreeMap<i64, Option<(String, String)>>;
+
+pub fn v2_a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "V2",
+        "a branch begins with everything that its origin showed up to there",
+    );
+    let homes: HashMap<i64, i64> = evidence
+        .writings
+        .iter()
+        .map(|it| (it.message, it.conversation))
+        .collect();
+    let mut clones: HashMap<(i64, i64), Vec<&Writing>> = HashMap::new();
+    for it in evidence.writings.iter().filter(|it| is_clone(it)) {
+        clones.entry((it.tx, it.conversation)).or_default().push(it);
+    }
+    let mut stages: HashMap<i64, Timeline> = HashMap::new();
+    for it in &evidence.writings {
+        let group = clones.remove(&(it.tx, it.conversation));
+        if let Some(group) = group.filter(|_| is_clone(it)) {
+            let parent = homes.get(&it.origin).and_then(|it| stages.get(it));
+            let shown = parent.map_or_else(Vec::new, |parent| shown(parent, &group));
+            let cloned: Vec<Line> = group.iter().map(|it| line(it)).collect();
+            check.look(shown == cloned, || {
+                let differs = shown.iter().zip(&cloned).find(|(a, b)| a != b);
+                format!(
+                    "branch {} begins with {} messages, its origin showed {}; {differs:?}",
+                    it.conversation,
+                    cloned.len(),
+                    shown.len()
+                )
+            });
+        }
+        let shows = (!it.hidden).then(|| (it.role.clone(), it.content.clone()));
+        let stage = stages.entry(it.conversation).or_default();
+        stage.insert(it.seq, shows);
+    }
+    check
+}
+
+fn is_clone(it: &Writing) -> bool {
+    it.is_new && it.origin != 0
+}
+
+fn line(it: &Writing) -> Line {
+    (it.seq, it.role.clone(), it.content.clone())
+}
+
+/// What the origin shows up to the last of the clones.
+fn shown(parent: &Timeline, clones: &[&Writing]) -> Vec<Line> {
+    let last = clones.iter().map(|it| it.seq).max().unwrap_or_default();
+    let places = parent.range(..=last);
+    places
+        .filter_map(|(seq, it)| it.clone().map(|(role, content)| (*seq, role, content)))
+        .collect()
+}
+
+pub fn v3_what_was_promised_is_there(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "V3",
+        "another text or a branch that was promised is there, or its run shows why not",
+    );
+    let runs = by_run(evidence);
+    let branches: BTreeSet<i64> = evidence.heads.keys().copied().collect();
+    for wish in &evidence.wishes {
+        let runs_there = wish.run.is_empty() || runs.contains_key(wish.run.as_str());
+        let there = branches.contains(&wish.conversation) && runs_there;
+        check.look(there, || format!("{wish:?}"));
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::good;
+    use crate::record::Version;
+    use crate::record::Wish;
+
+    fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
+        let mut evidence = good();
+        spoil(&mut evidence);
+        check(&evidence).broken.len()
+    }
+
+    fn texts(positions: &[i64]) -> Vec<Version> {
+        let text = |position: &i64| Version {
+            message: 12,
+            position: *position,
+            ..Version::default()
+        };
+        positions.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_hole_a_double_and_a_strange_text_are_seen() {
+        let check = v1_texts_are_numbered;
+
+        assert_eq!(broken(check, |it| it.versions = texts(&[1, 0, 2])), 0);
+        assert_eq!(broken(check, |it| it.versions = texts(&[0, 2])), 1);
+        assert_eq!(broken(check, |it| it.versions = texts(&[0, 1, 1])), 1);
+        let strange = |it: &mut Evidence| {
+            it.versions = texts(&[0, 1]);
+            it.strangers = vec![12];
+        };
+        assert_eq!(broken(check, strange), 1);
+    }
+
+    /// The good log, and then a branch of it.
+    fn branch(it: &mut Evidence) {
+        for row in it.writings.clone() {
+            let mut clone = row.clone();
+            (clone.n, clone.tx, clone.conversation) = (20 + row.seq, 20, 2);
+            (clone.message, clone.origin) = (20 + row.seq, row.message);
+            it.writings.push(clone);
+        }
+    }
+
+    #[test]
+    fn a_branch_that_lacks_something_or_tells_it_otherwise_is_seen() {
+        let lacks = |it: &mut Evidence| {
+            branch(it);
+            it.writings.remove(2);
+        };
+        let differs = |it: &mut Evidence| {
+            branch(it);
+            it.writings[3].content = "no".to_owned();
+        };
+        let hidden = |it: &mut Evidence| {
+            let mut again = it.writings[0].clone();
+            (again.is_new, again.hidden) = (false, true);
+            branch(it);
+            it.writings.insert(2, again);
+        };
+        let left_out = |it: &mut Evidence| {
+            hidden(it);
+            it.writings.remove(3);
+        };
+
+        let check = v2_a_branch_begins_with_what_was_there;
+        assert_eq!(broken(check, branch), 0);
+        assert_eq!(broken(check, lacks), 1);
+        assert_eq!(broken(check, differs), 1);
+        assert_eq!(broken(check, hidden), 1);
+        assert_eq!(broken(check, left_out), 0);
+    }
+
+    #[test]
+    fn a_broken_promise_is_seen() {
+        let wish = |run: &'static str, conversation| {
+            move |it: &mut Evidence| {
+                it.wishes.push(Wish {
+                    what: "another text",
+                    run: run.to_owned(),
+                    conversation,
+                });
+            }
+        };
+
+        let check = v3_what_was_promised_is_there;
+        assert_eq!(broken(check, wish("r1", 1)), 0);
+        assert_eq!(broken(check, wish("", 1)), 0);
+        assert_eq!(broken(check, wish("r9", 1)), 1);
+        assert_eq!(broken(check, wish("", 9)), 1);
+    }
+}

@@ -1,0 +1,157 @@
+//! What people want of what was said: another text, an older one, another way on, help with words.
+//!
+//! Whatever of it is refused (409, 422, 423) is refused; what was promised has to be there.
+
+use rand::RngExt;
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::house::Room;
+use crate::people::Visitor;
+use crate::record::Wish;
+
+/// So many branches does one person make.
+const MOST_BRANCHES: usize = 3;
+const MOST_TRIES: usize = 5;
+
+impl Visitor {
+    /// Wants one of these things.
+    pub async fn wish(&mut self, room: &Room) {
+        // In a branch it is quiet: there the last word is more often that of a character.
+        let branch = self.guest.rooms.iter().rfind(|it| it.is_branch);
+        let branch = branch.filter(|_| self.dice.random_range(0..2) == 0);
+        let room = &branch.unwrap_or(room).clone();
+        match self.dice.random_range(0..8) {
+            0..2 => self.regenerate(room, None).await,
+            2 => {
+                let message = self.some_message(room, "assistant").await;
+                self.regenerate(room, message).await;
+            }
+            3 => self.switch(room).await,
+            4 => self.branch(room).await,
+            5 => self.lend(room).await,
+            6 => self.speak_for_oneself(room).await,
+            _ => self.ask_for_words(room).await,
+        }
+    }
+
+    async fn regenerate(&mut self, room: &Room, message: Option<i64>) {
+        let path = format!("/api/conversations/{}/regenerate", room.conversation);
+        let body = message.map_or_else(|| json!({}), |it| json!({"message_id": it}));
+        let (status, answer) = self.insist(Method::POST, &path, Some(&body)).await;
+        if status == 202 {
+            let run = answer["run"]["id"].as_str().unwrap_or("?");
+            let conversation = answer["conversation_id"].as_i64();
+            self.promised("another text", run, conversation);
+        }
+    }
+
+    /// Shows another text of the newest message that has several.
+    async fn switch(&mut self, room: &Room) {
+        let messages = self.messages(room).await;
+        let several = |it: &&Value| it["swipes"]["count"].as_i64().unwrap_or(0) > 1;
+        let Some(message) = messages.iter().rfind(several) else {
+            return;
+        };
+        let n = message["swipes"]["count"].as_i64().unwrap_or(1);
+        let path = format!("/api/messages/{}/swipes/select", message["id"]);
+        let body = json!({"position": self.dice.random_range(0..n)});
+        self.insist(Method::POST, &path, Some(&body)).await;
+    }
+
+    /// Goes on from some message elsewhere: reads along there, and speaks there too.
+    async fn branch(&mut self, room: &Room) {
+        let n = self.guest.rooms.iter().filter(|it| it.is_branch).count();
+        let message = self.some_message(room, "").await;
+        let Some(message) = message.filter(|_| n < MOST_BRANCHES) else {
+            return;
+        };
+        let path = format!("/api/conversations/{}/branch", room.conversation);
+        let body = json!({"message_id": message});
+        let (status, answer) = self.insist(Method::POST, &path, Some(&body)).await;
+        let branch = answer["conversation"]["id"].as_i64();
+        if status != 201 {
+            return;
+        }
+        self.promised("a branch", "", branch);
+        if let Some(conversation) = branch {
+            let room = Room {
+                conversation,
+                is_branch: true,
+                ..room.clone()
+            };
+            self.tab.enter(&room);
+            self.guest.rooms.push(room);
+        }
+    }
+
+    /// Has the copilot speak in its place for a while.
+    async fn lend(&mut self, room: &Room) {
+        let body = json!({
+            "copilot_mode": "full",
+            "copilot_remaining_steps": self.dice.random_range(1..4),
+            "copilot_conversation_id": room.conversation,
+        });
+        let path = format!("/api/memberships/{}", room.seat);
+        self.insist(Method::PATCH, &path, Some(&body)).await;
+    }
+
+    /// Turns the copilot off.
+    pub async fn speak_for_oneself(&mut self, room: &Room) {
+        let path = format!("/api/memberships/{}", room.seat);
+        let body = json!({"copilot_mode": "none"});
+        self.insist(Method::PATCH, &path, Some(&body)).await;
+    }
+
+    async fn ask_for_words(&mut self, room: &Room) {
+        let count = self.dice.random_range(1..3);
+        let path = format!(
+            "/api/conversations/{}/copilot_candidates",
+            room.conversation
+        );
+        let body = json!({"membership_id": room.seat, "count": count});
+        self.ask(Method::POST, &path, Some(&body)).await;
+        // Where no answer came they may be written all the same.
+        self.deeds.lock().n_candidates += count;
+    }
+
+    /// Asks until somebody answers, a few times: these are rare, and the nodes are often away.
+    async fn insist(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let mut n_tries = 1;
+        loop {
+            let answer = self.ask(method.clone(), path, body).await;
+            let is_away = answer.0 == 0 || answer.0 >= 500;
+            if !is_away || n_tries == MOST_TRIES {
+                return answer;
+            }
+            self.move_on(n_tries).await;
+            n_tries += 1;
+        }
+    }
+
+    fn promised(&mut self, what: &'static str, run: &str, conversation: Option<i64>) {
+        self.deeds.lock().wishes.push(Wish {
+            what,
+            run: run.to_owned(),
+            conversation: conversation.unwrap_or(0),
+        });
+    }
+
+    /// One of the newest, of this role, if that matters.
+    async fn some_message(&mut self, room: &Room, role: &str) -> Option<i64> {
+        let mut messages = self.messages(room).await;
+        messages.retain(|it| role.is_empty() || it["role"] == role);
+        if messages.is_empty() {
+            return None;
+        }
+        let at = self.dice.random_range(0..messages.len());
+        messages[at]["id"].as_i64()
+    }
+
+    async fn messages(&mut self, room: &Room) -> Vec<Value> {
+        let path = format!("/api/conversations/{}/messages?limit=10", room.conversation);
+        let (_, answer) = self.insist(Method::GET, &path, None).await;
+        answer["data"].as_array().cloned().unwrap_or_default()
+    }
+}
