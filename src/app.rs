@@ -5,10 +5,13 @@ use crate::accounts::password::Passwords;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::conversations::import_job;
 use crate::db::connect::Db;
 use crate::db::connect::Options;
 use crate::db::lock;
 use crate::db::lock::FileLock;
+use crate::llm::discovery;
+use crate::llm::discovery::Place;
 use crate::llm::egress::Egress;
 use crate::llm::egress::Names;
 use crate::llm::egress::SystemNames;
@@ -53,6 +56,8 @@ pub struct App {
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
     pub models: Models,
+    /// Where servers of models may be found on this machine.
+    pub places: Arc<Vec<Place>>,
     /// What all of them counted.
     pub metrics: Arc<Metrics>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
@@ -90,6 +95,7 @@ impl App {
             .await
             .context("the database cannot be brought up to date")?;
         stock_shelf(&config, &db, &sealer, &clock).await?;
+        import_job::sweep(&db, clock.now()).await?;
 
         let models = Models {
             registry: Registry::new(egress, HUMAN_PACE),
@@ -130,6 +136,7 @@ impl App {
             metrics: Arc::new(metrics),
             limits,
             pace: Pace::default(),
+            places: Arc::new(discovery::places_beside(config.bind.port())),
             presence,
             typing,
             passwords: Passwords::new(),

@@ -62,10 +62,18 @@ row_id! {
     ConversationId;
     /// One finished entry of a timeline.
     MessageId;
+    /// A book of lore.
+    LorebookId;
+    /// One entry of a book of lore.
+    LorebookEntryId;
+    /// That a book of lore takes part somewhere.
+    LorebookLinkId;
     /// An alternative text of a message.
     SwipeId;
     /// One position of a round.
     SlotId;
+    /// A chat or a space that is being brought in.
+    ImportId;
 }
 
 macro_rules! time_id {

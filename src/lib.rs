@@ -17,16 +17,19 @@ pub mod telemetry;
 pub mod accounts;
 // Floor 4: what rooms are furnished with.
 pub mod characters;
+pub mod presets;
 pub mod providers;
 // Floor 5: rooms and the seats in them.
 pub mod spaces;
 // Floor 6: timelines.
 pub mod conversations;
 // Floor 7: who speaks.
+pub mod lore;
 pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
 pub mod prompt;
+pub mod transfers;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.

@@ -5,31 +5,23 @@ use crate::api::card_bodies::FLAT_FIELDS;
 use crate::api::card_bodies::NewCharacter;
 use crate::app::App;
 use crate::characters::card::Card;
-use crate::characters::card::CardError;
 use crate::characters::character;
-use crate::characters::export;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json::Body;
-use crate::http::page;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::CharacterId;
 use crate::spaces::events;
 use crate::spaces::roster;
-use actix_web::HttpRequest;
 use actix_web::HttpResponse;
-use actix_web::http::header::ContentDisposition;
-use actix_web::http::header::DispositionParam;
-use actix_web::http::header::DispositionType;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
+use sea_orm::EntityTrait;
 use serde_json::Map;
 use serde_json::Value;
-use std::str::FromStr;
-use utoipa::ToSchema;
 
 /// One's own characters.
 #[utoipa::path(
@@ -142,8 +134,7 @@ pub async fn change(
     };
     let changed = character::replace_card(&app.db, present.id, card).await?;
     if changed.name != present.name {
-        let name = changed.name.clone();
-        for seat in roster::rename_character(&app.db, changed.id, name).await? {
+        for seat in roster::show_character(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }
@@ -167,85 +158,23 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The card as a file.
-#[utoipa::path(
-    get,
-    path = "/api/characters/{character_id}/export",
-    tag = "characters",
-    params(("format" = inline(Option<ExportFormat>), Query, description = "`json` unless said.")),
-    responses((
-        status = 200,
-        description = "The card, as V2 or V3.",
-        body = Object,
-        headers(("content-disposition" = String))
-    ))
-)]
-pub async fn export(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<CharacterId>,
-    request: HttpRequest,
-) -> ApiResult<HttpResponse> {
-    let found = visible(&app, &caller, id.into_inner()).await?;
-    // One form so far, so there is nothing to decide.
-    page::value_of::<ExportFormat>(request.query_string(), "format")?;
-    let card = found.card()?;
-    let document = match card.spec_version().starts_with('3') {
-        true => export::export_v3(&card),
-        false => export::export_v2(&card),
-    };
-    let name: String = found
-        .name
-        .chars()
-        .map(|it| if it.is_alphanumeric() { it } else { '_' })
-        .take(60)
-        .collect();
-    Ok(HttpResponse::Ok()
-        .insert_header(ContentDisposition {
-            disposition: DispositionType::Attachment,
-            parameters: vec![DispositionParam::Filename(format!("{name}.json"))],
-        })
-        .json(document))
-}
-
-/// The forms in which a card leaves.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum ExportFormat {
-    Json,
-}
-
-impl FromStr for ExportFormat {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        match word {
-            "json" => Ok(Self::Json),
-            _ => Err(()),
-        }
+/// A character that the caller may read: their own, one they share a space with, any for an admin.
+pub async fn visible(
+    app: &App,
+    caller: &CurrentUser,
+    id: CharacterId,
+) -> ApiResult<character::Model> {
+    let found = met(app, caller, id).await?;
+    match found.status {
+        character::Status::Active => Ok(found),
+        character::Status::Deleted => Err(ApiError::not_found()),
     }
 }
 
-/// The picture of a character. There is none yet.
-#[utoipa::path(
-    get,
-    path = "/api/characters/{character_id}/avatar",
-    tag = "characters",
-    responses((status = 404))
-)]
-pub async fn avatar(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<CharacterId>,
-) -> ApiResult<HttpResponse> {
-    visible(&app, &caller, id.into_inner()).await?;
-    Err(ApiError::not_found())
-}
-
-/// A character that the caller may read: their own, one they share a space with, any for an admin.
-async fn visible(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
+/// The same, also off its shelf: its seats stay, and have a face.
+pub async fn met(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
     let db = app.db.reader();
-    let found = character::active(db, id).await?;
+    let found = character::Entity::find_by_id(id).one(db).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let may_read = caller.is_admin()
         || found.owner_id == Some(caller.id())
@@ -257,18 +186,12 @@ async fn visible(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<
 }
 
 /// A character that the caller may change: their own, any for an admin.
-async fn own(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
+pub async fn own(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
     let found = visible(app, caller, id).await?;
     match caller.is_admin() || found.owner_id == Some(caller.id()) {
         true => Ok(found),
         false => Err(ApiError::forbidden(
             "Only its owner may change a character.",
         )),
-    }
-}
-
-impl From<CardError> for ApiError {
-    fn from(error: CardError) -> Self {
-        Self::new(422, "not_a_card", error.to_string())
     }
 }

@@ -6,16 +6,12 @@ use crate::http::door::Named;
 use crate::http::json;
 use crate::http::schemas;
 use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::llm::request::Message;
-use crate::prompt::sections::Block;
 use crate::runs::views::ConversationView;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
-use utoipa::IntoParams;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::ObjectBuilder;
@@ -118,31 +114,4 @@ pub struct Listed {
     #[serde(flatten)]
     pub view: ConversationView,
     pub last_read_seq: i64,
-}
-
-/// Whose prompt is to be shown.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Preview {
-    /// Whoever is likely to speak next, unless said.
-    #[param(inline)]
-    pub speaker_id: Option<MembershipId>,
-}
-
-/// What a model would be told.
-#[derive(Serialize, ToSchema)]
-#[schema(as = PromptPreview)]
-pub struct Prompt {
-    pub model: String,
-    /// What is sent, oldest first.
-    pub messages: Vec<Message>,
-    /// Every piece, dropped ones too, in order.
-    pub blocks: Vec<Block>,
-    /// Which entries of lorebooks went in, and why.
-    pub lore: Vec<Value>,
-    pub total_tokens: i64,
-    pub limit_tokens: i64,
-    /// How many messages of the history did not fit.
-    pub dropped_messages: usize,
 }

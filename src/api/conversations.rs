@@ -1,12 +1,10 @@
-//! Conversations: their list, their documents, how far one has read, and what a model would be told.
+//! Conversations: their list, their documents, and how far one has read.
 
 use crate::accounts::names;
 use crate::api::conversation_bodies::Change;
 use crate::api::conversation_bodies::Listed;
 use crate::api::conversation_bodies::New;
 use crate::api::conversation_bodies::NewKind;
-use crate::api::conversation_bodies::Preview;
-use crate::api::conversation_bodies::Prompt;
 use crate::api::conversation_bodies::Read;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
@@ -25,7 +23,6 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::runs::beginnings::NewConversation;
-use crate::runs::preparation;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
 use crate::spaces::membership;
@@ -34,7 +31,6 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
-use actix_web::web::Query;
 use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
@@ -248,56 +244,9 @@ pub async fn read(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// What a model would be told now. Nothing is stored.
-#[utoipa::path(
-    get,
-    path = "/api/conversations/{conversation_id}/prompt",
-    tag = "conversations",
-    params(Preview),
-    responses(
-        (status = 200, body = Prompt),
-        (status = 403),
-        (status = 422, description = "`no_speaker`; `context_overflow`.")
-    )
-)]
-pub async fn prompt(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<ConversationId>,
-    query: Query<Preview>,
-) -> ApiResult<Json<Prompt>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may(Act::Direct)?;
-    let id = at.conversation.id;
-    let speaker = match query.speaker_id {
-        Some(speaker) => speaker,
-        None => app
-            .engine
-            .likely_speaker(id)
-            .await?
-            .ok_or_else(no_speaker)?,
-    };
-    let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
-    let (provider, built) = shown.ok_or_else(no_speaker)?;
-    let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
-    Ok(Json(Prompt {
-        model: provider.model,
-        messages: built.messages,
-        blocks: built.blocks,
-        lore: Vec::new(),
-        total_tokens: built.total_tokens,
-        limit_tokens: built.limit_tokens,
-        dropped_messages: built.dropped_messages,
-    }))
-}
-
 fn has_children() -> ApiError {
     let message = "Branches or threads hang on this conversation. Delete them first.";
     ApiError::conflict("has_children", message)
-}
-
-fn no_speaker() -> ApiError {
-    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
 }
 
 /// Tells everyone who listens to the space how a conversation is now.

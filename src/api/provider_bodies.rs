@@ -3,11 +3,13 @@
 use crate::accounts::name_schemas::LongName;
 use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names;
+use crate::api::provider_settings;
 use crate::app::App;
 use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json as body;
+use crate::llm::discovery::Found;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
@@ -58,7 +60,7 @@ pub struct Wanted {
     #[schema(nullable = false)]
     disabled: Option<bool>,
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = Object, nullable = false)]
+    #[schema(value_type = provider_settings::Known)]
     settings: Option<Map<String, Value>>,
 }
 
@@ -162,11 +164,33 @@ pub struct Failure {
     pub message: String,
 }
 
+/// A server of models that was found on this machine.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FoundServer)]
+pub struct FoundServer {
+    pub name: &'static str,
+    pub kind: ProviderKind,
+    pub base_url: String,
+    pub models: Vec<Offered>,
+}
+
 /// A model that an endpoint offers.
 #[derive(Serialize, ToSchema)]
 #[schema(as = OfferedModel)]
 pub struct Offered {
     pub id: String,
+}
+
+impl From<Found> for FoundServer {
+    fn from(found: Found) -> Self {
+        let models = found.models.into_iter().map(|id| Offered { id });
+        Self {
+            name: found.name,
+            kind: found.kind,
+            base_url: found.base_url,
+            models: models.collect(),
+        }
+    }
 }
 
 impl Wanted {
@@ -186,7 +210,7 @@ impl Wanted {
             model: self.model.as_deref().map(model).transpose()?,
             is_default: self.is_default,
             disabled: self.disabled,
-            settings: self.settings.map(Value::Object),
+            settings: self.settings.map(provider_settings::parse).transpose()?,
         })
     }
 }

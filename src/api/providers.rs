@@ -4,6 +4,7 @@
 
 use crate::api::provider_bodies::Changed;
 use crate::api::provider_bodies::Failure;
+use crate::api::provider_bodies::FoundServer;
 use crate::api::provider_bodies::Listed;
 use crate::api::provider_bodies::NewProviderBody;
 use crate::api::provider_bodies::Offered;
@@ -19,6 +20,7 @@ use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::ProviderId;
 use crate::llm::catalog;
+use crate::llm::discovery;
 use crate::llm::error::LlmError;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
@@ -198,6 +200,32 @@ pub async fn models(
     };
     let offered = names.into_iter().map(|id| Offered { id });
     Ok(Json(Listing::whole(offered.collect())))
+}
+
+/// Looks on this machine for servers of models: Ollama, LM Studio, llama.cpp and KoboldCpp at their
+/// usual ports.
+#[utoipa::path(
+    post,
+    path = "/api/providers/discover",
+    tag = "providers",
+    responses(
+        (status = 200, body = Listing<FoundServer>),
+        (status = 403, description = "`forbidden`: not an admin, or the server may not call private addresses.")
+    )
+)]
+pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<Listing<FoundServer>>> {
+    if !app.config.allow_private_providers {
+        return Err(ApiError::forbidden(
+            "This server may not call private addresses, those of its own machine among them. \
+             TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows that.",
+        ));
+    }
+    let (registry, places) = (app.models.registry.clone(), app.places.clone());
+    let looking = async move { discovery::look(&registry, &places).await };
+    let found = on_main(&app, looking).await?;
+    Ok(Json(Listing::whole(
+        found.into_iter().map(FoundServer::from).collect(),
+    )))
 }
 
 async fn find(app: &App, id: ProviderId) -> ApiResult<provider::Model> {

@@ -4,22 +4,34 @@ use crate::api::admin::runs as admin_runs;
 use crate::api::admin::stats as admin_stats;
 use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
+use crate::api::avatars;
 use crate::api::buttons;
 use crate::api::candidates;
+use crate::api::card_files;
 use crate::api::characters;
 use crate::api::conversations;
+use crate::api::exports;
 use crate::api::health;
+use crate::api::imports;
 use crate::api::invites;
 use crate::api::join;
+use crate::api::lorebook_entries;
+use crate::api::lorebook_links;
+use crate::api::lorebooks;
 use crate::api::memberships;
 use crate::api::messages;
 use crate::api::metrics;
+use crate::api::preset_files;
+use crate::api::presets;
+use crate::api::prompts;
 use crate::api::providers;
 use crate::api::queue;
 use crate::api::runs;
+use crate::api::search;
 use crate::api::seat_changes;
 use crate::api::session;
 use crate::api::setup;
+use crate::api::space_files;
 use crate::api::spaces;
 use crate::api::users;
 use crate::api::versions;
@@ -28,7 +40,7 @@ use crate::http::door::doors;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
-pub const ROOMS: [(&str, &str); 15] = [
+pub const ROOMS: [(&str, &str); 18] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
     ("users", "Accounts, and one's own."),
@@ -54,7 +66,16 @@ pub const ROOMS: [(&str, &str); 15] = [
         "runs",
         "Attempts to produce a text: why, how long, what came of it.",
     ),
+    ("imports", "Chats and spaces that come in as files."),
     ("characters", "Character cards."),
+    (
+        "lorebooks",
+        "Books of lore, their entries, and where they take part.",
+    ),
+    (
+        "presets",
+        "The order of a prompt, the words around it, and the samplers.",
+    ),
     (
         "providers",
         "Models: where they answer, and with which key.",
@@ -66,7 +87,7 @@ pub const ROOMS: [(&str, &str); 15] = [
 
 /// Every door of this floor, in the order in which the document tells of them.
 pub fn all() -> Vec<Door> {
-    [people(), rooms(), shelf(), play(), house()].concat()
+    [people(), rooms(), shelf(), lore(), play(), house()].concat()
 }
 
 fn people() -> Vec<Door> {
@@ -90,6 +111,8 @@ fn rooms() -> Vec<Door> {
     doors![
         spaces::list,
         spaces::create,
+        space_files::import,
+        space_files::export,
         spaces::show,
         spaces::change,
         spaces::delete,
@@ -109,17 +132,55 @@ fn shelf() -> Vec<Door> {
     doors![
         characters::list,
         characters::create,
+        card_files::preview,
+        card_files::import,
         characters::show,
         characters::change,
         characters::delete,
-        characters::export,
-        characters::avatar,
+        card_files::export,
+        avatars::avatar,
+        avatars::paint,
+        avatars::unpaint,
+        presets::list,
+        presets::defaults,
+        presets::create,
+        presets::show,
+        presets::change,
+        presets::delete,
+        preset_files::import,
+        preset_files::export,
         providers::list,
         providers::create,
+        // Before those with an id in its place.
+        providers::discover,
         providers::change,
         providers::delete,
         providers::test,
         providers::models,
+    ]
+}
+
+fn lore() -> Vec<Door> {
+    doors![
+        lorebooks::list,
+        lorebooks::create,
+        lorebooks::import,
+        lorebooks::show,
+        lorebooks::change,
+        lorebooks::export,
+        lorebooks::test,
+        lorebook_entries::entries,
+        lorebook_entries::write_entry,
+        lorebook_entries::entry,
+        lorebook_entries::rewrite_entry,
+        lorebook_entries::strike_entry,
+        lorebooks::delete,
+        lorebook_links::of_space,
+        lorebook_links::arrange_space,
+        lorebook_links::of_conversation,
+        lorebook_links::arrange_conversation,
+        lorebook_links::of_character,
+        lorebook_links::arrange_character,
     ]
 }
 
@@ -131,7 +192,11 @@ fn play() -> Vec<Door> {
         conversations::change,
         conversations::delete,
         conversations::read,
-        conversations::prompt,
+        prompts::preview,
+        exports::export,
+        imports::chat,
+        imports::show,
+        imports::cancel,
         versions::branch,
         messages::list,
         messages::create,
@@ -139,6 +204,7 @@ fn play() -> Vec<Door> {
         messages::hide,
         messages::swipes,
         versions::select,
+        search::find,
         buttons::generate,
         versions::regenerate,
         buttons::stop,
@@ -150,6 +216,7 @@ fn play() -> Vec<Door> {
         candidates::suggest,
         runs::list,
         runs::show,
+        prompts::sent,
         runs::cancel,
     ]
 }

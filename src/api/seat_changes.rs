@@ -6,6 +6,7 @@ use crate::accounts::user;
 use crate::api::copilot_change;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
+use crate::api::presets;
 use crate::api::settings;
 use crate::api::spaces;
 use crate::app::App;
@@ -117,7 +118,7 @@ pub async fn change(
     }
     let version = body.settings_version;
     let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
-    let change = judged(&app, &at, &target, body).await?;
+    let change = judged(&app, &caller, &at, &target, body).await?;
     let changes_who_speaks = change.participation.is_some()
         || change.copilot_mode.is_some()
         || change.copilot_remaining_steps.is_some()
@@ -219,6 +220,7 @@ async fn must_have_an_account(app: &App, heir: &membership::Model) -> ApiResult<
 /// The change, every value judged.
 async fn judged(
     app: &App,
+    caller: &CurrentUser,
     at: &InSpace,
     target: &membership::Model,
     body: Wanted,
@@ -233,12 +235,10 @@ async fn judged(
             "This takes 0 to 1.",
         ));
     }
-    must_exist(
-        app,
-        body.llm_provider_id.flatten(),
-        body.preset_id.flatten(),
-    )
-    .await?;
+    must_exist(app, body.llm_provider_id.flatten()).await?;
+    if let Some(id) = body.preset_id.flatten() {
+        presets::must_be_usable(app, caller, id, "preset_id").await?;
+    }
     let mut change = SeatChange {
         role: body.role,
         position: body.position,
@@ -283,17 +283,7 @@ fn aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
     names.collect()
 }
 
-async fn must_exist(
-    app: &App,
-    provider: Option<ProviderId>,
-    preset: Option<PresetId>,
-) -> ApiResult<()> {
-    if preset.is_some() {
-        return Err(ApiError::invalid_value(
-            "preset_id",
-            "There is no such preset.",
-        ));
-    }
+async fn must_exist(app: &App, provider: Option<ProviderId>) -> ApiResult<()> {
     let Some(id) = provider else {
         return Ok(());
     };

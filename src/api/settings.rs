@@ -1,9 +1,13 @@
 //! The object `settings` of spaces and seats: what is known in it must make sense; what is not is
 //! kept for those who know it.
 
+use crate::accounts::name_schemas::LongName;
+use crate::accounts::names;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::typed;
+use crate::presets::stated::Nonsense;
+use crate::presets::stated::Stated;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -20,7 +24,7 @@ const MAX_BYTES: usize = 64 * 1024;
 pub struct Known {
     author_note: Option<AuthorNote>,
     world_info: Option<WorldInfo>,
-    preset: Option<Preset>,
+    preset: Option<Stated>,
     #[serde(rename = "scenario_override")]
     _scenario_override: Option<String>,
     #[serde(rename = "join_prefix")]
@@ -33,6 +37,9 @@ pub struct Known {
     _relax_message_trim: Option<bool>,
     #[serde(rename = "memory")]
     _memory: Option<Map<String, Value>>,
+    /// Which model a seat speaks with, of those of its own provider.
+    #[schema(value_type = Option<LongName>)]
+    model: Option<String>,
 }
 
 /// A text that is put into every prompt.
@@ -83,23 +90,32 @@ struct WorldInfo {
     _whole_words: Option<bool>,
     #[serde(rename = "ascii_words")]
     _ascii_words: Option<bool>,
+    /// In tokens; 0: as many as the percentage gives.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    token_budget_cap: Option<i64>,
+    /// How often the books are gone through; 0: until nothing more wakes.
+    #[schema(minimum = 0, maximum = 10)]
+    max_steps: Option<i64>,
+    #[schema(minimum = 0, maximum = 1_000)]
+    min_activations: Option<i64>,
+    #[schema(minimum = 0, maximum = 1_000)]
+    min_activations_depth: Option<i64>,
+    #[serde(rename = "include_names")]
+    _include_names: Option<bool>,
+    #[serde(rename = "group_scoring")]
+    _group_scoring: Option<bool>,
+    #[serde(rename = "insertion_strategy")]
+    _insertion_strategy: Option<InsertionStrategy>,
 }
 
-/// How a model chooses its words.
+/// Whose lore comes first when not all fits.
 #[derive(Deserialize, ToSchema)]
-struct Preset {
-    #[schema(minimum = 0, maximum = 5)]
-    temperature: Option<f64>,
-    #[schema(minimum = 0, maximum = 1)]
-    top_p: Option<f64>,
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    max_tokens: Option<i64>,
-    #[schema(minimum = 64, maximum = 10_000_000)]
-    context_tokens: Option<i64>,
-    #[serde(rename = "stop")]
-    _stop: Option<Vec<String>>,
-    #[serde(rename = "prompt_order")]
-    _prompt_order: Option<Vec<Value>>,
+#[serde(rename_all = "snake_case")]
+#[schema(as = LoreInsertionStrategy)]
+enum InsertionStrategy {
+    SortedEvenly,
+    CharacterLoreFirst,
+    GlobalLoreFirst,
 }
 
 /// Judges the object `settings`.
@@ -115,6 +131,9 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     let known: Known = typed::from_value(settings.clone())
         .map_err(ApiError::from)
         .map_err(under_settings)?;
+    if let Some(model) = known.model {
+        names::shown(&model, 200).map_err(|error| out_of_range("model", error.to_string()))?;
+    }
     if let Some(note) = known.author_note {
         whole("author_note.depth", note.depth, 0, 10_000)?;
         whole("author_note.interval", note.interval, 0, 10_000)?;
@@ -123,17 +142,17 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         whole("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
         let percent = world.token_budget_percent;
         whole("world_info.token_budget_percent", percent, 0, 100)?;
+        let cap = world.token_budget_cap;
+        whole("world_info.token_budget_cap", cap, 0, 10_000_000)?;
+        whole("world_info.max_steps", world.max_steps, 0, 10)?;
+        let least = world.min_activations;
+        whole("world_info.min_activations", least, 0, 1_000)?;
+        let furthest = world.min_activations_depth;
+        whole("world_info.min_activations_depth", furthest, 0, 1_000)?;
     }
     if let Some(preset) = known.preset {
-        fraction("preset.temperature", preset.temperature, 5.0)?;
-        fraction("preset.top_p", preset.top_p, 1.0)?;
-        whole("preset.max_tokens", preset.max_tokens, 1, 1_000_000)?;
-        whole(
-            "preset.context_tokens",
-            preset.context_tokens,
-            64,
-            10_000_000,
-        )?;
+        let blame = |it: Nonsense| out_of_range(&format!("preset.{}", it.field), it.message);
+        preset.judge().map_err(blame)?;
     }
     Ok(settings)
 }
@@ -150,13 +169,6 @@ fn whole(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()>
     match value.is_none_or(|it| (least..=most).contains(&it)) {
         true => Ok(()),
         false => Err(out_of_range(name, format!("This takes {least} to {most}."))),
-    }
-}
-
-fn fraction(name: &str, value: Option<f64>, most: f64) -> ApiResult<()> {
-    match value.is_none_or(|it| (0.0..=most).contains(&it)) {
-        true => Ok(()),
-        false => Err(out_of_range(name, format!("This takes 0 to {most}."))),
     }
 }
 
@@ -218,7 +230,29 @@ mod tests {
                 422,
                 "settings.preset.top_p",
             ),
+            (
+                json!({"preset": {"top_k": -1}}),
+                422,
+                "settings.preset.top_k",
+            ),
+            (
+                json!({"preset": {"prompt_order": [{"id": "a"}, {"id": "a"}]}}),
+                422,
+                "settings.preset.prompt_order.1.id",
+            ),
+            (
+                json!({"world_info": {"max_steps": 11}}),
+                422,
+                "settings.world_info.max_steps",
+            ),
+            (
+                json!({"world_info": {"insertion_strategy": "last"}}),
+                422,
+                "settings.world_info.insertion_strategy",
+            ),
             (json!({"memory": true}), 400, "settings.memory"),
+            (json!({"model": "a\nb"}), 422, "settings.model"),
+            (json!({"model": " "}), 422, "settings.model"),
             (
                 json!({"scenario_override": "x".repeat(70_000)}),
                 422,

@@ -82,9 +82,8 @@ impl Wanted {
     /// The rules, judged.
     ///
     /// # Errors
-    /// 422 for what cannot be, 501 for what is not there yet.
+    /// 422 for what cannot be.
     pub fn rules(self) -> ApiResult<Rules> {
-        self.is_there()?;
         Ok(Rules {
             name: self.name.as_deref().map(name).transpose()?,
             description: self.description.map(description).transpose()?,
@@ -107,22 +106,6 @@ impl Wanted {
             settings: self.settings.map(settings::parse).transpose()?,
             token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
         })
-    }
-}
-
-impl Wanted {
-    /// Refuses what nothing would act on: a setting that changes nothing is worse than none.
-    fn is_there(&self) -> ApiResult<()> {
-        let missing = [(
-            self.card_handling_mode
-                .is_some_and(|it| it != space::CardHandlingMode::Swap),
-            "card_handling_mode",
-            "Joining the cards of several characters",
-        )];
-        match missing.iter().find(|(is_asked, _, _)| *is_asked) {
-            Some((_, param, what)) => Err(ApiError::not_available(param, what)),
-            None => Ok(()),
-        }
     }
 }
 

@@ -3,11 +3,13 @@
 use crate::accounts::user;
 use crate::api::engine_error::answer;
 use crate::api::memberships;
+use crate::api::presets;
 use crate::api::space_rules::NOT_IN_A_NEW_ONE;
 use crate::api::space_rules::NewSpace;
 use crate::api::space_rules::Wanted;
 use crate::app::App;
 use crate::conversations::conversation;
+use crate::conversations::import_job;
 use crate::conversations::roots;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -61,7 +63,8 @@ pub async fn list(
     }
     let db = app.db.reader();
     let select = match wants_all {
-        true => space::Entity::find(),
+        true => space::Entity::find()
+            .filter(space::Column::Id.not_in_subquery(import_job::hidden_spaces())),
         false => tenancy::of_user(caller.id()),
     };
     let found = page.of(select, space::Column::Id, db).await?;
@@ -93,7 +96,7 @@ async fn seats_of(
     path = "/api/spaces",
     tag = "spaces",
     request_body = NewSpace,
-    responses((status = 201, body = space::View), (status = 501))
+    responses((status = 201, body = space::View))
 )]
 pub async fn create(
     app: Data<App>,
@@ -113,7 +116,9 @@ pub async fn create(
         let message = "A space takes a name.";
         return Err(ApiError::new(400, "missing_field", message).about("name"));
     }
-    let view = open(&app, &caller.user, body.rules()?).await?;
+    let rules = body.rules()?;
+    presets::must_be_usable_in(&app, &caller, &rules).await?;
+    let view = open(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
 
@@ -174,8 +179,7 @@ async fn view(
     request_body = Wanted,
     responses(
         (status = 200, body = space::View),
-        (status = 409, description = "`stale_settings`: `error.current` is the space as it is now."),
-        (status = 501)
+        (status = 409, description = "`stale_settings`: `error.current` is the space as it is now.")
     )
 )]
 pub async fn change(
@@ -191,7 +195,9 @@ pub async fn change(
     let archives = body.status == Some(space::Status::Archived);
     let changes_who_speaks = body.reply_order.is_some() || body.auto_mode_enabled.is_some();
     let version = body.settings_version;
-    let changed = tenancy::update(&app.db, at.space.id, body.rules()?, version).await;
+    let rules = body.rules()?;
+    presets::must_be_usable_in(&app, &caller, &rules).await?;
+    let changed = tenancy::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
         Err(ChangeError::Stale(present)) => {

@@ -2,7 +2,13 @@
 
 use crate::clock::Timestamp;
 use crate::ids::AssetId;
+use image::ImageFormat;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sha2::Digest;
+use sha2::Sha256;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "assets")]
@@ -20,3 +26,51 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
+
+/// Keeps these bytes; what is there already is not written again.
+pub async fn keep(
+    tx: &impl ConnectionTrait,
+    bytes: Vec<u8>,
+    now: Timestamp,
+) -> Result<AssetId, DbErr> {
+    let sha256 = hash_of(&bytes);
+    if let Some(id) = by_hash(tx, &sha256).await? {
+        return Ok(id);
+    }
+    let row = ActiveModel {
+        id: NotSet,
+        sha256: Set(sha256.clone()),
+        media_type: Set(sniffed(&bytes).to_owned()),
+        bytes: Set(bytes),
+        created_at: Set(now),
+    };
+    // Somebody else may be faster.
+    Entity::insert(row)
+        .on_conflict_do_nothing_on([Column::Sha256])
+        .exec_without_returning(tx)
+        .await?;
+    let kept = by_hash(tx, &sha256).await?;
+    kept.ok_or_else(|| DbErr::RecordNotFound("an asset that was just kept".into()))
+}
+
+async fn by_hash(tx: &impl ConnectionTrait, sha256: &str) -> Result<Option<AssetId>, DbErr> {
+    let found = Entity::find().select_only().column(Column::Id);
+    let found = found.filter(Column::Sha256.eq(sha256));
+    found.into_tuple().one(tx).await
+}
+
+/// The SHA-256 of bytes, in hexadecimal.
+pub fn hash_of(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// What bytes are by what they begin with.
+fn sniffed(bytes: &[u8]) -> &'static str {
+    match image::guess_format(bytes) {
+        Ok(ImageFormat::Png) => "image/png",
+        Ok(ImageFormat::Jpeg) => "image/jpeg",
+        Ok(ImageFormat::WebP) => "image/webp",
+        Ok(ImageFormat::Gif) => "image/gif",
+        _ => "application/octet-stream",
+    }
+}

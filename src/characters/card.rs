@@ -73,15 +73,7 @@ pub struct DepthPrompt {
 impl Card {
     /// Reads the bytes of a JSON file.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(too_large());
-        }
-        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-        let text = str::from_utf8(bytes)
-            .map_err(|_| CardError::because("The file is not text in UTF-8."))?;
-        measure(text)?;
-        let document = serde_json::from_str(text)
-            .map_err(|error| CardError::because(format!("The file is not valid JSON: {error}.")))?;
+        let document = json_of(bytes)?;
         Self::from_document(document)
     }
 
@@ -202,6 +194,21 @@ impl Card {
         self.texts("group_only_greetings")
     }
 
+    /// What its maker calls this version of it.
+    pub fn character_version(&self) -> &str {
+        self.text("character_version")
+    }
+
+    /// What its maker tells whoever uses it. Never part of a prompt.
+    pub fn creator_notes(&self) -> &str {
+        self.text("creator_notes")
+    }
+
+    /// What it is filed under.
+    pub fn tags(&self) -> Vec<&str> {
+        self.texts("tags")
+    }
+
     /// How readily the character joins in, 0.0 to 1.0, if the card says so.
     pub fn talkativeness(&self) -> Option<f64> {
         let stated = self.extension("talkativeness")?;
@@ -242,6 +249,17 @@ impl Card {
         }
     }
 
+    /// The lorebook that it names, whether it has one in it or not.
+    pub fn world(&self) -> Option<&str> {
+        let world = self.extension("world")?.as_str()?.trim();
+        (!world.is_empty()).then_some(world)
+    }
+
+    /// The lorebook that it names without having one in it.
+    pub fn linked_world(&self) -> Option<&str> {
+        self.world().filter(|_| self.lore_entries() == 0)
+    }
+
     fn field(&self, name: &str) -> Option<&Value> {
         self.document.get("data")?.get(name)
     }
@@ -259,6 +277,19 @@ impl Card {
         let texts = list.into_iter().flatten().filter_map(Value::as_str);
         texts.filter(|it| !it.trim().is_empty()).collect()
     }
+}
+
+/// Reads JSON, within the limits of a card.
+pub fn json_of(bytes: &[u8]) -> Result<Value, CardError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(too_large());
+    }
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let text =
+        str::from_utf8(bytes).map_err(|_| CardError::because("The file is not text in UTF-8."))?;
+    measure(text)?;
+    serde_json::from_str(text)
+        .map_err(|error| CardError::because(format!("The file is not valid JSON: {error}.")))
 }
 
 /// The SHA-256 of a document, in hexadecimal, whatever the order of its keys.

@@ -12,6 +12,7 @@ use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
@@ -29,7 +30,10 @@ pub struct Model {
     #[sea_orm(column_type = "JsonBinary")]
     pub card: Json,
     pub spec_version: String,
+    /// What is shown of its picture.
     pub avatar_id: Option<AssetId>,
+    /// The SHA-256 of that, kept beside it for the addresses in many documents.
+    pub avatar_hash: Option<String>,
     pub content_hash: String,
     /// What the card says of it, 0.0 to 1.0: kept beside the card, as whoever chooses a speaker
     /// needs it of everybody.
@@ -79,18 +83,14 @@ impl Model {
     /// What people may read of this character.
     pub fn view(&self) -> View {
         let card = self.card().ok();
-        let greetings = card.as_ref().map_or(0, |it| {
-            let first = usize::from(!it.first_mes().trim().is_empty());
-            first + it.alternate_greetings().len() + it.group_only_greetings().len()
-        });
+        let greetings = card.as_ref().map_or(0, greetings_of);
         View {
             id: self.id,
             name: self.name.clone(),
             owner_id: self.owner_id,
             spec_version: self.spec_version.clone(),
             card: self.card.clone(),
-            // Pictures come with the import of PNG cards.
-            avatar_url: None,
+            avatar_url: avatar_url(self.id, self.avatar_hash.as_deref()),
             greetings,
             lore_entries: card.map_or(0, |it| it.lore_entries()),
             created_at: self.created_at,
@@ -98,18 +98,38 @@ impl Model {
     }
 }
 
+/// Where a picture is, with its hash: it may be kept for good.
+pub fn avatar_url(id: CharacterId, hash: Option<&str>) -> Option<String> {
+    hash.map(|it| format!("/api/characters/{id}/avatar?v={}", short(it)))
+}
+
+/// As much of a hash as tells pictures apart.
+pub fn short(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
+}
+
+/// How many first messages a card can choose from.
+pub fn greetings_of(card: &Card) -> usize {
+    let first = usize::from(!card.first_mes().trim().is_empty());
+    first + card.alternate_greetings().len() + card.group_only_greetings().len()
+}
+
 /// Makes a character out of a card.
 pub async fn create(db: &Db, owner: UserId, card: Card, now: Timestamp) -> Result<Model, DbErr> {
-    let row = ActiveModel {
+    let row = blank(owner, card, now);
+    db.write(move |tx| Box::pin(async move { row.insert(tx).await }))
+        .await
+}
+
+/// A character on its owner's shelf, not stored yet.
+pub fn blank(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
+    ActiveModel {
         id: NotSet,
         owner_id: Set(Some(owner)),
-        avatar_id: Set(None),
         status: Set(Status::Active),
         created_at: Set(now),
         ..columns_of(card)
-    };
-    db.write(move |tx| Box::pin(async move { row.insert(tx).await }))
-        .await
+    }
 }
 
 /// Gives a character another card.
@@ -165,6 +185,19 @@ pub fn of_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
         .filter(Column::Status.eq(Status::Active))
+}
+
+/// The oldest character on a user's shelf with this very card.
+pub async fn of_hash(
+    db: &impl ConnectionTrait,
+    owner: UserId,
+    content_hash: &str,
+) -> Result<Option<Model>, DbErr> {
+    of_owner(owner)
+        .filter(Column::ContentHash.eq(content_hash))
+        .order_by_asc(Column::Id)
+        .one(db)
+        .await
 }
 
 /// A character that has not been deleted.

@@ -1,8 +1,18 @@
 //! Characters: cards and their pictures.
 
+pub mod archive;
 pub mod asset;
+pub mod attachment;
+pub mod byaf;
 pub mod card;
 pub mod character;
 pub mod export;
 pub mod forms;
+pub mod listed;
+pub mod outgoing;
+pub mod parcel;
+pub mod picture;
+pub mod png;
 pub mod repair;
+pub mod shelf;
+pub mod spool;

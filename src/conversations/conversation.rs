@@ -170,6 +170,20 @@ pub async fn change(
     .await
 }
 
+/// Remembers what macros and lore have noted. The row is locked.
+pub async fn set_variables(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    variables: Json,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Variables, Expr::value(variables))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
 /// How many branches and threads hang on a conversation.
 pub async fn n_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
     let children = Entity::find().filter(Column::ParentConversationId.eq(id));

@@ -159,20 +159,23 @@ pub async fn append_all(
     if texts.is_empty() {
         return Ok(0);
     }
-    let rows: Vec<ActiveModel> = (first..)
-        .zip(texts)
-        .map(|(position, text)| ActiveModel {
-            id: NotSet,
-            message_id: Set(message),
-            position: Set(position),
-            content: Set(text.content),
-            conversation_run_id: Set(text.run),
-            metadata: Set(text.metadata),
-            token_count: Set(text.token_count),
-            edited_at: Set(text.edited_at),
-        })
-        .collect();
+    let rows: Vec<ActiveModel> = rows(message, first, texts).collect();
     let n_swipes = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     Entity::insert_many(rows).exec_without_returning(tx).await?;
     Ok(n_swipes)
+}
+
+/// Texts of a message as rows, the first at this position.
+pub fn rows(message: MessageId, first: i64, texts: Vec<Text>) -> impl Iterator<Item = ActiveModel> {
+    let rows = (first..).zip(texts);
+    rows.map(move |(position, text)| ActiveModel {
+        id: NotSet,
+        message_id: Set(message),
+        position: Set(position),
+        content: Set(text.content),
+        conversation_run_id: Set(text.run),
+        metadata: Set(text.metadata),
+        token_count: Set(text.token_count),
+        edited_at: Set(text.edited_at),
+    })
 }

@@ -187,25 +187,6 @@ pub async fn changed_since(
         .await
 }
 
-/// What a prompt may see: `normal`, not newer than `cutoff`, the newest `limit`, ascending.
-pub async fn for_prompt(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    cutoff: i64,
-    limit: u64,
-) -> Result<Vec<Model>, DbErr> {
-    let mut found = Entity::find()
-        .filter(Column::ConversationId.eq(id))
-        .filter(Column::Visibility.eq(Visibility::Normal))
-        .filter(Column::Seq.lte(cutoff))
-        .order_by_desc(Column::Seq)
-        .limit(limit)
-        .all(db)
-        .await?;
-    found.reverse();
-    Ok(found)
-}
-
 /// A row for [`append`], with nothing that only later events can know.
 pub fn blank(
     conversation: ConversationId,

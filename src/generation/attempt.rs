@@ -5,6 +5,7 @@ use tokio::time::Duration;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
+use crate::generation::reasoning::Gathered;
 use crate::generation::sink::Sink;
 use crate::generation::trim::Trim;
 use crate::generation::trouble::Trouble;
@@ -24,6 +25,8 @@ pub struct Answer<'a> {
     sink: &'a mut dyn Sink,
     /// Exactly what the sink was given.
     pub text: String,
+    /// What was thought; the sink is not given any of it.
+    pub reasoning: Gathered,
     pub usage: Option<Usage>,
     /// Set once the answer is complete; what comes later is no part of it.
     pub ended: Option<FinishReason>,
@@ -37,6 +40,7 @@ impl<'a> Answer<'a> {
         Self {
             sink,
             text: String::new(),
+            reasoning: Gathered::default(),
             usage: None,
             ended: None,
             is_capped: false,
@@ -82,6 +86,7 @@ pub async fn attempt(
         match delta {
             Delta::Life => {}
             Delta::Usage(usage) => answer.usage = Some(usage),
+            Delta::Reasoning(text) => answer.reasoning.push(&text),
             Delta::Text(text) => {
                 let taken = &text[..text.floor_char_boundary(room)];
                 room -= taken.len();

@@ -11,6 +11,7 @@ use crate::generation::attempt::attempt;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Outcome;
+use crate::generation::reasoning::Gathered;
 use crate::generation::sink::Sink;
 use crate::generation::trim::Trim;
 use crate::generation::trouble::Tries;
@@ -66,6 +67,7 @@ async fn attempts(
         if !answer.text.is_empty() {
             return Err(trouble);
         }
+        answer.reasoning = Gathered::default();
         match trouble.wait_before_retry(tries, watches, rand::random()) {
             Some(wait) => sleep(wait).await,
             None => return Err(trouble),
@@ -76,17 +78,26 @@ async fn attempts(
 fn conclude(end: End, answer: Answer<'_>, watches: &Watches) -> Outcome {
     let Answer {
         text,
+        reasoning,
         usage,
         ended,
         is_capped,
         ..
     } = answer;
+    let reasoning = reasoning.finish();
     let failure = match (end, ended) {
-        (End::Canceled, _) => return Outcome::Canceled { text, usage },
+        (End::Canceled, _) => {
+            return Outcome::Canceled {
+                text,
+                reasoning,
+                usage,
+            };
+        }
         (_, Some(reason)) if !is_blank(&text) => {
             let truncated = is_capped || reason == FinishReason::Length;
             return Outcome::Succeeded {
                 text,
+                reasoning,
                 usage,
                 reason,
                 truncated,

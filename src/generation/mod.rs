@@ -7,6 +7,7 @@ pub mod attempt;
 pub mod generator;
 pub mod names;
 pub mod outcome;
+pub mod reasoning;
 pub mod sink;
 pub mod trim;
 pub mod trouble;

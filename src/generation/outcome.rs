@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::generation::reasoning::Reasoning;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 
@@ -11,6 +12,7 @@ pub enum Outcome {
     Succeeded {
         /// Exactly what the sink was given; never blank.
         text: String,
+        reasoning: Option<Reasoning>,
         usage: Option<Usage>,
         reason: FinishReason,
         /// The model or a limit of ours stopped it before it was done.
@@ -25,6 +27,7 @@ pub enum Outcome {
     Canceled {
         /// What the sink was given before the cancel.
         text: String,
+        reasoning: Option<Reasoning>,
         usage: Option<Usage>,
     },
 }

@@ -105,7 +105,9 @@ fn may_leave_out_body(operation: &mut Value) {
     let Some(body) = operation.get_mut("requestBody") else {
         return;
     };
-    let schema = &mut body["content"]["application/json"]["schema"];
+    let Some(schema) = body.pointer_mut("/content/application~1json/schema") else {
+        return;
+    };
     let choices = schema["oneOf"].as_array().cloned().unwrap_or_default();
     if let Some(shape) = choices.iter().find(|it| it["type"] != "null") {
         *schema = shape.clone();

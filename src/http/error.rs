@@ -131,12 +131,6 @@ impl ApiError {
         Self::new(422, "invalid_value", message).about(param)
     }
 
-    /// 501: the word is known, but what it stands for is not in this version.
-    pub fn not_available(param: &str, what: &str) -> Self {
-        let message = format!("{what} is not in this version yet.");
-        Self::new(501, "not_available", message).about(param)
-    }
-
     /// 409.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(409, code, message)

@@ -16,3 +16,4 @@ pub mod peer;
 pub mod schemas;
 pub mod seat;
 pub mod typed;
+pub mod upload;

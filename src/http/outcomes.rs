@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::json;
 
 /// Every error status, what the document calls it, and what it means where a door says no more.
-const ERRORS: [(u16, &str, &str); 17] = [
+const ERRORS: [(u16, &str, &str); 16] = [
     (
         400,
         "BadRequest",
@@ -66,11 +66,6 @@ const ERRORS: [(u16, &str, &str); 17] = [
         500,
         "InternalError",
         "`internal`: something went wrong on the server. It has been logged under the `request_id`.",
-    ),
-    (
-        501,
-        "NotAvailable",
-        "`not_available`: the word is known, but what it stands for is not in this version.",
     ),
     (
         502,

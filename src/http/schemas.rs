@@ -161,7 +161,7 @@ pub fn bound(schema: &mut Map<String, Value>) {
         .any(|it| schema.contains_key(*it))
         || matches!(
             schema.get("format").and_then(Value::as_str),
-            Some("uuid" | "uri")
+            Some("uuid" | "uri" | "binary")
         );
     if is("string") && !has_form {
         schema.insert("pattern".to_owned(), json!(NO_NUL));

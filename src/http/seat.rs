@@ -4,6 +4,7 @@
 
 use crate::app::App;
 use crate::conversations::conversation;
+use crate::conversations::import_job;
 use crate::conversations::message;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -142,6 +143,10 @@ pub async fn in_space(app: &App, caller: &CurrentUser, id: SpaceId) -> ApiResult
     let seat = membership::of_user(db, id, caller.id())
         .await?
         .filter(|it| it.status == membership::Status::Active);
+    // What is being put together is nobody's to see yet.
+    if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
+        return Err(ApiError::not_found());
+    }
     let standing = Standing::of(seat.as_ref(), caller.is_admin());
     Ok(InSpace {
         space,

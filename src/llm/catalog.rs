@@ -9,8 +9,9 @@ use tokio::time::timeout;
 
 use crate::llm::chat_error;
 use crate::llm::delta::Delta;
+use crate::llm::dialect::Dialect;
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
-use crate::llm::openai_compatible::OpenaiCompatible;
 use crate::llm::provider::Provider;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
@@ -23,11 +24,12 @@ const MAX_MODELS: usize = 2_000;
 const MAX_NAME_CHARS: usize = 200;
 
 /// The names of an endpoint's models, as it lists them.
-pub async fn list_models(endpoint: &OpenaiCompatible) -> Result<Vec<String>, LlmError> {
-    let list = timeout(LIMIT, endpoint.get("/models", MAX_LIST_BYTES))
+pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
+    let (path, query) = endpoint.dialect().list();
+    let list = timeout(LIMIT, endpoint.get(path, query, MAX_LIST_BYTES))
         .await
         .map_err(|_| too_late())??;
-    names(&list).ok_or_else(|| LlmError::Upstream {
+    names(&list, endpoint.dialect()).ok_or_else(|| LlmError::Upstream {
         message: "The provider's answer is not a list of models.".to_owned(),
     })
 }
@@ -51,7 +53,7 @@ pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, Llm
 async fn first_sign(provider: &dyn Provider, request: &Request) -> Result<(), LlmError> {
     let mut stream = provider.stream(request).await?;
     while let Some(delta) = stream.next().await {
-        if matches!(delta?, Delta::Text(_) | Delta::End(_)) {
+        if matches!(delta?, Delta::Text(_) | Delta::Reasoning(_) | Delta::End(_)) {
             return Ok(());
         }
     }
@@ -69,16 +71,12 @@ fn too_late() -> LlmError {
     }
 }
 
-fn names(list: &[u8]) -> Option<Vec<String>> {
+fn names(list: &[u8], dialect: &dyn Dialect) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(list).ok()?;
     let entries = [list.get("data"), list.get("models"), Some(&list)];
     let entries = entries.into_iter().flatten().find_map(Value::as_array)?;
     let name = |entry: &Value| {
-        let name = [entry.get("id"), entry.get("name"), Some(entry)]
-            .into_iter()
-            .flatten()
-            .find_map(Value::as_str)?;
-        let name = chat_error::plain(name, None);
+        let name = chat_error::plain(&dialect.model(entry)?, None);
         (!name.is_empty() && name.chars().count() <= MAX_NAME_CHARS).then_some(name)
     };
     Some(entries.iter().filter_map(name).take(MAX_MODELS).collect())
@@ -87,18 +85,25 @@ fn names(list: &[u8]) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::names;
+    use crate::llm::chat::Chat;
+    use crate::llm::chat_body::Flavor;
+    use crate::llm::tuning::Tuning;
 
     #[test]
     fn a_list_of_models_is_read_in_all_its_shapes() {
+        let chat = Chat {
+            flavor: Flavor::Compatible,
+            tuning: Tuning::default(),
+        };
         for list in [
             r#"{"object": "list", "data": [{"id": "a"}, {"id": "b"}, {"id": 7}, null]}"#,
             r#"{"models": [{"name": "a"}, {"name": "b"}]}"#,
             r#"[{"id": "a"}, "b"]"#,
         ] {
-            assert_eq!(names(list.as_bytes()).unwrap(), ["a", "b"], "{list}");
+            assert_eq!(names(list.as_bytes(), &chat).unwrap(), ["a", "b"], "{list}");
         }
         for no_list in ["", "{}", r#"{"data": 7}"#, "<html>"] {
-            assert_eq!(names(no_list.as_bytes()), None, "{no_list}");
+            assert_eq!(names(no_list.as_bytes(), &chat), None, "{no_list}");
         }
     }
 }

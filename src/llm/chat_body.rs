@@ -4,6 +4,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::llm::chat_samplers;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::request::Role;
@@ -50,6 +51,7 @@ pub fn body(request: &Request, flavor: Flavor) -> Value {
         };
         body.insert(field.to_owned(), json!(max_tokens));
     }
+    chat_samplers::put(&mut body, &request.samplers, flavor);
     let stops: Vec<&String> = request
         .stop
         .iter()
@@ -62,7 +64,8 @@ pub fn body(request: &Request, flavor: Flavor) -> Value {
     Value::Object(body)
 }
 
-fn message(message: &Message, flavor: Flavor) -> Value {
+/// One message of the prompt.
+pub fn message(message: &Message, flavor: Flavor) -> Value {
     let role = message.role.as_str();
     match message
         .name
@@ -90,7 +93,8 @@ fn is_sendable(name: &str) -> bool {
         })
 }
 
-fn prefixed(name: &str, content: &str) -> String {
+/// A text with its speaker's name before it, unless it stands there already.
+pub fn prefixed(name: &str, content: &str) -> String {
     let start: String = content
         .trim_start()
         .chars()

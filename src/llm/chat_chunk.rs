@@ -7,14 +7,13 @@ use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 use crate::llm::error::LlmError;
+use crate::llm::json;
 use crate::llm::secret::Secret;
 
 /// Reads a chunk, or a whole answer that came in one piece. Never gives nothing: a chunk that
 /// says nothing is still a sign of life.
 pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
-    let chunk = parse(data).ok_or_else(|| LlmError::Upstream {
-        message: "The provider sent something that is not JSON.".to_owned(),
-    })?;
+    let chunk = json::object(data)?;
     let choice = chunk.pointer("/choices/0").filter(|it| index(it) == 0);
     if chunk.get("error").is_some_and(|it| !it.is_null()) || chunk["object"] == "error" {
         return Err(chat_error::from_object(&chunk, key));
@@ -24,6 +23,7 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     }
     let mut deltas = Vec::new();
     if let Some(choice) = choice {
+        deltas.extend(reasoning(choice).map(Delta::Reasoning));
         deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
         deltas.extend(finish_reason(choice).map(Delta::End));
     }
@@ -34,29 +34,26 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     Ok(deltas)
 }
 
-/// Whether the text is JSON that [`read`] can take.
-pub fn is_readable(data: &str) -> bool {
-    parse(data).is_some()
-}
-
-fn parse(data: &str) -> Option<Value> {
-    let chunk = serde_json::from_str(data).ok().or_else(|| {
-        let repaired = without_lone_surrogates(data)?;
-        serde_json::from_str(&repaired).ok()
-    });
-    chunk.filter(Value::is_object)
-}
-
 /// Only one answer was asked for; another one would be mixed into it.
 fn index(choice: &Value) -> i64 {
     choice.get("index").and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn text(choice: &Value) -> Option<String> {
-    let delta = ["delta", "message"]
+fn said(choice: &Value) -> Option<&Value> {
+    ["delta", "message"]
         .iter()
-        .find_map(|it| choice.get(it).filter(|it| it.is_object()))?;
-    match delta.get("content")? {
+        .find_map(|it| choice.get(it).filter(|it| it.is_object()))
+}
+
+/// What the model thinks: DeepSeek, vLLM and llama.cpp have one word for it, OpenRouter and Groq
+/// another, and some say it in both.
+fn reasoning(choice: &Value) -> Option<String> {
+    let said = said(choice)?;
+    json::text(said, "/reasoning_content").or_else(|| json::text(said, "/reasoning"))
+}
+
+fn text(choice: &Value) -> Option<String> {
+    match said(choice)?.get("content")? {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => Some(parts.iter().filter_map(part).collect()),
         _ => None,
@@ -72,59 +69,14 @@ fn finish_reason(choice: &Value) -> Option<FinishReason> {
     (!word.is_empty()).then(|| FinishReason::from_word(word))
 }
 
-/// More than any call can cost. A figure of a stranger is added up for as long as a space lives: it
-/// must neither overflow the sum nor take anything off it.
-const MOST_TOKENS: i64 = 1_000_000_000;
-
 fn usage(usage: &Value) -> Option<Usage> {
-    let count = |field: &str| {
-        let stated = usage.get(field).and_then(Value::as_i64);
-        stated.map(|it| it.clamp(0, MOST_TOKENS))
-    };
-    let prompt_tokens = count("prompt_tokens");
-    let completion_tokens = count("completion_tokens");
+    let prompt_tokens = json::tokens(usage, "prompt_tokens");
+    let completion_tokens = json::tokens(usage, "completion_tokens");
     prompt_tokens.or(completion_tokens)?;
     Some(Usage {
         prompt_tokens: prompt_tokens.unwrap_or(0),
         completion_tokens: completion_tokens.unwrap_or(0),
     })
-}
-
-/// JSON allows half of a surrogate pair in a string, Rust does not: it becomes a replacement
-/// character. `None` if there is nothing of the kind.
-fn without_lone_surrogates(json: &str) -> Option<String> {
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    let mut is_changed = false;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = match (surrogate(rest), rest.get(6..).and_then(surrogate)) {
-            (Some(true), Some(false)) => 12,
-            (Some(_), _) => {
-                out.push_str("\\ufffd");
-                rest = &rest[6..];
-                is_changed = true;
-                continue;
-            }
-            // An escaped backslash must not be taken for the beginning of the next escape.
-            (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        out.push_str(&rest[..length]);
-        rest = &rest[length..];
-    }
-    out.push_str(rest);
-    is_changed.then_some(out)
-}
-
-/// Whether an escape is the first (`true`) or second half of a pair.
-fn surrogate(escape: &str) -> Option<bool> {
-    let code = u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
-    match code {
-        0xd800..=0xdbff => Some(true),
-        0xdc00..=0xdfff => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -175,13 +127,28 @@ mod tests {
             json!([{ "delta": { "content": null }, "finish_reason": null }]),
             json!([{ "delta": { "content": 7 } }]),
             json!([{ "delta": null }]),
-            json!([{ "delta": { "reasoning_content": "Hm." } }]),
+            json!([{ "delta": { "reasoning_content": "", "reasoning": null } }]),
             json!([{ "index": 1, "delta": { "content": "another answer" } }]),
         ] {
             assert_eq!(
                 deltas(json!({ "error": null, "usage": null, "choices": choices })),
                 [Delta::Life],
                 "{choices}"
+            );
+        }
+    }
+
+    #[test]
+    fn reasoning_is_read_in_both_words_and_once() {
+        for delta in [
+            json!({ "reasoning_content": "Hm.", "content": "Hi" }),
+            json!({ "reasoning": "Hm.", "content": "Hi" }),
+            json!({ "reasoning_content": "Hm.", "reasoning": "Hm.", "content": "Hi" }),
+        ] {
+            assert_eq!(
+                deltas(json!({ "choices": [{ "delta": delta }] })),
+                [Delta::Reasoning("Hm.".to_owned()), text("Hi")],
+                "{delta}"
             );
         }
     }
@@ -213,7 +180,7 @@ mod tests {
             json!({ "usage": { "prompt_tokens": i64::MAX, "completion_tokens": i64::MIN } });
 
         let usage = Usage {
-            prompt_tokens: super::MOST_TOKENS,
+            prompt_tokens: crate::llm::json::MOST_TOKENS,
             completion_tokens: 0,
         };
         assert_eq!(deltas(chunk), [Delta::Usage(usage)]);

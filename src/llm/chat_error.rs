@@ -26,7 +26,21 @@ pub fn from_status(
     key: Option<&Secret>,
 ) -> LlmError {
     let body: Option<Value> = serde_json::from_slice(body).ok();
-    let detail = body.as_ref().and_then(detail);
+    refusal(status, retry_after(headers), body.as_ref(), key)
+}
+
+/// An error that came as a piece of an answer and says which status it would have had.
+pub fn from_event(status: u16, event: &Value, key: Option<&Secret>) -> LlmError {
+    refusal(status, None, Some(event), key)
+}
+
+fn refusal(
+    status: u16,
+    retry_after: Option<Duration>,
+    body: Option<&Value>,
+    key: Option<&Secret>,
+) -> LlmError {
+    let detail = body.and_then(detail);
     let what = match status {
         300..=399 => "The provider answered with a redirect, which is not followed",
         401 => "The provider did not accept the API key",
@@ -45,13 +59,13 @@ pub fn from_status(
         Some(detail) => plain(&format!("{what} ({status}): {detail}"), key),
         None => format!("{what} ({status})."),
     };
-    if body.as_ref().is_some_and(is_overflow) {
+    if body.is_some_and(is_overflow) {
         return LlmError::ContextOverflow { message };
     }
     LlmError::Status {
         status,
         message,
-        retry_after: retry_after(headers),
+        retry_after,
     }
 }
 
@@ -132,6 +146,8 @@ fn looks_like_a_key(word: &str) -> bool {
 
 /// Where the many compatible servers put their reason.
 fn detail(body: &Value) -> Option<String> {
+    // Gemini wraps it in a list where it would have streamed one.
+    let body = body.get(0).unwrap_or(body);
     let error = body.get("error").filter(|it| !it.is_null()).unwrap_or(body);
     let said = [
         error.get("message"),

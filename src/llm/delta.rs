@@ -1,4 +1,4 @@
-//! What a model streams back: text, signs of life, what it cost, and why it ended.
+//! What a model streams back: text, reasoning, signs of life, what it cost, and why it ended.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -11,6 +11,9 @@ use serde::Serialize;
 pub enum Delta {
     /// The next piece of visible text; never empty.
     Text(String),
+    /// The next piece of what the model thinks before it speaks; never empty, and no part of the
+    /// text.
+    Reasoning(String),
     /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.
     Life,
     /// What the call cost so far; the last report counts.
@@ -38,13 +41,14 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Reads the word that chat APIs use.
+    /// Reads the word that an API uses, in small letters.
     pub fn from_word(word: &str) -> Self {
         match word {
             "stop" | "end_turn" | "eos" | "stop_sequence" => Self::Stop,
-            "length" | "max_tokens" => Self::Length,
-            "content_filter" => Self::ContentFilter,
-            "tool_calls" | "function_call" => Self::ToolCalls,
+            "length" | "max_tokens" | "model_context_window_exceeded" => Self::Length,
+            "content_filter" | "refusal" | "safety" | "recitation" | "blocklist"
+            | "prohibited_content" | "spii" | "language" => Self::ContentFilter,
+            "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
             // A stranger's word ends up in metadata: it stays short, and holds no character that
             // the database refuses.
             other => {

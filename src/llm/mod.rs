@@ -7,25 +7,43 @@
 //! | --- | --- |
 //! | `request`, `delta`, `error` | the words spoken with a model |
 //! | `provider` | the trait |
-//! | `openai_compatible` | the provider for every compatible endpoint |
-//! | `chat_body`, `chat_stream`, `chat_chunk`, `chat_error` | its wire format |
-//! | `sse` | the event-stream reader |
+//! | `endpoint` | one address with its key, and the call of it |
+//! | `dialect` | what the kinds of endpoints differ in |
+//! | `answer`, `sse`, `lines`, `thoughts`, `json` | from bytes to deltas, for every kind |
+//! | `chat`, `chat_body`, `chat_chunk`, `chat_error` | the Chat Completions API, and how refusals are told |
+//! | `anthropic`, `anthropic_events` | the Messages API |
+//! | `gemini`, `gemini_chunk` | the Gemini API |
+//! | `ollama` | Ollama's own API |
+//! | `turns` | a prompt for APIs that want two sides to take turns |
+//! | `tuning` | what a provider's settings say to its API alone |
 //! | `scripted`, `scripted_voices` | the built-in demo model |
 //! | `registry` | from settings to a provider |
 //! | `catalog` | which models an endpoint has, and whether it answers |
+//! | `discovery` | who of this machine has models |
 //! | `egress`, `address`, `secret` | the way out, where it may lead, and the keys that may go there |
 //! | `tokens` | how long a text is for a model |
 
 pub mod address;
+pub mod answer;
+pub mod anthropic;
+pub mod anthropic_events;
 pub mod catalog;
+pub mod chat;
 pub mod chat_body;
 pub mod chat_chunk;
 pub mod chat_error;
-pub mod chat_stream;
+pub mod chat_samplers;
 pub mod delta;
+pub mod dialect;
+pub mod discovery;
 pub mod egress;
+pub mod endpoint;
 pub mod error;
-pub mod openai_compatible;
+pub mod gemini;
+pub mod gemini_chunk;
+pub mod json;
+pub mod lines;
+pub mod ollama;
 pub mod provider;
 pub mod registry;
 pub mod request;
@@ -33,4 +51,7 @@ pub mod scripted;
 pub mod scripted_voices;
 pub mod secret;
 pub mod sse;
+pub mod thoughts;
 pub mod tokens;
+pub mod tuning;
+pub mod turns;

@@ -11,14 +11,19 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::llm::anthropic::Anthropic;
+use crate::llm::chat::Chat;
+use crate::llm::chat_body::Flavor;
+use crate::llm::dialect::Dialect;
 use crate::llm::egress::Egress;
+use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
-use crate::llm::openai_compatible::OpenaiCompatible;
+use crate::llm::gemini::Gemini;
+use crate::llm::ollama::Ollama;
 use crate::llm::provider::Provider;
 use crate::llm::scripted::Scripted;
 use crate::llm::secret::Secret;
-
-const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+use crate::llm::tuning::Tuning;
 
 /// What a row of `llm_providers`, or the environment, says about a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,7 @@ pub struct ProviderSpec {
     pub api_key: Option<Secret>,
     /// Which model to ask; sent in [`Request::model`](crate::llm::request::Request::model).
     pub model: String,
+    pub tuning: Tuning,
 }
 
 /// Which protocol an endpoint speaks.
@@ -61,6 +67,30 @@ impl ProviderKind {
             Self::Ollama => "ollama",
         }
     }
+
+    /// Where it answers unless somebody says otherwise.
+    pub fn usual_base_url(self) -> Option<&'static str> {
+        match self {
+            Self::Demo | Self::OpenaiCompatible => None,
+            Self::Openai => Some("https://api.openai.com/v1"),
+            Self::Anthropic => Some("https://api.anthropic.com/v1"),
+            Self::Gemini => Some("https://generativelanguage.googleapis.com/v1beta"),
+            Self::Ollama => Some("http://127.0.0.1:11434"),
+        }
+    }
+
+    /// How it is spoken to; the demo model is not spoken to over any network.
+    fn dialect(self, tuning: Tuning) -> Option<Arc<dyn Dialect>> {
+        let chat = |flavor, tuning| Arc::new(Chat { flavor, tuning });
+        Some(match self {
+            Self::Demo => return None,
+            Self::OpenaiCompatible => chat(Flavor::Compatible, tuning),
+            Self::Openai => chat(Flavor::Openai, tuning),
+            Self::Anthropic => Arc::new(Anthropic { tuning }),
+            Self::Gemini => Arc::new(Gemini { tuning }),
+            Self::Ollama => Arc::new(Ollama { tuning }),
+        })
+    }
 }
 
 impl fmt::Display for ProviderKind {
@@ -72,11 +102,8 @@ impl fmt::Display for ProviderKind {
 /// Why settings lead to nobody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    #[error(
-        "Providers of the kind “{0}” cannot be used yet. \
-         Most offer an OpenAI-compatible address; Ollama's is http://HOST:11434/v1."
-    )]
-    NotAvailable(ProviderKind),
+    #[error("The demo model is a part of the server and has no address.")]
+    NoEndpoint,
     #[error("A provider of this kind needs a base URL.")]
     MissingBaseUrl,
     #[error(transparent)]
@@ -105,29 +132,16 @@ impl Registry {
     }
 
     /// The endpoint behind a provider, for those that have one: to list its models.
-    pub fn endpoint(&self, spec: &ProviderSpec) -> Result<OpenaiCompatible, RegistryError> {
-        let given = spec
-            .base_url
-            .as_deref()
-            .map(str::trim)
-            .filter(|it| !it.is_empty());
-        let egress = self.egress.clone();
+    pub fn endpoint(&self, spec: &ProviderSpec) -> Result<Endpoint, RegistryError> {
+        let dialect = spec.kind.dialect(spec.tuning.clone());
+        let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
+        let given = spec.base_url.as_deref().map(str::trim);
+        let base_url = given
+            .filter(|it| !it.is_empty())
+            .or(spec.kind.usual_base_url())
+            .ok_or(RegistryError::MissingBaseUrl)?;
         let key = spec.api_key.clone();
-        match spec.kind {
-            ProviderKind::OpenaiCompatible => {
-                let base_url = given.ok_or(RegistryError::MissingBaseUrl)?;
-                let base_url = egress.base_url(base_url)?;
-                Ok(OpenaiCompatible::new(egress, base_url, key))
-            }
-            ProviderKind::Openai => {
-                let base_url = egress.base_url(given.unwrap_or(OPENAI_BASE_URL))?;
-                Ok(OpenaiCompatible::openai(egress, base_url, key))
-            }
-            ProviderKind::Demo
-            | ProviderKind::Anthropic
-            | ProviderKind::Gemini
-            | ProviderKind::Ollama => Err(RegistryError::NotAvailable(spec.kind)),
-        }
+        Ok(Endpoint::new(self.egress.clone(), base_url, key, dialect)?)
     }
 }
 
@@ -142,6 +156,7 @@ mod tests {
     use super::RegistryError;
     use crate::llm::egress::Egress;
     use crate::llm::egress::SystemNames;
+    use crate::llm::tuning::Tuning;
     use sea_orm::ActiveEnum;
     use sea_orm::Iterable;
 
@@ -156,6 +171,7 @@ mod tests {
             base_url,
             api_key: None,
             model: "m".to_owned(),
+            tuning: Tuning::default(),
         };
         registry.provider(&spec).map(|it| it.kind())
     }
@@ -171,7 +187,13 @@ mod tests {
     #[test]
     fn settings_lead_to_the_provider_of_their_kind() {
         assert_eq!(found(ProviderKind::Demo, None), Ok("demo"));
-        assert_eq!(found(ProviderKind::Openai, None), Ok("openai"));
+        for kind in [
+            ProviderKind::Openai,
+            ProviderKind::Anthropic,
+            ProviderKind::Gemini,
+        ] {
+            assert_eq!(found(kind, None), Ok(kind.as_str()));
+        }
         assert_eq!(
             found(
                 ProviderKind::OpenaiCompatible,
@@ -182,23 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_are_not_there_say_so() {
-        for kind in [
-            ProviderKind::Anthropic,
-            ProviderKind::Gemini,
-            ProviderKind::Ollama,
-        ] {
-            assert_eq!(found(kind, None), Err(RegistryError::NotAvailable(kind)));
-        }
-    }
-
-    #[test]
     fn a_compatible_provider_needs_an_address_and_an_allowed_one() {
         let kind = ProviderKind::OpenaiCompatible;
 
         assert_eq!(found(kind, Some(" ")), Err(RegistryError::MissingBaseUrl));
         assert!(matches!(
             found(kind, Some("http://127.0.0.1:1/v1")),
+            Err(RegistryError::Unusable(_))
+        ));
+        // Its usual address is one of this machine.
+        assert!(matches!(
+            found(ProviderKind::Ollama, None),
             Err(RegistryError::Unusable(_))
         ));
     }

@@ -14,11 +14,30 @@ pub struct Request {
     pub top_p: Option<f64>,
     /// The most tokens the answer may have; `None` leaves it to the model.
     pub max_tokens: Option<u32>,
+    /// The window for which the prompt was made, for models that must be told how large to make it.
+    pub context_tokens: Option<u32>,
     pub stop: Vec<String>,
+    /// What else guides the choice of words. A provider sends what it understands of it, no more.
+    pub samplers: Samplers,
     /// Lets the demo model repeat itself; real models are never sent it.
     pub seed: u64,
     /// Display name of who is about to speak; only the demo model needs to be told.
     pub speaker: String,
+}
+
+/// Guides for the choice of words that only some models know; `None` leaves each to the model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Samplers {
+    pub top_k: Option<u32>,
+    pub min_p: Option<f64>,
+    pub top_a: Option<f64>,
+    pub typical_p: Option<f64>,
+    pub frequency_penalty: Option<f64>,
+    pub presence_penalty: Option<f64>,
+    pub repetition_penalty: Option<f64>,
+    /// Asks for the same words again; unlike [`Request::seed`] somebody chose it.
+    pub seed: Option<u32>,
 }
 
 /// One entry of the prompt.

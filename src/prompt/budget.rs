@@ -1,12 +1,13 @@
 //! Fits a prompt into the window of the model.
 //!
-//! Example blocks go first, whole, then the oldest lines of the history, until the rest fits.
+//! Example blocks go first, whole, then lore, the least important entry first, then the oldest lines
+//! of the history, until the rest fits. A preset may want its examples kept longer than all of these.
 //! **Invariant:** what the system says and the newest line are never left out; a prompt in which
 //! even these do not fit is refused, with the number of tokens that are too many.
 
-use crate::conversations::message;
-use crate::prompt::sections::Block;
-use crate::prompt::sections::Kind;
+use crate::presets::document::Examples;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
 
 /// What a model needs to tell one message from the next, in tokens.
 const MESSAGE_OVERHEAD: i64 = 4;
@@ -20,9 +21,13 @@ pub struct ContextOverflow {
 }
 
 /// Marks as dropped what does not fit into `limit_tokens`, and returns the length of the rest.
-pub fn fit(blocks: &mut [Block], limit_tokens: i64) -> Result<i64, ContextOverflow> {
+pub fn fit(
+    blocks: &mut [Block],
+    limit_tokens: i64,
+    examples: Examples,
+) -> Result<i64, ContextOverflow> {
     let mut total: i64 = blocks.iter().map(cost).sum();
-    for at in in_order_of_eviction(blocks) {
+    for at in in_order_of_eviction(blocks, examples) {
         if total <= limit_tokens {
             break;
         }
@@ -37,19 +42,28 @@ pub fn fit(blocks: &mut [Block], limit_tokens: i64) -> Result<i64, ContextOverfl
 }
 
 /// Which blocks may go, the first to go first.
-fn in_order_of_eviction(blocks: &[Block]) -> Vec<usize> {
+fn in_order_of_eviction(blocks: &[Block], examples: Examples) -> Vec<usize> {
     let of = |kind: Kind| {
         let all = blocks.iter().enumerate();
         all.filter(move |(_, it)| it.kind == kind).map(|(at, _)| at)
     };
+    let mut lore: Vec<usize> = of(Kind::Lore).collect();
+    lore.sort_by_key(|at| blocks[*at].priority);
     let mut lines: Vec<usize> = of(Kind::History).collect();
     lines.pop(); // the newest stays
-    of(Kind::Example).chain(lines).collect()
+    match examples {
+        Examples::AlwaysKeep => lore
+            .into_iter()
+            .chain(lines)
+            .chain(of(Kind::Example))
+            .collect(),
+        _ => of(Kind::Example).chain(lore).chain(lines).collect(),
+    }
 }
 
 /// What a message of the history takes up at the least.
-pub fn cost_of_line(line: &message::Model) -> i64 {
-    line.token_count + MESSAGE_OVERHEAD
+pub fn cost_of_line(token_count: i64) -> i64 {
+    token_count + MESSAGE_OVERHEAD
 }
 
 /// What a block takes up. Neighbors may be sent as one message, so this never flatters.
@@ -61,6 +75,7 @@ fn cost(block: &Block) -> i64 {
 mod tests {
     use super::Block;
     use super::ContextOverflow;
+    use super::Examples;
     use super::Kind;
     use super::fit;
     use crate::llm::request::Role;
@@ -68,13 +83,8 @@ mod tests {
     /// Each costs ten tokens.
     fn blocks(kinds: &[Kind]) -> Vec<Block> {
         let block = |kind: &Kind| Block {
-            kind: *kind,
-            label: String::new(),
-            role: Role::System,
-            name: None,
             tokens: 6,
-            text: String::new(),
-            dropped: false,
+            ..Block::new(*kind, "", Role::System, String::new())
         };
         kinds.iter().map(block).collect()
     }
@@ -91,7 +101,7 @@ mod tests {
 
     fn dropped(limit_tokens: i64) -> Vec<usize> {
         let mut blocks = blocks(&WHOLE);
-        let total = fit(&mut blocks, limit_tokens).expect("it fits");
+        let total = fit(&mut blocks, limit_tokens, Examples::default()).expect("it fits");
         let dropped: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].dropped).collect();
         assert_eq!(total, 70 - 10 * i64::try_from(dropped.len()).expect("few"));
         dropped
@@ -112,17 +122,34 @@ mod tests {
     }
 
     #[test]
+    fn lore_goes_after_the_examples_by_its_priority_and_before_what_was_said() {
+        let mut blocks = blocks(&[
+            Kind::Lore,
+            Kind::Lore,
+            Kind::Example,
+            Kind::History,
+            Kind::History,
+        ]);
+        (blocks[0].priority, blocks[1].priority) = ((5, 0), (1, 100));
+        let order = super::in_order_of_eviction(&blocks, Examples::default());
+        let kept = super::in_order_of_eviction(&blocks, Examples::AlwaysKeep);
+
+        assert_eq!(order, [2, 1, 0, 3]);
+        assert_eq!(kept, [1, 0, 3, 2]);
+    }
+
+    #[test]
     fn the_newest_line_and_the_system_stay_or_the_prompt_is_refused() {
-        let refused = fit(&mut blocks(&WHOLE), 18);
+        let refused = fit(&mut blocks(&WHOLE), 18, Examples::default());
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));
     }
 
     #[test]
     fn a_prompt_without_history_can_be_too_long_as_well() {
-        let refused = fit(&mut blocks(&[Kind::Main]), -5);
+        let refused = fit(&mut blocks(&[Kind::Main]), -5, Examples::default());
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 15 }));
-        assert_eq!(fit(&mut [], 0), Ok(0));
+        assert_eq!(fit(&mut [], 0, Examples::default()), Ok(0));
     }
 }

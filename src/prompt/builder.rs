@@ -1,16 +1,30 @@
-//! One prompt from one context: the sections in their order, fitted into the window.
+//! One prompt from one context: the pieces in the order of the preset, fitted into the window.
 
 use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::request::Role;
+use crate::presets::document::Entry;
+use crate::presets::document::Place;
+use crate::presets::document::Preset;
+use crate::presets::document::Slot;
+use crate::presets::document::Trigger;
+use crate::presets::document::USUAL_ORDER;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::messages;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::budget::fit;
+use crate::prompt::cards;
 use crate::prompt::context::Context;
-use crate::prompt::context::Sampling;
 use crate::prompt::history;
-use crate::prompt::sections::Block;
-use crate::prompt::sections::Kind;
+use crate::prompt::in_chat;
+use crate::prompt::in_chat::Injection;
+use crate::prompt::lore;
+use crate::prompt::lore::Told;
+use crate::prompt::macros::variables::Changes;
+use crate::prompt::note::Position;
 use crate::prompt::sections::Sections;
+use serde_json::Value;
 
 /// A finished prompt, and how it came about.
 #[derive(Clone, Debug)]
@@ -27,31 +41,61 @@ pub struct Built {
     pub dropped_messages: usize,
     /// Display name of who is about to speak.
     pub speaker: String,
-    /// How the model is to choose its words, with the macros in `stop` expanded.
-    pub sampling: Sampling,
+    /// The order of the prompt, and how the model is to choose its words: the macros in `stop` are
+    /// expanded.
+    pub preset: Preset,
+    /// What of the lore entered and what did not.
+    pub lore: Told,
+    /// What is to be remembered once the turn has been taken.
+    pub memory: Memory,
+}
+
+/// What a turn leaves behind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// What macros have set.
+    pub macros: Changes,
+    /// Which lore stays, and which rests.
+    pub lore: Option<Value>,
 }
 
 /// Builds the prompt of `context`; `count` tells how many tokens a text has.
 pub fn build(context: &Context, count: &dyn Fn(&str) -> i64) -> Result<Built, ContextOverflow> {
-    let sections = Sections::new(context, count);
-    let mut blocks = in_order(context, &sections, count);
-    let limit_tokens = context.limits.context_tokens - context.limits.response_tokens;
-    let total_tokens = fit(&mut blocks, limit_tokens)?;
+    let mut world = context.world();
+    let lore = lore::find(context, &mut world, count);
+    let cards = cards::read(context, &world);
+    let sections = Sections {
+        context,
+        cards: &cards,
+        lore: &lore,
+        world: &world,
+    };
+    let mut blocks = in_order(&sections, count);
+    for block in blocks.iter_mut().filter(|it| it.kind != Kind::History) {
+        block.tokens = count(&block.text);
+    }
+    let limits = context.limits();
+    let limit_tokens = limits.context_tokens - limits.response_tokens;
+    let total_tokens = fit(&mut blocks, limit_tokens, context.preset.examples)?;
     let dropped = blocks
         .iter()
         .filter(|it| it.kind == Kind::History && it.dropped);
+    let speaker = context.speaking().map(|it| it.name.clone());
+    let preset = Preset {
+        stop: sections.stop(),
+        ..context.preset.clone()
+    };
     Ok(Built {
         messages: messages(&blocks),
         total_tokens,
         limit_tokens,
         dropped_messages: dropped.count(),
-        speaker: context
-            .speaking()
-            .map(|it| it.name.clone())
-            .unwrap_or_default(),
-        sampling: Sampling {
-            stop: sections.stop(),
-            ..context.sampling.clone()
+        speaker: speaker.unwrap_or_default(),
+        preset,
+        lore: lore.told(&blocks),
+        memory: Memory {
+            lore: lore.timed(),
+            macros: world.variables.into_inner().changes,
         },
         blocks,
     })
@@ -63,51 +107,99 @@ impl Built {
         Request {
             model: model.into(),
             messages: self.messages,
-            temperature: self.sampling.temperature,
-            top_p: self.sampling.top_p,
-            max_tokens: self.sampling.max_tokens,
-            stop: self.sampling.stop,
+            temperature: self.preset.temperature,
+            top_p: self.preset.top_p,
+            max_tokens: self.preset.max_tokens,
+            stop: self.preset.stop,
+            samplers: self.preset.samplers,
+            context_tokens: None,
             seed,
             speaker: self.speaker,
         }
     }
 }
 
-/// The order of a prompt.
-fn in_order(context: &Context, sections: &Sections, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    blocks.extend(sections.main_prompt());
-    blocks.extend(sections.persona());
-    blocks.extend(sections.description());
-    blocks.extend(sections.personality());
-    blocks.extend(sections.scenario());
-    blocks.extend(sections.examples());
-    blocks.extend(sections.new_chat());
-    blocks.extend(history::blocks(&context.history, count));
-    blocks.extend(sections.group_nudge());
-    blocks.extend(sections.post_history());
-    blocks.extend(sections.impersonation());
-    blocks
-}
-
-/// What is sent. Neighboring system pieces are one message: many models take only one at a time.
-fn messages(blocks: &[Block]) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::new();
-    for block in blocks.iter().filter(|it| !it.dropped) {
-        let is_piece = block.role == Role::System && block.name.is_none();
-        match messages.last_mut() {
-            Some(last) if is_piece && last.role == Role::System && last.name.is_none() => {
-                last.content.push_str("\n\n");
-                last.content.push_str(&block.text);
+/// The pieces in their order: each entry of the preset where it stands, and what stands at a depth
+/// among what was said.
+fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
+    let context = sections.context;
+    let order = context.preset.order.iter();
+    let speaking: Vec<_> = order.filter(|it| speaks(it, context.trigger)).collect();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let mut injections = Vec::new();
+    let mut has_history = false;
+    let mut note = Some(sections.note());
+    let mut deep_note = Vec::new();
+    let position = context.note.position;
+    if position == Position::Before {
+        before.extend(note.take().unwrap_or_default());
+    }
+    for entry in speaking {
+        let is_relative = entry.place == Place::Relative;
+        let ends_cards = matches!(entry.slot, Some(Slot::Examples | Slot::History));
+        if position == Position::After && ends_cards && is_relative {
+            before.extend(note.take().unwrap_or_default());
+        }
+        match entry.place {
+            _ if entry.slot == Some(Slot::History) => has_history = true,
+            Place::Relative if has_history => after.extend(sections.of(entry)),
+            Place::Relative => before.extend(sections.of(entry)),
+            Place::InChat { depth, order } => {
+                let depth = usize::try_from(depth).unwrap_or_default();
+                let blocks = sections.of(entry).into_iter();
+                injections.extend(blocks.map(|block| Injection {
+                    depth,
+                    order,
+                    block,
+                }));
             }
-            _ => messages.push(Message {
-                role: block.role,
-                name: block.name.clone(),
-                content: block.text.clone(),
-            }),
         }
     }
-    messages
+    let rest = note.take().unwrap_or_default();
+    match position {
+        Position::InChat => deep_note = rest,
+        Position::Before | Position::After => before.extend(rest),
+    }
+    injections.extend(at_depth(sections, deep_note));
+    before.extend(sections.new_chat());
+    before.extend(in_chat::insert(history::blocks(context, count), injections));
+    before.extend(sections.group_nudge());
+    before.append(&mut after);
+    before.extend(sections.impersonation());
+    before
+}
+
+/// To write a message anew is a swipe as well: its old text stays beside the new one.
+fn speaks(entry: &Entry, trigger: Trigger) -> bool {
+    let is_swipe = trigger == Trigger::Regenerate && entry.speaks_at(Trigger::Swipe);
+    entry.speaks_at(trigger) || is_swipe
+}
+
+/// What stands among the messages beside the entries of the preset: what cards want there, lore, and
+/// last, as the strongest, the author's note.
+fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
+    let usual = |depth, block| Injection {
+        depth,
+        order: USUAL_ORDER,
+        block,
+    };
+    let cards = sections.cards.depth_prompts.iter().map(|it| {
+        let role = match it.prompt.role.as_str() {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            _ => Role::System,
+        };
+        let text = it.prompt.prompt.clone();
+        usual(
+            it.prompt.depth,
+            Block::new(Kind::DepthPrompt, &it.owner, role, text),
+        )
+    });
+    let lore = sections.lore.at_depths().into_iter();
+    let lore = lore.map(|(depth, block)| usual(depth, block));
+    let depth = sections.context.note.depth;
+    let note = note.into_iter().map(|it| usual(depth, it));
+    cards.chain(lore).chain(note).collect()
 }
 
 #[cfg(test)]
@@ -117,3 +209,11 @@ mod tests;
 #[cfg(test)]
 #[path = "builder_human_tests.rs"]
 mod human_tests;
+
+#[cfg(test)]
+#[path = "builder_group_tests.rs"]
+mod group_tests;
+
+#[cfg(test)]
+#[path = "builder_names_tests.rs"]
+mod names_tests;

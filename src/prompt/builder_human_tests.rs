@@ -6,13 +6,14 @@ use super::tests::group;
 use super::tests::solo;
 use super::tests::written;
 use crate::ids::MembershipId;
+use crate::presets::document::Trigger;
 use crate::prompt::context::Context;
-use crate::prompt::context::HUMAN_MAIN_PROMPT;
 
 /// Bob, who is a human, is written for.
 fn for_bob(mut context: Context) -> Context {
     context.speaker = MembershipId(1);
-    context.main_prompt = HUMAN_MAIN_PROMPT.into();
+    context.preset = context.preset.for_human();
+    context.trigger = Trigger::Impersonate;
     context
 }
 

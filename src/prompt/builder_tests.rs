@@ -8,26 +8,29 @@ use super::build;
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::Role;
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::presets::document::Preset;
+use crate::presets::document::Trigger;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::context::GROUP_NUDGE;
-use crate::prompt::context::Limits;
 use crate::prompt::context::Line;
-use crate::prompt::context::MAIN_PROMPT;
 use crate::prompt::context::Member;
-use crate::prompt::context::Sampling;
 use crate::prompt::context::User;
+use crate::prompt::lore::Library;
+use crate::prompt::macros::variables::Variables;
+use crate::prompt::note::Note;
 use crate::spaces::membership::Kind;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Status;
+use crate::spaces::space::CardHandlingMode;
 
 /// A word is a token.
 pub fn count(text: &str) -> i64 {
     i64::try_from(text.split_whitespace().count()).expect("few words")
 }
 
-fn member(id: i64, name: &str, card: Option<Value>) -> Member {
+pub fn member(id: i64, name: &str, card: Option<Value>) -> Member {
     Member {
         id: MembershipId(id),
         name: name.into(),
@@ -67,21 +70,24 @@ fn cid() -> Member {
     member(3, "Cid", Some(card))
 }
 
-fn line(seq: i64, name: &str, role: Role, text: &str) -> Line {
+pub fn line(seq: i64, name: &str, role: Role, text: &str) -> Line {
     Line {
         seq,
         message_id: MessageId(seq),
+        swipe: 0,
         author: MembershipId(if name == "Bob" { 1 } else { 2 }),
         name: name.into(),
         role,
         text: text.into(),
         tokens: count(text),
+        at: Timestamp(seq),
     }
 }
 
 /// Bob alone with Ada.
 pub fn solo() -> Context {
     Context {
+        conversation: ConversationId(1),
         space_name: "Library".into(),
         speaker: MembershipId(2),
         cast: vec![member(1, "Bob", None), ada()],
@@ -89,17 +95,22 @@ pub fn solo() -> Context {
             name: "Bob".into(),
             persona: "A clerk whom {{char}} trusts.".into(),
         },
+        card_handling: CardHandlingMode::Swap,
+        join: Default::default(),
         scenario_override: None,
-        main_prompt: MAIN_PROMPT.into(),
-        post_history: String::new(),
-        group_nudge: GROUP_NUDGE.into(),
+        preset: Preset::default(),
+        trigger: Trigger::Normal,
+        note: Note::default(),
+        lore: Library::default(),
+        n_user_turns: 1,
+        lets_others_speak: false,
         instruction: None,
         history: vec![
             line(1, "Ada", Role::Assistant, "Good day."),
             line(2, "Bob", Role::User, "Who is {{char}}? <BOT>"),
         ],
-        limits: Limits::default(),
-        sampling: Sampling::default(),
+        variables: Variables::default(),
+        model: "demo".into(),
         now: Timestamp(0),
     }
 }
@@ -225,10 +236,8 @@ fn examples_and_then_the_oldest_lines_make_room() {
             .history
             .push(line(seq, "Bob", Role::User, &"word ".repeat(20)));
     }
-    context.limits = Limits {
-        context_tokens: 300,
-        response_tokens: 100,
-    };
+    context.preset.context_tokens = Some(300);
+    context.preset.max_tokens = Some(100);
 
     let built = build(&context, &count).expect("it fits");
 
@@ -257,13 +266,11 @@ fn a_prompt_that_cannot_fit_says_by_how_much() {
         "Ada",
         Some(json!({"name": "Ada", "description": "w ".repeat(500)})),
     );
-    context.limits = Limits {
-        context_tokens: 300,
-        response_tokens: 100,
-    };
+    context.preset.context_tokens = Some(300);
+    context.preset.max_tokens = Some(100);
     let whole = {
         let mut roomy = context.clone();
-        roomy.limits = Limits::default();
+        roomy.preset.context_tokens = None;
         roomy.history.drain(..1);
         build(&roomy, &count).expect("it fits").total_tokens
     };
@@ -341,7 +348,7 @@ fn a_removed_character_makes_no_group_and_a_muted_one_does() {
 #[test]
 fn a_blank_nudge_is_not_sent() {
     let mut context = group();
-    context.group_nudge = " ".into();
+    context.preset.texts.group_nudge_prompt = " ".into();
 
     assert!(!written(&context).contains("only as Cid"));
 }
@@ -363,11 +370,12 @@ fn a_nickname_is_what_the_character_is_called() {
 #[test]
 fn the_request_carries_the_settings_and_the_speaker() {
     let mut context = solo();
-    context.sampling = Sampling {
+    context.preset = Preset {
         temperature: Some(0.7),
         top_p: Some(0.9),
         max_tokens: Some(300),
         stop: vec!["\n{{user}}:".into(), "{{noop}}".into()],
+        ..Preset::default()
     };
 
     let request = build(&context, &count)

@@ -3,27 +3,27 @@
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::Role;
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::presets::document::Preset;
+use crate::presets::document::Trigger;
+use crate::prompt::lore::Library;
+use crate::prompt::macros::variables::Variables;
+use crate::prompt::macros::world::Said;
+use crate::prompt::macros::world::Seed;
+use crate::prompt::macros::world::World;
+use crate::prompt::note::Note;
 use crate::spaces::membership::Kind;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Status;
-
-/// The main prompt of a space that sets none.
-pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \
-Write the next message of {{char}}, and only of {{char}}.";
-/// The same while the model writes what a human says.
-pub const HUMAN_MAIN_PROMPT: &str = "You write for {{user}}, who is a person in a conversation. \
-Write the next message of {{user}}, and only of {{user}}.";
-/// The last word while the model writes what a human says.
-pub const IMPERSONATION: &str = "[Write the next message of {{user}}, in the voice in which \
-{{user}} has written so far. Write for nobody else.]";
-/// The line at the end of the history of a group, if the space sets none.
-pub const GROUP_NUDGE: &str = "[Write the next reply only as {{char}}.]";
+use crate::spaces::space::CardHandlingMode;
+use std::cell::RefCell;
 
 /// One turn of one speaker, before it is put into words.
 #[derive(Clone, Debug)]
 pub struct Context {
+    pub conversation: ConversationId,
     /// What the room is called.
     pub space_name: String,
     /// Who is about to speak: the seat of one of `cast`.
@@ -32,22 +32,31 @@ pub struct Context {
     pub cast: Vec<Member>,
     /// Whom `{{user}}` means.
     pub user: User,
+    /// Whose cards enter.
+    pub card_handling: CardHandlingMode,
+    /// What stands around each field where several cards enter: prefix and suffix.
+    pub join: (String, String),
     /// Takes the place of every card's scenario.
     pub scenario_override: Option<String>,
-    /// What the model is told first; a card may replace it.
-    pub main_prompt: String,
-    /// What the model is told last; a card may replace it. Blank: nothing.
-    pub post_history: String,
-    /// Ends the history of a group. Blank: nothing.
-    pub group_nudge: String,
+    /// The order of the prompt, its words, and how the model is to choose its own.
+    pub preset: Preset,
+    /// What kind of turn it is.
+    pub trigger: Trigger,
+    pub note: Note,
+    /// The books whose entries may enter.
+    pub lore: Library,
+    /// How many messages the people have written.
+    pub n_user_turns: i64,
+    /// An answer is not cut where another member begins to speak.
+    pub lets_others_speak: bool,
     /// What a human asks of the words that the model finds for them.
     pub instruction: Option<String>,
     /// What has been said, oldest first: a run of lines that ends with the newest.
     pub history: Vec<Line>,
-    /// How much fits.
-    pub limits: Limits,
-    /// How the model is to choose its words.
-    pub sampling: Sampling,
+    /// What macros remember.
+    pub variables: Variables,
+    /// What the model is called.
+    pub model: String,
     /// The moment that `{{time}}` and `{{date}}` tell.
     pub now: Timestamp,
 }
@@ -102,6 +111,8 @@ pub struct Line {
     pub seq: i64,
     /// Its row.
     pub message_id: MessageId,
+    /// Which of its texts this is.
+    pub swipe: i64,
     /// Its author's seat.
     pub author: MembershipId,
     /// Its author's display name.
@@ -112,6 +123,8 @@ pub struct Line {
     pub text: String,
     /// How long the text is; 0 when that is not known.
     pub tokens: i64,
+    /// When it was said.
+    pub at: Timestamp,
 }
 
 /// The window of the model, in tokens.
@@ -132,17 +145,58 @@ impl Default for Limits {
     }
 }
 
-/// Settings that the model is given with the prompt; what is not set is left to it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sampling {
-    pub temperature: Option<f64>,
-    pub top_p: Option<f64>,
-    pub max_tokens: Option<u32>,
-    /// Texts that end the answer; macros run in them.
-    pub stop: Vec<String>,
+impl Limits {
+    /// What a preset leaves open is as usual.
+    pub fn of(preset: &Preset) -> Self {
+        let usual = Self::default();
+        let positive = |it: Option<i64>| it.filter(|it| *it > 0);
+        let max_tokens = preset.max_tokens.map(i64::from);
+        Self {
+            context_tokens: positive(preset.context_tokens).unwrap_or(usual.context_tokens),
+            response_tokens: positive(max_tokens).unwrap_or(usual.response_tokens),
+        }
+    }
 }
 
 impl Context {
+    /// How much fits.
+    pub fn limits(&self) -> Limits {
+        Limits::of(&self.preset)
+    }
+
+    /// What macros can know beside people and cards.
+    pub fn world(&self) -> World {
+        let limits = self.limits();
+        World {
+            now: Some(self.now),
+            seed: Seed {
+                conversation: self.conversation.0,
+                message: self.history.last().map_or(0, |it| it.seq),
+            },
+            said: self.said(),
+            max_prompt: limits.context_tokens - limits.response_tokens,
+            model: self.model.clone(),
+            variables: RefCell::new(self.variables.clone()),
+            ..World::default()
+        }
+    }
+
+    fn said(&self) -> Said {
+        let last = |role: Option<Role>| {
+            let mut lines = self.history.iter().rev();
+            lines.find(|it| role.is_none_or(|role| it.role == role))
+        };
+        let text = |line: Option<&Line>| line.map_or(String::new(), |it| it.text.clone());
+        Said {
+            message: text(last(None)),
+            by_user: text(last(Some(Role::User))),
+            by_character: text(last(Some(Role::Assistant))),
+            id: last(None).map(|it| it.seq),
+            user_spoke_at: last(Some(Role::User)).map(|it| it.at),
+            input: self.instruction.clone().unwrap_or_default(),
+        }
+    }
+
     /// The member who is about to speak, if the seat is one of the cast.
     pub fn speaking(&self) -> Option<&Member> {
         self.cast.iter().find(|it| it.id == self.speaker)
@@ -167,6 +221,14 @@ impl Context {
     /// The characters that are still here, by position, muted ones too.
     pub fn characters(&self) -> impl Iterator<Item = &Member> {
         self.cast.iter().filter(|it| it.is_character())
+    }
+
+    /// Have several people said something?
+    pub fn has_company(&self) -> bool {
+        let human = |line: &&Line| line.role == Role::User;
+        let mut lines = self.history.iter().filter(human).map(|it| it.author);
+        let first = lines.next();
+        lines.any(|it| Some(it) != first)
     }
 
     /// Is there more than one character to be told apart?

@@ -2,8 +2,11 @@
 
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
-use crate::prompt::macros::Meanings;
-use crate::prompt::macros::expand;
+use crate::ids::ConversationId;
+use crate::prompt::macros::expansion::expand;
+use crate::prompt::macros::meanings::Meanings;
+use crate::prompt::macros::world::Seed;
+use crate::prompt::macros::world::World;
 
 /// Who a greeting is for.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +17,10 @@ pub struct Company<'a> {
     pub user: &'a str,
     /// The names of all characters in the space, separated by commas, if they are two or more.
     pub group: Option<&'a str>,
+    /// The display names of all people in the space, separated by commas.
+    pub users: &'a str,
+    /// Where it is said.
+    pub conversation: ConversationId,
 }
 
 /// The greetings of a card, expanded once and for all: the first is posted, the others are its
@@ -23,15 +30,26 @@ pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> 
     let meanings = Meanings {
         character: called.to_owned(),
         user: company.user.to_owned(),
-        description: card.description().to_owned(),
-        personality: card.personality().to_owned(),
-        scenario: card.scenario().to_owned(),
-        example_messages: card.mes_example().to_owned(),
+        users: company.users.to_owned(),
+        description: card.description().into(),
+        personality: card.personality().into(),
+        scenario: card.scenario().into(),
+        example_messages: card.mes_example().into(),
+        system_prompt: card.system_prompt().into(),
+        post_history: card.post_history_instructions().into(),
+        version: card.character_version().to_owned(),
         group: company.group.unwrap_or(called).to_owned(),
         group_not_muted: company.group.unwrap_or(called).to_owned(),
         not_character: company.user.to_owned(),
-        now: Some(now),
         ..Meanings::default()
+    };
+    let world = World {
+        now: Some(now),
+        seed: Seed {
+            conversation: company.conversation.0,
+            message: 0,
+        },
+        ..World::default()
     };
     let for_groups = match company.group {
         Some(_) => card.group_only_greetings(),
@@ -39,7 +57,7 @@ pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> 
     };
     let greetings = for_groups.into_iter().chain([card.first_mes()]);
     let greetings = greetings.chain(card.alternate_greetings());
-    let greetings = greetings.map(|it| expand(it, &meanings).trim().to_owned());
+    let greetings = greetings.map(|it| expand(it, &meanings, &world).trim().to_owned());
     greetings.filter(|it| !it.is_empty()).collect()
 }
 
@@ -47,6 +65,7 @@ pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> 
 mod tests {
     use super::Card;
     use super::Company;
+    use super::ConversationId;
     use super::Timestamp;
     use super::greetings;
     use serde_json::json;
@@ -63,6 +82,8 @@ mod tests {
         character: "Augusta Ada King",
         user: "Bob",
         group: None,
+        users: "Bob, Eve",
+        conversation: ConversationId(1),
     };
 
     #[test]

@@ -1,33 +1,55 @@
 //! What has been said: many speakers in a model's two roles.
 //!
 //! **Invariant:** a line goes out as it was written. It carries its speaker's name beside the text;
-//! how a model is told the name is its provider's concern.
+//! how a model is told the name is its provider's concern, unless the preset wants it in the text.
 
 use crate::conversations::message;
 use crate::llm::request::Role;
+use crate::presets::document::Names;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::Origin;
+use crate::prompt::context::Context;
 use crate::prompt::context::Line;
-use crate::prompt::sections::Block;
-use crate::prompt::sections::Kind;
+use crate::prompt::record::Said;
 
 /// One piece for each line that says anything, oldest first.
-pub fn blocks(lines: &[Line], count: &dyn Fn(&str) -> i64) -> Vec<Block> {
-    let spoken = lines.iter().filter(|it| !it.text.trim().is_empty());
-    spoken.map(|line| block(line, count)).collect()
+pub fn blocks(context: &Context, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
+    let lines = context.history.iter();
+    let spoken = lines.filter(|it| !it.text.trim().is_empty());
+    spoken.map(|line| block(context, line, count)).collect()
 }
 
-fn block(line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
+fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
     let text_tokens = match line.tokens {
         known if known > 0 => known,
         _ => count(&line.text),
     };
+    let name = line.name.trim();
+    let names = context.preset.names;
+    let is_wanted = match names {
+        Names::Usual | Names::InText => true,
+        Names::InGroups => context.is_group() || context.has_company(),
+        Names::Never => false,
+    };
+    let is_named = is_wanted && !name.is_empty();
+    let is_in_text = is_named && names == Names::InText;
+    let begins = line.text.trim_start().strip_prefix(name);
+    let is_there = begins.is_some_and(|it| it.starts_with(':'));
+    let before = match is_in_text && !is_there {
+        true => format!("{name}: "),
+        false => String::new(),
+    };
+    let said = Said {
+        message: line.message_id,
+        swipe: line.swipe,
+    };
+    let text = before.clone() + &line.text;
     Block {
-        kind: Kind::History,
-        label: line.name.clone(),
-        role: role(line.role),
-        name: Some(line.name.clone()).filter(|it| !it.trim().is_empty()),
-        tokens: text_tokens + count(&line.name),
-        text: line.text.clone(),
-        dropped: false,
+        name: (is_named && !is_in_text).then(|| line.name.clone()),
+        tokens: text_tokens + if is_named { count(&line.name) } else { 0 },
+        origin: Origin::Said { said, before },
+        ..Block::new(Kind::History, &line.name, role(line.role), text)
     }
 }
 

@@ -5,21 +5,29 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::timeline;
+use crate::conversations::message::Role;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
-use crate::prompt::budget;
+use crate::ids::UserId;
+use crate::presets::document::Preset;
+use crate::presets::document::Trigger;
+use crate::presets::resolve;
+use crate::presets::resolve::Layers;
 use crate::prompt::context::Context;
-use crate::prompt::context::GROUP_NUDGE;
-use crate::prompt::context::HUMAN_MAIN_PROMPT;
 use crate::prompt::context::Limits;
 use crate::prompt::context::Line;
-use crate::prompt::context::MAIN_PROMPT;
 use crate::prompt::context::Member;
-use crate::prompt::context::Sampling;
 use crate::prompt::context::User;
+use crate::prompt::lore::Library;
+use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::Variables;
+use crate::prompt::note;
+use crate::prompt::read;
+use crate::prompt::shelf;
+use crate::prompt::shelf::Shelf;
+use crate::prompt::space_variable;
 use crate::providers::provider;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -28,11 +36,9 @@ use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
-
-/// How many messages are read at a time.
-const PIECE: u64 = 200;
 
 /// Whose turn is to be put into words.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +50,8 @@ pub struct Turn<'a> {
     /// What it answers: its author is the user.
     pub trigger: Option<MessageId>,
     pub provider: &'a provider::Model,
+    /// What kind of turn it is; for a human the model always writes as one.
+    pub kind: Trigger,
     pub now: Timestamp,
 }
 
@@ -85,67 +93,83 @@ pub async fn load_in(
         space,
         seats,
     } = place;
-    let cards = cards(db, &seats).await?;
-    let preset = Preset::new(turn.provider, &space);
-    let history = history(db, conversation.id, turn.cutoff_seq, preset.limits()).await?;
-    Ok(Context {
+    let (cards, owners) = cards(db, &seats).await?;
+    let speaker = seats.iter().find(|it| it.id == turn.speaker);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
+    let mut preset = preset(db, &turn, &space, speaker).await?;
+    if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
+        preset.texts.group_nudge_prompt = nudge.to_owned();
+    }
+    let id = conversation.id;
+    let history = read::history(db, id, turn.cutoff_seq, Limits::of(&preset)).await?;
+    let no_settings = Value::Null;
+    let of_speaker = speaker.map_or(&no_settings, |it| &it.settings);
+    let note = note::resolve(&conversation.settings, of_speaker, &space.settings);
+    let cutoff_seq = history.last().map_or(0, |it| it.seq);
+    let text = |key| text_of(&space.settings, key).unwrap_or_default();
+    let user_seat = user_seat(&seats, &history, &turn);
+    let mut context = Context {
+        conversation: id,
         space_name: space.name.clone(),
         speaker: turn.speaker,
-        user: user(&seats, &history, &turn),
+        user: user(user_seat),
         cast: seats.iter().map(|it| member(it, &cards)).collect(),
+        card_handling: space.card_handling_mode,
+        join: (text("join_prefix"), text("join_suffix")),
         scenario_override: text_of(&conversation.settings, "scenario_override")
             .or_else(|| text_of(&space.settings, "scenario_override")),
-        main_prompt: preset
-            .text("main_prompt")
-            .unwrap_or_else(|| usual_main_prompt(&seats, turn.speaker).to_owned()),
-        post_history: preset.text("post_history_instructions").unwrap_or_default(),
-        group_nudge: space.settings["group_nudge_prompt"]
-            .as_str()
-            .unwrap_or(GROUP_NUDGE)
-            .to_owned(),
+        preset,
+        trigger: if is_human {
+            Trigger::Impersonate
+        } else {
+            turn.kind
+        },
+        n_user_turns: match note.interval {
+            ..=1 => 1,
+            _ => read::n_by(db, id, Role::User, cutoff_seq).await?.max(1),
+        },
+        note,
+        lore: Library::default(),
+        lets_others_speak: space.settings["relax_message_trim"] == Value::Bool(true),
         instruction: None,
         history: lines(history, &seats),
-        limits: preset.limits(),
-        sampling: preset.sampling(),
+        variables: Variables {
+            space: space_variable::of_space(db, space.id).await?,
+            conversation: Values::deserialize(&conversation.variables["macros"])
+                .unwrap_or_default(),
+            ..Variables::default()
+        },
+        model: turn.provider.model.clone(),
         now: turn.now,
-    })
-}
-
-/// The newest messages that can fit, and a few more, ascending: a long conversation costs no more
-/// than what the model's window takes of it.
-async fn history(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    cutoff_seq: i64,
-    limits: Limits,
-) -> Result<Vec<message::Model>, DbErr> {
-    let mut room = limits.context_tokens - limits.response_tokens;
-    let mut cutoff_seq = cutoff_seq;
-    let mut pieces = Vec::new();
-    loop {
-        let piece = timeline::for_prompt(db, id, cutoff_seq, PIECE).await?;
-        let is_last = (piece.len() as u64) < PIECE;
-        room -= piece.iter().map(budget::cost_of_line).sum::<i64>();
-        cutoff_seq = piece.first().map_or(0, |it| it.seq - 1);
-        pieces.push(piece);
-        if is_last || room < 0 {
-            return Ok(pieces.into_iter().rev().flatten().collect());
-        }
-    }
+    };
+    let character = context.character().map(|it| it.id);
+    let seat = seats.iter().find(|it| Some(it.id) == character);
+    let character = seat.and_then(|it| it.character_id);
+    let shelf = Shelf {
+        space: space.id,
+        settings: &space.settings,
+        variables: &conversation.variables,
+        user: user_seat.map(|it| it.id),
+        speaker: character.map(|it| (it, owners.get(&it).copied())),
+    };
+    context.lore = shelf::load(db, &context, shelf).await?;
+    Ok(context)
 }
 
 async fn cards(
     db: &impl ConnectionTrait,
     seats: &[membership::Model],
-) -> Result<HashMap<CharacterId, Card>, DbErr> {
+) -> Result<(HashMap<CharacterId, Card>, HashMap<CharacterId, UserId>), DbErr> {
     let ids = seats.iter().filter_map(|it| it.character_id);
     let rows = character::Entity::find()
         .filter(character::Column::Id.is_in(ids))
         .all(db)
         .await?;
+    let owners = rows.iter().filter_map(|it| Some((it.id, it.owner_id?)));
+    let owners = owners.collect();
     // A stored card was read before it was stored; one that is no card any more has no words.
     let read = |it: character::Model| Some((it.id, Card::from_document(it.card).ok()?));
-    Ok(rows.into_iter().filter_map(read).collect())
+    Ok((rows.into_iter().filter_map(read).collect(), owners))
 }
 
 fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Member {
@@ -161,18 +185,31 @@ fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Membe
     }
 }
 
-/// The main prompt of a space that sets none.
-fn usual_main_prompt(seats: &[membership::Model], speaker: MembershipId) -> &'static str {
-    let speaker = seats.iter().find(|it| it.id == speaker);
-    match speaker.map(|it| it.kind) {
-        Some(membership::Kind::Human) => HUMAN_MAIN_PROMPT,
-        _ => MAIN_PROMPT,
-    }
+/// What this turn goes by.
+async fn preset(
+    db: &impl ConnectionTrait,
+    turn: &Turn<'_>,
+    space: &space::Model,
+    speaker: Option<&membership::Model>,
+) -> Result<Preset, DbErr> {
+    let layers = Layers {
+        seat: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
+        seat_preset: speaker.and_then(|it| it.preset_id),
+        space: &space.settings["preset"],
+        provider: &turn.provider.settings,
+    };
+    let preset = resolve::resolve(db, layers).await?;
+    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
+    Ok(if is_human { preset.for_human() } else { preset })
 }
 
-/// The human for whom the model writes, else the author of what is answered, else the first human
-/// by position.
-fn user(seats: &[membership::Model], history: &[message::Model], turn: &Turn<'_>) -> User {
+/// The seat of whom the prompt calls the user: the human for whom the model writes, else the author
+/// of what is answered, else the first human by position.
+fn user_seat<'a>(
+    seats: &'a [membership::Model],
+    history: &[message::Model],
+    turn: &Turn<'_>,
+) -> Option<&'a membership::Model> {
     let human = |it: &&membership::Model| it.kind == membership::Kind::Human;
     let speaker = seats.iter().find(|it| it.id == turn.speaker).filter(human);
     let author = history
@@ -180,13 +217,13 @@ fn user(seats: &[membership::Model], history: &[message::Model], turn: &Turn<'_>
         .find(|it| Some(it.id) == turn.trigger)
         .and_then(|it| seats.iter().find(|seat| seat.id == it.space_membership_id))
         .filter(human);
-    let first = || {
-        seats
-            .iter()
-            .filter(human)
-            .find(|it| it.status == membership::Status::Active)
-    };
-    speaker.or(author).or_else(first).map_or_else(
+    let here = |it: &&membership::Model| it.status == membership::Status::Active;
+    let first = || seats.iter().filter(human).find(here);
+    speaker.or(author).or_else(first)
+}
+
+fn user(seat: Option<&membership::Model>) -> User {
+    seat.map_or_else(
         || User {
             name: "User".to_owned(),
             persona: String::new(),
@@ -208,64 +245,15 @@ fn lines(history: Vec<message::Model>, seats: &[membership::Model]) -> Vec<Line>
         .map(|it| Line {
             seq: it.seq,
             message_id: it.id,
+            swipe: it.active_swipe,
             author: it.space_membership_id,
             name: name(it.space_membership_id),
             role: it.role,
             text: it.content,
             tokens: it.token_count,
+            at: it.created_at,
         })
         .collect()
-}
-
-/// Generation settings: the space's, else the provider's, else the defaults.
-struct Preset<'a> {
-    space: &'a Value,
-    provider: &'a Value,
-}
-
-impl<'a> Preset<'a> {
-    fn new(provider: &'a provider::Model, space: &'a space::Model) -> Self {
-        Self {
-            space: &space.settings["preset"],
-            provider: &provider.settings,
-        }
-    }
-
-    fn get(&self, key: &str) -> &Value {
-        match &self.space[key] {
-            Value::Null => &self.provider[key],
-            value => value,
-        }
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        self.get(key).as_str().map(str::to_owned)
-    }
-
-    fn limits(&self) -> Limits {
-        let usual = Limits::default();
-        let positive = |key| self.get(key).as_i64().filter(|it| *it > 0);
-        Limits {
-            context_tokens: positive("context_tokens").unwrap_or(usual.context_tokens),
-            response_tokens: positive("max_tokens").unwrap_or(usual.response_tokens),
-        }
-    }
-
-    fn sampling(&self) -> Sampling {
-        let stop = self.get("stop").as_array().cloned().unwrap_or_default();
-        Sampling {
-            temperature: self.get("temperature").as_f64(),
-            top_p: self.get("top_p").as_f64(),
-            max_tokens: self
-                .get("max_tokens")
-                .as_u64()
-                .and_then(|it| it.try_into().ok()),
-            stop: stop
-                .iter()
-                .filter_map(|it| it.as_str().map(str::to_owned))
-                .collect(),
-        }
-    }
 }
 
 fn text_of(settings: &Value, key: &str) -> Option<String> {

@@ -1,150 +1,107 @@
-//! The pieces of a prompt: what each says. Their order is the builder's.
-
-use serde::Serialize;
-use utoipa::ToSchema;
+//! The pieces of a prompt: what each says. Their order is the preset's.
 
 use crate::characters::card::Card;
 use crate::llm::request::Role;
+use crate::lore::book::Place;
+use crate::presets::document::Entry;
+use crate::presets::document::Examples;
+use crate::presets::document::Slot;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::cards::Cards;
+use crate::prompt::cards::EXAMPLE_MARK;
 use crate::prompt::context::Context;
-use crate::prompt::context::IMPERSONATION;
-use crate::prompt::context::Member;
-use crate::prompt::macros::Meanings;
-use crate::prompt::macros::expand;
-use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
-
-/// Begins a block of example messages.
-const EXAMPLE_MARK: &str = "<START>";
-
-/// What a piece of a prompt is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = PromptBlockKind)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Main,
-    Persona,
-    Description,
-    Personality,
-    Scenario,
-    Example,
-    NewChat,
-    History,
-    GroupNudge,
-    PostHistory,
-    Impersonation,
-}
-
-/// One piece of a prompt, as it is shown to people who ask what was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = PromptBlock)]
-pub struct Block {
-    /// What it is.
-    pub kind: Kind,
-    /// What it is called in a list: `Description`, or who said a line.
-    pub label: String,
-    /// On whose side it stands.
-    pub role: Role,
-    /// Who said it, if anybody did.
-    pub name: Option<String>,
-    /// How long it is, its speaker's name counted in.
-    pub tokens: i64,
-    /// What it says.
-    pub text: String,
-    /// It did not fit and is not sent.
-    pub dropped: bool,
-}
+use crate::prompt::lore::Lore;
+use crate::prompt::macros::expansion::expand;
+use crate::prompt::macros::meanings::Field;
+use crate::prompt::macros::meanings::Meanings;
+use crate::prompt::macros::world::World;
 
 /// Makes the pieces of one context. A piece that has nothing to say is not made.
 pub struct Sections<'a> {
-    context: &'a Context,
-    /// The speaker's card; a human who speaks through the AI has none.
-    card: Option<&'a Card>,
-    meanings: Meanings,
-    count: &'a dyn Fn(&str) -> i64,
+    pub context: &'a Context,
+    pub cards: &'a Cards,
+    pub lore: &'a Lore,
+    pub world: &'a World,
 }
 
-impl<'a> Sections<'a> {
-    /// The pieces of this context; `count` tells how many tokens a text has.
-    pub fn new(context: &'a Context, count: &'a dyn Fn(&str) -> i64) -> Self {
-        Self {
-            context,
-            card: context.speaking().and_then(|it| it.card.as_ref()),
-            meanings: meanings(context),
-            count,
+impl Sections<'_> {
+    /// What an entry of the preset stands for, without what was said.
+    pub fn of(&self, entry: &Entry) -> Vec<Block> {
+        let texts = &self.context.preset.texts;
+        let meanings = &self.cards.meanings;
+        match entry.slot {
+            None => self.text(Kind::Entry, entry, self.expanded(&entry.text)),
+            Some(Slot::Main) => self.replaced(Kind::Main, entry, Card::system_prompt),
+            Some(Slot::PostHistory) => {
+                self.replaced(Kind::PostHistory, entry, Card::post_history_instructions)
+            }
+            Some(Slot::LoreBefore) => self.lore.at(&Place::BeforeCharacter),
+            Some(Slot::LoreAfter) => self.lore.at(&Place::AfterCharacter),
+            Some(Slot::Persona) => {
+                let text = self.around(&meanings.persona, &texts.persona_format);
+                self.text(Kind::Persona, entry, text)
+            }
+            Some(Slot::Description) => {
+                let text = said(&meanings.description).to_owned();
+                self.text(Kind::Description, entry, text)
+            }
+            Some(Slot::Personality) => self.personality(entry),
+            Some(Slot::Scenario) => {
+                let text = self.around(&meanings.scenario, &texts.scenario_format);
+                let scenario = self.text(Kind::Scenario, entry, text);
+                self.beside(scenario, &Place::Scenario)
+            }
+            Some(Slot::Examples) => self.examples(entry),
+            Some(Slot::History) => Vec::new(),
         }
     }
 
-    /// What the model is to do: the card's words for it, else the space's.
-    pub fn main_prompt(&self) -> Option<Block> {
-        let own = self.card.map_or("", Card::system_prompt);
-        self.replaced(Kind::Main, "Main prompt", own, &self.context.main_prompt)
-    }
-
-    /// Who the user is.
-    pub fn persona(&self) -> Option<Block> {
-        let text = self.expanded(&self.meanings.persona);
-        self.introduced(Kind::Persona, "Persona", "About {{user}}: ", text)
-    }
-
-    /// Who speaks.
-    pub fn description(&self) -> Option<Block> {
-        let text = self.expanded(&self.meanings.description);
-        self.system(Kind::Description, "Description", text)
-    }
-
-    /// The same in a few words.
-    pub fn personality(&self) -> Option<Block> {
-        let text = self.expanded(&self.meanings.personality);
-        self.introduced(
-            Kind::Personality,
-            "Personality",
-            "Personality of {{char}}: ",
-            text,
-        )
-    }
-
-    /// Where it takes place.
-    pub fn scenario(&self) -> Option<Block> {
-        let text = self.expanded(&self.meanings.scenario);
-        self.introduced(Kind::Scenario, "Scenario", "Scenario: ", text)
+    /// Each personality is introduced as that of its owner.
+    fn personality(&self, entry: &Entry) -> Vec<Block> {
+        let format = &self.context.preset.texts.personality_format;
+        let each = self.cards.personalities.iter().map(|(own, text)| {
+            let own = Meanings {
+                personality: Field::Expanded(text.clone()),
+                ..own.clone()
+            };
+            expand(format, &own, self.world)
+        });
+        let text = each.collect::<Vec<_>>().join("\n");
+        let personality = self.text(Kind::Personality, entry, text);
+        self.beside(personality, &Place::Personality)
     }
 
     /// How the speaker talks: one piece for each block of example messages.
-    pub fn examples(&self) -> Vec<Block> {
-        let blocks = example_blocks(&self.meanings.example_messages);
-        let texts = blocks.into_iter().map(|it| self.expanded(it));
-        let blocks = texts.filter_map(|text| {
-            self.introduced(
-                Kind::Example,
-                "Example messages",
-                "[Example messages]\n",
-                text,
-            )
-        });
-        blocks.collect()
+    fn examples(&self, entry: &Entry) -> Vec<Block> {
+        let mut blocks = self.lore.at(&Place::BeforeExamples);
+        if self.context.preset.examples != Examples::Disabled {
+            let words = self.expanded(&self.context.preset.texts.new_example_chat_prompt);
+            for block in example_blocks(said(&self.cards.meanings.example_messages)) {
+                let text = format!("{words}\n{}", block.trim());
+                blocks.extend(self.text(Kind::Example, entry, text.trim().to_owned()));
+            }
+        }
+        blocks.extend(self.lore.at(&Place::AfterExamples));
+        blocks
     }
 
     /// Where the real conversation begins, and of whom it is.
     pub fn new_chat(&self) -> Option<Block> {
+        let texts = &self.context.preset.texts;
         let line = match self.context.is_group() {
-            true => "[Start a new group chat. Group members: {{group}}]",
-            false => "[Start a new chat]",
+            true => &texts.new_group_chat_prompt,
+            false => &texts.new_chat_prompt,
         };
-        self.system(Kind::NewChat, "New chat", self.expanded(line))
+        system(Kind::NewChat, "New chat", self.expanded(line))
     }
 
     /// Whose turn it is, where there are several who might think it is theirs.
     pub fn group_nudge(&self) -> Option<Block> {
         let needs_one = self.context.is_group() && !self.context.writes_for_human();
-        let nudge = needs_one.then(|| self.expanded(&self.context.group_nudge))?;
-        self.system(Kind::GroupNudge, "Group nudge", nudge)
-    }
-
-    /// The last word: the card's, else the space's.
-    pub fn post_history(&self) -> Option<Block> {
-        let own = self.card.map_or("", Card::post_history_instructions);
-        let label = "Post-history instructions";
-        self.replaced(Kind::PostHistory, label, own, &self.context.post_history)
+        let nudge = &self.context.preset.texts.group_nudge_prompt;
+        let nudge = needs_one.then(|| self.expanded(nudge))?;
+        system(Kind::GroupNudge, "Group nudge", nudge)
     }
 
     /// That these words are a human's, and what they ask of them. No macro runs in what they ask.
@@ -152,117 +109,90 @@ impl<'a> Sections<'a> {
         if !self.context.writes_for_human() {
             return None;
         }
-        let mut text = self.expanded(IMPERSONATION);
+        let mut text = self.expanded(&self.context.preset.texts.impersonation_prompt);
         if let Some(instruction) = &self.context.instruction {
-            let user = &self.meanings.user;
+            let user = &self.cards.meanings.user;
             text += &format!("\n[{user} asks for this: {instruction}]");
         }
-        self.system(Kind::Impersonation, "Impersonation", text)
+        system(Kind::Impersonation, "Impersonation", text.trim().to_owned())
+    }
+
+    /// The author's note with the lore around it, which stands there even without one.
+    pub fn note(&self) -> Vec<Block> {
+        let note = &self.context.note;
+        let mut blocks = self.lore.at(&Place::NoteTop);
+        if note.is_due(self.context.n_user_turns) {
+            let world = self.world;
+            let text = world.forgetting(|| self.expanded(&note.text));
+            blocks.extend(system(Kind::AuthorNote, "Author's note", text));
+        }
+        blocks.extend(self.lore.at(&Place::NoteBottom));
+        for (n, block) in blocks.iter_mut().enumerate() {
+            block.role = note.role;
+            block.joins = n > 0;
+        }
+        blocks
     }
 
     /// The texts that end the answer.
     pub fn stop(&self) -> Vec<String> {
-        let stop = &self.context.sampling.stop;
-        let stop = stop.iter().map(|it| expand(it, &self.meanings));
+        let stop = self.context.preset.stop.iter();
+        let stop = stop.map(|it| expand(it, &self.cards.meanings, self.world));
         stop.filter(|it| !it.is_empty()).collect()
     }
 
     fn expanded(&self, text: &str) -> String {
-        expand(text, &self.meanings).trim().to_owned()
+        let text = expand(text, &self.cards.meanings, self.world);
+        text.trim().to_owned()
     }
 
-    /// The card's `own` text, in which `{{original}}` is the one it replaces; else that one.
-    fn replaced(&self, kind: Kind, label: &str, own: &str, original: &str) -> Option<Block> {
-        if own.trim().is_empty() {
-            return self.system(kind, label, self.expanded(original));
-        }
-        let meanings = Meanings {
-            original: Some(original.to_owned()),
-            ..self.meanings.clone()
+    /// The card's own text, in which `{{original}}` is the entry's; else that one.
+    fn replaced(&self, kind: Kind, entry: &Entry, own: fn(&Card) -> &str) -> Vec<Block> {
+        let card = self.context.speaking().and_then(|it| it.card.as_ref());
+        let own = card.map_or("", own);
+        let text = match own.trim().is_empty() || entry.forbid_overrides {
+            true => self.expanded(&entry.text),
+            false => {
+                let meanings = Meanings {
+                    original: Some(entry.text.clone()),
+                    ..self.cards.meanings.clone()
+                };
+                expand(own, &meanings, self.world).trim().to_owned()
+            }
         };
-        self.system(kind, label, expand(own, &meanings).trim().to_owned())
+        self.text(kind, entry, text)
     }
 
-    /// `text` after a few words that say what it is; nothing without it.
-    fn introduced(&self, kind: Kind, label: &str, words: &str, text: String) -> Option<Block> {
-        if text.is_empty() {
-            return None;
+    /// A field in the words that say what it is; nothing without it.
+    fn around(&self, field: &Field, format: &str) -> String {
+        match said(field).is_empty() {
+            true => String::new(),
+            false => self.expanded(format),
         }
-        let words = expand(words, &self.meanings);
-        self.system(kind, label, words + &text)
     }
 
-    fn system(&self, kind: Kind, label: &str, text: String) -> Option<Block> {
+    /// A piece of the card, and below it the lore that asks to stand there.
+    fn beside(&self, mut blocks: Vec<Block>, place: &Place) -> Vec<Block> {
+        blocks.extend(self.lore.at(place));
+        blocks
+    }
+
+    fn text(&self, kind: Kind, entry: &Entry, text: String) -> Vec<Block> {
         if text.is_empty() {
-            return None;
+            return Vec::new();
         }
-        Some(Block {
-            kind,
-            label: label.to_owned(),
-            role: Role::System,
-            name: None,
-            tokens: (self.count)(&text),
-            text,
-            dropped: false,
-        })
+        vec![Block::new(kind, &entry.label, entry.role, text)]
     }
 }
 
-/// What the macros mean while the speaker of this context speaks.
-pub fn meanings(context: &Context) -> Meanings {
-    let character = context.character();
-    let called = character.map_or(context.user.name.as_str(), Member::called);
-    let others = context.cast.iter();
-    let others = others.filter(|it| it.status == Status::Active);
-    let others = others.filter(|it| Some(it.id) != character.map(|it| it.id));
-    let not_muted = context.characters();
-    let not_muted = not_muted.filter(|it| it.participation == Participation::Active);
-    let scenario = context
-        .scenario_override
-        .as_deref()
-        .unwrap_or_default()
-        .trim();
-    Meanings {
-        character: called.to_owned(),
-        user: context.user.name.clone(),
-        persona: context.user.persona.clone(),
-        description: joined(context, Card::description),
-        personality: joined(context, Card::personality),
-        scenario: match scenario {
-            "" => joined(context, Card::scenario),
-            instead => instead.to_owned(),
-        },
-        example_messages: joined(context, Card::mes_example),
-        group: listed(context.characters(), called),
-        group_not_muted: listed(not_muted, called),
-        not_character: listed(others, &context.user.name),
-        original: None,
-        now: Some(context.now),
-    }
+fn system(kind: Kind, label: &str, text: String) -> Option<Block> {
+    (!text.is_empty()).then(|| Block::new(kind, label, Role::System, text))
 }
 
-/// Whose cards enter the prompt, by position: that of `{{char}}` alone. A mode that appends others adds
-/// its arm here; as `{{char}}` in a card means its owner, each then is expanded before it is joined.
-fn owners(context: &Context) -> Vec<&Member> {
-    context.character().into_iter().collect()
-}
-
-/// One field of all cards that enter, one below the other.
-fn joined(context: &Context, field: fn(&Card) -> &str) -> String {
-    let cards = owners(context)
-        .into_iter()
-        .filter_map(|it| it.card.as_ref());
-    let texts = cards.map(|it| field(it).trim()).filter(|it| !it.is_empty());
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// Display names, separated by commas; `nobody` when there are none.
-fn listed<'a>(members: impl Iterator<Item = &'a Member>, nobody: &str) -> String {
-    let names: Vec<&str> = members.map(|it| it.name.as_str()).collect();
-    match names.is_empty() {
-        true => nobody.to_owned(),
-        false => names.join(", "),
-    }
+/// What a field says; the cards of a prompt have been read.
+fn said(field: &Field) -> &str {
+    let (Field::Written(text) | Field::Expanded(text)) = field;
+    text.trim()
 }
 
 /// Splits example messages at their marks, whatever the case of these.

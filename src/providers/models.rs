@@ -31,7 +31,7 @@ impl Models {
     /// Who answers for this row.
     ///
     /// # Errors
-    /// When the kind is not there yet, the address is refused, or the key cannot be opened.
+    /// When the address is refused, or the key cannot be opened.
     pub fn provider(&self, row: &provider::Model) -> Result<Arc<dyn Provider>, ModelError> {
         let provider = self.registry.provider(&row.spec(&self.sealer)?)?;
         Ok(self.meter.counts(provider))

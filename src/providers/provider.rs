@@ -6,6 +6,7 @@ use crate::ids::ProviderId;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::ProviderSpec;
 use crate::llm::secret::Secret;
+use crate::llm::tuning::Tuning;
 use crate::providers::seal::SealError;
 use crate::providers::seal::Sealer;
 use sea_orm::ActiveValue::NotSet;
@@ -43,18 +44,23 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// The endpoint a seat speaks through: its own when that is usable, else the default one.
+/// The endpoint a seat speaks through: its own when that is usable, else the default one. `model` is
+/// the seat's own wish; a model's name means something at the endpoint alone that it was chosen for.
 pub async fn usable(
     db: &impl ConnectionTrait,
     own: Option<ProviderId>,
+    model: Option<&str>,
 ) -> Result<Option<Model>, DbErr> {
     if let Some(id) = own {
         let found = Entity::find_by_id(id)
             .filter(Column::Disabled.eq(false))
             .one(db)
             .await?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(mut found) = found {
+            if let Some(model) = model {
+                model.clone_into(&mut found.model);
+            }
+            return Ok(Some(found));
         }
     }
     Entity::find()
@@ -163,6 +169,7 @@ impl Model {
             base_url: self.base_url.clone(),
             api_key: key.map(|it| sealer.open(it, &place(self.id))).transpose()?,
             model: self.model.clone(),
+            tuning: Tuning::read(&self.settings),
         })
     }
 }

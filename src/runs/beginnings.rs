@@ -99,12 +99,16 @@ impl Engine {
     }
 
     async fn greet_in(&self, id: ConversationId, space: SpaceId) -> Result<Done, EngineError> {
-        let greetings = self.greetings(space).await?;
+        let greetings = self.greetings(id, space).await?;
         self.step(id, Command::Greet(greetings)).await
     }
 
     /// What each character of a space says when it enters, in the order of the roster.
-    async fn greetings(&self, id: SpaceId) -> Result<Vec<Greeting>, EngineError> {
+    async fn greetings(
+        &self,
+        conversation: ConversationId,
+        id: SpaceId,
+    ) -> Result<Vec<Greeting>, EngineError> {
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(id)
             .one(db)
@@ -117,6 +121,13 @@ impl Engine {
         let host = host
             .map_or("you", |it| it.cached_display_name.as_str())
             .to_owned();
+        let people: Vec<_> = seats
+            .iter()
+            .filter(|it| it.kind == membership::Kind::Human)
+            .filter(|it| it.status == membership::Status::Active)
+            .map(|it| it.cached_display_name.as_str())
+            .collect();
+        let users = people.join(", ");
         let seated: Vec<_> = seats
             .iter()
             .filter(|it| it.status == membership::Status::Active)
@@ -143,6 +154,8 @@ impl Engine {
                 character: &seat.cached_display_name,
                 user: &host,
                 group: (seated.len() > 1).then_some(group.as_str()),
+                users: &users,
+                conversation,
             };
             let mut texts = Vec::new();
             for text in greeting::greetings(&card, &company, self.context.clock.now()) {

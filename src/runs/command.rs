@@ -6,7 +6,10 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::prompt::builder::Memory;
+use crate::prompt::record::Record;
 use crate::runs::run;
+use std::sync::Arc;
 
 /// Something happened, or somebody asks for something.
 #[derive(Clone, Debug)]
@@ -145,7 +148,7 @@ pub enum End {
     Failed {
         error: run::Error,
         usage: Option<run::Usage>,
-        prompt: Option<run::PromptRecord>,
+        prompt: Option<Sent>,
     },
     /// A cancel was asked for; `partial` is what is to be kept, if anything.
     Canceled {
@@ -161,7 +164,29 @@ pub struct Written {
     pub usage: Option<run::Usage>,
     /// `truncated`, `finish_reason`, `stopped`: what a reader should know about the text.
     pub metadata: serde_json::Value,
-    pub prompt: Option<run::PromptRecord>,
+    pub prompt: Option<Sent>,
+}
+
+/// The prompt of a turn, once it has been sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// In figures, for the run's own row.
+    pub figures: run::PromptRecord,
+    /// Whole, for whoever asks.
+    pub record: Arc<Record>,
+    /// What is remembered if the turn comes to its end.
+    pub memory: Arc<Memory>,
+}
+
+impl End {
+    /// What was sent, if anything was.
+    pub fn sent(&self) -> Option<&Sent> {
+        match self {
+            Self::Succeeded(written) => written.prompt.as_ref(),
+            Self::Failed { prompt, .. } => prompt.as_ref(),
+            Self::Canceled { partial } => partial.as_ref()?.prompt.as_ref(),
+        }
+    }
 }
 
 /// Why a command changes nothing.

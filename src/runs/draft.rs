@@ -70,6 +70,13 @@ impl<'a> Draft<'a> {
         self.plan.changes.push(change);
     }
 
+    /// Whether this plan ends a run well.
+    pub fn has_succeeded(&self, id: RunId) -> bool {
+        self.plan.changes.iter().any(
+            |it| matches!(it, Change::Finish { run, end: queue::End::Succeeded } if run.id == id),
+        )
+    }
+
     /// A seat of this space, removed or not.
     pub fn member(&self, id: MembershipId) -> Option<&'a membership::Model> {
         self.s.member(id)

@@ -8,6 +8,7 @@ use crate::rounds::slot;
 use crate::runs::choosing::Said;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
+use crate::runs::command::Sent;
 use crate::runs::command::Written;
 use crate::runs::control;
 use crate::runs::copilot;
@@ -121,7 +122,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             usage,
             prompt,
         } => {
-            note(d, &mut run, *usage, prompt.clone());
+            note(d, &mut run, *usage, prompt.as_ref());
             let end = queue::End::Failed(error.clone());
             d.push(Change::Finish {
                 run: run.clone(),
@@ -132,12 +133,25 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             }
         }
     }
+    keep(d, id, end);
     Ok(())
+}
+
+/// What was sent is kept for whoever asks. What macros and lore have noted is remembered if the turn
+/// came to its end, and as if it had never been if it did not.
+fn keep(d: &mut Draft, run: RunId, end: &End) {
+    let Some(sent) = end.sent() else {
+        return;
+    };
+    d.push(Change::Keep(run, sent.record.clone()));
+    if d.has_succeeded(run) {
+        d.push(Change::Remember(sent.memory.clone()));
+    }
 }
 
 /// The text becomes a message, and the slot is spoken.
 fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End) {
-    note(d, &mut run, written.usage, written.prompt.clone());
+    note(d, &mut run, written.usage, written.prompt.as_ref());
     if run.debug.target_message_id.is_some() {
         return regenerate::commit(d, run, written, end);
     }
@@ -182,14 +196,9 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
     }
 }
 
-fn note(
-    d: &mut Draft,
-    run: &mut run::Model,
-    usage: Option<run::Usage>,
-    prompt: Option<run::PromptRecord>,
-) {
+fn note(d: &mut Draft, run: &mut run::Model, usage: Option<run::Usage>, prompt: Option<&Sent>) {
     run.usage = usage;
-    run.debug.prompt = prompt;
+    run.debug.prompt = prompt.map(|it| it.figures.clone());
     if let Some(usage) = usage {
         d.push(Change::Spend(usage.prompt_tokens + usage.completion_tokens));
     }

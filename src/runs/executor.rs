@@ -7,6 +7,7 @@ use crate::generation::generator;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Outcome;
+use crate::generation::reasoning::Reasoning;
 use crate::generation::trim::Trim;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
@@ -16,6 +17,7 @@ use crate::prompt::context::Member;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
+use crate::runs::command::Sent;
 use crate::runs::command::Written;
 use crate::runs::context::Context;
 use crate::runs::error::EngineError;
@@ -68,11 +70,11 @@ async fn take_turn(
         request,
         speaker,
         others,
-        record,
+        sent,
     } = prepared;
     let trim = trim(&speaker, &others);
     let outcome = stream(context, run, lease, provider.as_ref(), &request, trim).await;
-    end_of(outcome, lease, record)
+    end_of(outcome, lease, sent)
 }
 
 async fn stream(
@@ -106,48 +108,66 @@ pub(super) fn trim(speaker: &Member, others: &[Member]) -> Trim {
     Trim::new(&own, &others)
 }
 
-fn end_of(outcome: Outcome, lease: &Lease, record: run::PromptRecord) -> Option<End> {
+fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
     match outcome {
         Outcome::Succeeded {
             text,
+            reasoning,
             usage,
             reason,
             truncated,
         } => {
-            let mut metadata = json!({});
+            let mut metadata = thought(reasoning);
             if truncated {
                 metadata["truncated"] = json!(true);
             }
             if reason != FinishReason::Stop {
                 metadata["finish_reason"] = json!(reason.as_str());
             }
-            Some(End::Succeeded(written(text, usage, metadata, record)))
+            Some(End::Succeeded(written(text, usage, metadata, sent)))
         }
-        Outcome::Failed { failure, usage, .. } => Some(failed_by(failure, usage, Some(record))),
-        Outcome::Canceled { text, usage } => match lease.why() {
+        Outcome::Failed { failure, usage, .. } => Some(failed_by(failure, usage, Some(sent))),
+        Outcome::Canceled {
+            text,
+            reasoning,
+            usage,
+        } => match lease.why() {
             Why::Lost | Why::Closing => None,
             Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled { partial: None }),
             Why::KeepPartial => {
-                let metadata = json!({ "stopped": true });
-                let partial = Some(written(text, usage, metadata, record));
+                let mut metadata = thought(reasoning);
+                metadata["stopped"] = json!(true);
+                let partial = Some(written(text, usage, metadata, sent));
                 Some(End::Canceled { partial })
             }
         },
     }
 }
 
+/// The metadata of a text that was thought about first.
+fn thought(reasoning: Option<Reasoning>) -> serde_json::Value {
+    let mut metadata = json!({});
+    if let Some(reasoning) = reasoning {
+        metadata["reasoning"] = json!(reasoning.text);
+        if reasoning.is_cut {
+            metadata["reasoning_truncated"] = json!(true);
+        }
+    }
+    metadata
+}
+
 fn written(
     content: String,
     usage: Option<Usage>,
     metadata: serde_json::Value,
-    record: run::PromptRecord,
+    sent: Sent,
 ) -> Written {
     Written {
         token_count: tokens::count(&content),
         content,
         usage: usage.map(bill),
         metadata,
-        prompt: Some(record),
+        prompt: Some(sent),
     }
 }
 
@@ -158,13 +178,13 @@ fn bill(usage: Usage) -> run::Usage {
     }
 }
 
-fn failed_by(failure: Failure, usage: Option<Usage>, record: Option<run::PromptRecord>) -> End {
+fn failed_by(failure: Failure, usage: Option<Usage>, sent: Option<Sent>) -> End {
     failed(
         failure.code,
         &failure.message,
         failure.retryable,
         usage,
-        record,
+        sent,
     )
 }
 
@@ -173,7 +193,7 @@ fn failed(
     message: &str,
     retryable: bool,
     usage: Option<Usage>,
-    prompt: Option<run::PromptRecord>,
+    prompt: Option<Sent>,
 ) -> End {
     let error = run::Error {
         code: code.to_string(),

@@ -57,5 +57,6 @@ pub mod versions;
 pub mod views;
 pub mod worker;
 pub mod writer;
+pub mod writer_memory;
 pub mod writer_rounds;
 pub mod writer_versions;

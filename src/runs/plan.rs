@@ -6,11 +6,14 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::prompt::builder::Memory;
+use crate::prompt::record::Record;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::queue;
 use crate::runs::run;
 use crate::speakers::candidates::Choice;
+use std::sync::Arc;
 
 /// The changes in the order in which they are written; all of them commit, or none.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +96,10 @@ pub enum Change {
     CopilotStep(MembershipId),
     /// Tokens that the space has used.
     Spend(i64),
+    /// What a run sent.
+    Keep(RunId, Arc<Record>),
+    /// What macros and lore have noted in a turn that has come to its end.
+    Remember(Arc<Memory>),
 }
 
 /// A message to append.

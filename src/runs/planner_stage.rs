@@ -300,6 +300,7 @@ fn seat(id: i64, name: &str) -> membership::Model {
         status: membership::Status::Active,
         participation: membership::Participation::Active,
         cached_display_name: name.to_owned(),
+        avatar_hash: None,
         aliases: json!([]),
         persona: None,
         talkativeness: None,

@@ -39,6 +39,7 @@ impl Stage {
             Change::AddSwipe(text) => self.add_swipe(text),
             Change::ShowSwipe(swipe) => self.show_swipe(swipe),
             Change::Spend(tokens) => self.s.space.tokens_used += tokens,
+            Change::Keep(..) | Change::Remember(_) => {}
             Change::CopilotStep(seat) => self.spend_copilot_step(seat),
             Change::AutoModeTurns(n) => self.s.conversation.auto_mode_turns = n,
             Change::Claim(run) => self.claim(&run),
@@ -252,6 +253,8 @@ impl Stage {
             }
             Change::HandBack(run) => format!("hand back {}", self.speaker(run)),
             Change::Spend(tokens) => format!("spend {tokens}"),
+            Change::Keep(..) => "keep what was sent".to_owned(),
+            Change::Remember(_) => "remember".to_owned(),
             Change::CopilotStep(seat) => format!("a step of {}", self.name(*seat)),
             Change::AutoModeTurns(n) => format!("auto mode spoke {n} times"),
         }

@@ -10,6 +10,7 @@ use crate::ids::MessageId;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
+use crate::presets::document::Trigger;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::Built;
@@ -18,7 +19,9 @@ use crate::prompt::context::Member;
 use crate::prompt::load;
 use crate::prompt::load::Place;
 use crate::prompt::load::Turn;
+use crate::prompt::record::Record;
 use crate::providers::provider;
+use crate::runs::command::Sent;
 use crate::runs::context::Context;
 use crate::runs::run;
 use crate::runs::situation::Situation;
@@ -38,9 +41,9 @@ pub struct Prepared {
     pub provider: Arc<dyn Provider>,
     pub request: Request,
     pub speaker: Member,
-    /// Everybody else whose name may begin a line.
+    /// Everybody else whose name may not begin a line.
     pub others: Vec<Member>,
-    pub record: run::PromptRecord,
+    pub sent: Sent,
 }
 
 /// Prepares a claimed run, from what its claim has seen.
@@ -59,6 +62,7 @@ pub async fn prepare(
         cutoff_seq: cutoff_of(context, run).await.map_err(internal)?,
         trigger: run.debug.trigger_message_id,
         provider: &row,
+        kind: kind_of(run),
         now: context.clock.now(),
     };
     let place = Place {
@@ -89,12 +93,21 @@ pub async fn prepare_candidate(
         cutoff_seq: i64::MAX,
         trigger: None,
         provider: &row,
+        kind: Trigger::Normal,
         now: context.clock.now(),
     };
     let mut scene = scene(context, turn).await?;
     scene.instruction = instruction;
-    scene.sampling.max_tokens.get_or_insert(CANDIDATE_TOKENS);
+    scene.preset.max_tokens.get_or_insert(CANDIDATE_TOKENS);
     ready(context, &row, scene, seed).await
+}
+
+/// What a run is to the entries of a preset and of lore.
+fn kind_of(run: &run::Model) -> Trigger {
+    match run.debug.target_message_id {
+        Some(_) => Trigger::Regenerate,
+        None => Trigger::Normal,
+    }
 }
 
 /// The endpoint that this seat's model answers at.
@@ -122,21 +135,27 @@ async fn ready(
         retryable: true,
     })?;
     let speaker = scene.speaker;
+    let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
     let (scene, built) = build(context, scene).await.map_err(internal)?;
     let built = built.map_err(|overflow| Failure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
         retryable: false,
     })?;
-    let (own, others): (Vec<Member>, Vec<Member>) =
+    let lets_others_speak = scene.lets_others_speak;
+    let (own, mut others): (Vec<Member>, Vec<Member>) =
         scene.cast.into_iter().partition(|it| it.id == speaker);
+    others.retain(|_| !lets_others_speak);
     let own = own
         .into_iter()
         .next()
         .ok_or_else(|| internal("the speaker has no seat"))?;
     Ok(Prepared {
-        record: record(row, &built, seed),
-        request: built.into_request(&row.model, seed),
+        sent: sent(row, &built, seed),
+        request: Request {
+            context_tokens,
+            ..built.into_request(&row.model, seed)
+        },
         provider,
         speaker: own,
         others,
@@ -160,6 +179,7 @@ pub async fn preview(
         cutoff_seq: i64::MAX,
         trigger,
         provider: &row,
+        kind: Trigger::Normal,
         now: context.clock.now(),
     };
     let Some(prompt) = load::load(context.db.reader(), turn).await? else {
@@ -201,11 +221,13 @@ async fn provider_of(
 ) -> Result<Option<provider::Model>, DbErr> {
     let db = context.db.reader();
     let seat = membership::Entity::find_by_id(speaker).one(db).await?;
-    provider::usable(db, seat.and_then(|it| it.llm_provider_id)).await
+    let own = seat.as_ref().and_then(|it| it.llm_provider_id);
+    let model = seat.as_ref().and_then(membership::Model::own_model);
+    provider::usable(db, own, model).await
 }
 
-fn record(row: &provider::Model, built: &Built, seed: u64) -> run::PromptRecord {
-    run::PromptRecord {
+fn sent(row: &provider::Model, built: &Built, seed: u64) -> Sent {
+    let figures = run::PromptRecord {
         provider: row.name.clone(),
         model: row.model.clone(),
         total_tokens: built.total_tokens,
@@ -213,6 +235,11 @@ fn record(row: &provider::Model, built: &Built, seed: u64) -> run::PromptRecord 
         dropped_messages: i64::try_from(built.dropped_messages).unwrap_or(i64::MAX),
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
+    };
+    Sent {
+        figures,
+        record: Arc::new(Record::of(&row.model, built)),
+        memory: Arc::new(built.memory.clone()),
     }
 }
 

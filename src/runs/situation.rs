@@ -203,10 +203,11 @@ async fn load_for(
                 .queued
                 .as_ref()
                 .map(|it| it.speaker_space_membership_id);
-            let own = seat
-                .and_then(|it| situation.member(it))
-                .and_then(|it| it.llm_provider_id);
-            situation.provider = provider::usable(tx, own).await?;
+            let seat = seat.and_then(|it| situation.member(it));
+            let own = seat.and_then(|it| it.llm_provider_id);
+            let model = seat.and_then(membership::Model::own_model);
+            let provider = provider::usable(tx, own, model).await?;
+            situation.provider = provider;
         }
         Command::Retry | Command::Resume | Command::Skip | Command::Cancel { .. } => {
             situation.newest_run = run::newest_in(tx, id).await?;

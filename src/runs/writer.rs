@@ -135,6 +135,8 @@ impl Writer<'_> {
             Change::AddSwipe(text) => self.add_swipe(s, written, text).await?,
             Change::ShowSwipe(swipe) => self.show_swipe(s, written, swipe).await?,
             Change::Spend(tokens) => self.spend(s, tokens).await?,
+            Change::Keep(run, record) => self.keep(s, run, &record).await?,
+            Change::Remember(memory) => self.remember(s, &memory).await?,
             Change::CopilotStep(seat) => {
                 let spent = membership::spend_copilot_step(self.tx, seat).await?;
                 let mut members = s.members.iter_mut();

@@ -1,5 +1,6 @@
 //! Table `space_memberships`: an identity in a space, human or character. Never destroyed.
 
+use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::db::words::words;
 use crate::ids::CharacterId;
@@ -35,6 +36,8 @@ pub struct Model {
     pub participation: Participation,
     /// Written when the seat is taken, so that history stays readable.
     pub cached_display_name: String,
+    /// The picture of a character, written when the seat is taken and when it changes.
+    pub avatar_hash: Option<String>,
     /// A JSON list of other names by which this one is addressed.
     #[sea_orm(column_type = "JsonBinary")]
     pub aliases: Json,
@@ -119,6 +122,12 @@ impl Model {
         self.status == Status::Active
             && self.kind == Kind::Character
             && self.participation == Participation::Active
+    }
+
+    /// The model that this one speaks with, of those of its own provider.
+    pub fn own_model(&self) -> Option<&str> {
+        let model = self.settings["model"].as_str().map(str::trim);
+        model.filter(|it| !it.is_empty())
     }
 
     /// Other names by which this one is addressed.
@@ -272,8 +281,9 @@ impl Model {
             participation: self.participation,
             display_name: self.cached_display_name.clone(),
             aliases: self.alias_list(),
-            // Pictures come with the import of PNG cards.
-            avatar_url: None,
+            avatar_url: self
+                .character_id
+                .and_then(|it| character::avatar_url(it, self.avatar_hash.as_deref())),
             persona: self.persona.clone(),
             talkativeness: self.talkativeness,
             settings: self.settings.clone(),

@@ -5,6 +5,7 @@ pub mod invite;
 pub mod joining;
 pub mod membership;
 pub mod permissions;
+pub mod preset_use;
 pub mod roster;
 pub mod seat_change;
 pub mod space;

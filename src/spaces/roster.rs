@@ -115,6 +115,7 @@ async fn revive(
         Newcomer::Character(card) => {
             row.participation = Set(Participation::Active);
             row.cached_display_name = Set(card.name.clone());
+            row.avatar_hash = Set(card.avatar_hash.clone());
         }
     }
     row.update(tx).await
@@ -144,7 +145,22 @@ fn blank_character(
 ) -> ActiveModel {
     ActiveModel {
         character_id: Set(Some(card.id)),
+        avatar_hash: Set(card.avatar_hash),
         ..blank(space, Kind::Character, card.name, position, now)
+    }
+}
+
+/// A seat of somebody who is not here: history keeps the name, nobody speaks from it.
+pub fn left(
+    space: SpaceId,
+    kind: Kind,
+    name: String,
+    position: i64,
+    now: Timestamp,
+) -> ActiveModel {
+    ActiveModel {
+        status: Set(Status::Removed),
+        ..blank(space, kind, name, position, now)
     }
 }
 
@@ -160,6 +176,7 @@ fn blank(space: SpaceId, kind: Kind, name: String, position: i64, now: Timestamp
         status: Set(Status::Active),
         participation: Set(Participation::Active),
         cached_display_name: Set(name),
+        avatar_hash: Set(None),
         aliases: Set(serde_json::json!([])),
         persona: Set(None),
         talkativeness: Set(None),
@@ -256,35 +273,36 @@ pub async fn rename_person(
         return Ok(None);
     }
     let theirs = Column::UserId.eq(user);
-    write_name(tx, theirs, name.to_owned()).await.map(Some)
+    let name = (Column::CachedDisplayName, Expr::value(name));
+    write(tx, theirs, vec![name]).await.map(Some)
 }
 
-/// Writes a character's new name on the seats it has now, and tells which they are.
-pub async fn rename_character(
-    db: &Db,
-    character: CharacterId,
-    name: String,
-) -> Result<Vec<Model>, DbErr> {
-    let its = Column::CharacterId.eq(character);
-    db.write(move |tx| Box::pin(async move { write_name(tx, its, name).await }))
+/// Writes a character's name and picture on the seats it has now, and tells which they are.
+pub async fn show_character(db: &Db, card: &character::Model) -> Result<Vec<Model>, DbErr> {
+    let its = Column::CharacterId.eq(card.id);
+    let shown = vec![
+        (Column::CachedDisplayName, Expr::value(card.name.as_str())),
+        (Column::AvatarHash, Expr::value(card.avatar_hash.clone())),
+    ];
+    db.write(move |tx| Box::pin(async move { write(tx, its, shown).await }))
         .await
 }
 
-async fn write_name(
+async fn write(
     tx: &impl ConnectionTrait,
     whose: SimpleExpr,
-    name: String,
+    columns: Vec<(Column, SimpleExpr)>,
 ) -> Result<Vec<Model>, DbErr> {
     let seats = whose.and(Column::Status.eq(Status::Active));
     // In one order: two who lock many rows in different orders wait for each other.
     let in_order = Entity::find().filter(seats.clone());
     let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);
     in_order.all(tx).await?;
-    Entity::update_many()
-        .col_expr(Column::CachedDisplayName, Expr::value(name))
-        .filter(seats.clone())
-        .exec(tx)
-        .await?;
+    let mut update = Entity::update_many().filter(seats.clone());
+    for (column, value) in columns {
+        update = update.col_expr(column, value);
+    }
+    update.exec(tx).await?;
     Entity::find().filter(seats).all(tx).await
 }
 

@@ -69,7 +69,7 @@ pub async fn create(
 ) -> Result<Model, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            let mut row = blank(owner, now).into_active_model();
+            let mut row = blank(Some(owner), now).into_active_model();
             row.id = NotSet;
             let space = with_rules(row, rules).insert(tx).await?;
             let seat = roster::blank_human(space.id, owner, Role::Owner, owner_name, 0, now);
@@ -80,12 +80,19 @@ pub async fn create(
     .await
 }
 
-fn blank(owner: UserId, now: Timestamp) -> Model {
+/// A space of nobody's, in which something is put together before anybody sees it.
+pub fn hidden(now: Timestamp) -> ActiveModel {
+    let mut row = blank(None, now).into_active_model();
+    row.id = NotSet;
+    row
+}
+
+fn blank(owner: Option<UserId>, now: Timestamp) -> Model {
     Model {
         id: SpaceId(0), // given by the database
         name: String::new(),
         description: String::new(),
-        owner_id: Some(owner),
+        owner_id: owner,
         status: space::Status::Active,
         reply_order: space::ReplyOrder::Natural,
         replies_per_turn: space::RepliesPerTurn::One,

@@ -1,6 +1,8 @@
 // The HTTP API, one function for each endpoint. Nothing else in the client talks HTTP.
 const TIMEOUT_MS = 20_000
 const PROVIDER_TIMEOUT_MS = 60_000
+// A hundred megabytes over a slow line.
+const UPLOAD_TIMEOUT_MS = 15 * 60_000
 
 // Why a call did not work. `code` is the stable word of the server, or "network" when no answer came.
 export class ApiError extends Error {
@@ -58,6 +60,14 @@ export default class Api {
   removeMembership = (id) => this.#delete(`/memberships/${id}`)
   characters = () => this.#get("/characters?limit=200")
   createCharacter = (body) => this.#post("/characters", body)
+  character = (id) => this.#get(`/characters/${id}`)
+  changeCharacter = (id, body) => this.#patch(`/characters/${id}`, body)
+  deleteCharacter = (id) => this.#delete(`/characters/${id}`)
+  previewCard = (file) => this.#upload("/characters/preview", file)
+  importCard = (file) => this.#upload("/characters/import", file)
+  setAvatar = (id, file) => this.#upload(`/characters/${id}/avatar`, file, "PUT")
+  removeAvatar = (id) => this.#delete(`/characters/${id}/avatar`)
+  characterExportPath = (id, query) => `/api/characters/${id}/export${search(query)}`
 
   // Inviting and joining
   invites = (spaceId) => this.#get(`/spaces/${spaceId}/invites?limit=200`)
@@ -85,6 +95,13 @@ export default class Api {
   regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })
 
+  // Finding, and files of chats
+  search = (query) => this.#get(`/search${search(query)}`)
+  importChat = (spaceId, file, names) => this.#upload(`/spaces/${spaceId}/import${search({ names })}`, file)
+  importSpace = (file) => this.#upload("/spaces/import", file)
+  importState = (id) => this.#get(`/imports/${id}`)
+  cancelImport = (id) => this.#delete(`/imports/${id}`)
+
   // Who speaks
   generate = (id, speakerId) =>
     this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
@@ -96,16 +113,43 @@ export default class Api {
   changeRound = (id, body) => this.#patch(`/conversations/${id}/round`, body)
   suggest = (id, body) => this.#post(`/conversations/${id}/copilot_candidates`, body)
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
+  promptOfRun = (id) => this.#get(`/runs/${id}/prompt`)
   promptPreview = (id, speakerId) =>
     this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
 
+  // Lorebooks
+  lorebooks = () => this.#get("/lorebooks?limit=200")
+  lorebook = (id) => this.#get(`/lorebooks/${id}`)
+  createLorebook = (body) => this.#post("/lorebooks", body)
+  changeLorebook = (id, body) => this.#patch(`/lorebooks/${id}`, body)
+  importLorebook = (file) => this.#upload("/lorebooks/import", file)
+  deleteLorebook = (id) => this.#delete(`/lorebooks/${id}`)
+  tryLorebook = (id, text) => this.#post(`/lorebooks/${id}/test`, { text })
+  createLoreEntry = (id, body) => this.#post(`/lorebooks/${id}/entries`, body)
+  changeLoreEntry = (id, entryId, body) => this.#patch(`/lorebooks/${id}/entries/${entryId}`, body)
+  deleteLoreEntry = (id, entryId) => this.#delete(`/lorebooks/${id}/entries/${entryId}`)
+  lorebooksOf = (kind, id) => this.#get(`/${kind}/${id}/lorebooks`)
+  linkLorebooks = (kind, id, ids) =>
+    this.#call("PUT", `/${kind}/${id}/lorebooks`, { body: { lorebook_ids: ids } })
+
   // Models
   providers = () => this.#get("/providers")
+  discoverProviders = () =>
+    this.#call("POST", "/providers/discover", { timeoutMs: PROVIDER_TIMEOUT_MS })
   createProvider = (body) => this.#post("/providers", body)
   changeProvider = (id, body) => this.#patch(`/providers/${id}`, body)
   deleteProvider = (id) => this.#delete(`/providers/${id}`)
   testProvider = (id) => this.#call("POST", `/providers/${id}/test`, { timeoutMs: PROVIDER_TIMEOUT_MS })
   modelsOfProvider = (id) => this.#call("GET", `/providers/${id}/models`, { timeoutMs: PROVIDER_TIMEOUT_MS })
+
+  // Presets
+  presets = () => this.#get("/presets?limit=200")
+  preset = (id) => this.#get(`/presets/${id}`)
+  presetDefaults = () => this.#get("/presets/defaults")
+  createPreset = (body) => this.#post("/presets", body)
+  changePreset = (id, body) => this.#patch(`/presets/${id}`, body)
+  deletePreset = (id) => this.#delete(`/presets/${id}`)
+  importPreset = (file) => this.#upload("/presets/import", file)
 
   // What all of this is, for the page that shows it
   reference = () => this.#call("GET", "/openapi.json", { below: "", mayBeSignedOut: true })
@@ -133,6 +177,12 @@ export default class Api {
     return this.#call("DELETE", path)
   }
 
+  #upload(path, file, method = "POST") {
+    const body = new FormData()
+    body.append("file", file, file.name)
+    return this.#call(method, path, { body, timeoutMs: UPLOAD_TIMEOUT_MS })
+  }
+
   async #call(method, path, { body, below = "/api", mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
     const answer = await this.#send(method, below + path, body, timeoutMs)
     if (answer.ok) return answer.status === 204 ? null : readJson(answer)
@@ -142,13 +192,15 @@ export default class Api {
   }
 
   async #send(method, path, body, timeoutMs) {
+    // A form brings its own type, with the line that parts its fields.
+    const isJson = body !== undefined && !(body instanceof FormData)
     try {
       return await this.#fetch(path, {
         method,
         credentials: "same-origin",
         cache: "no-store",
-        headers: body === undefined ? {} : { "content-type": "application/json" },
-        body: body === undefined ? undefined : JSON.stringify(body),
+        headers: isJson ? { "content-type": "application/json" } : {},
+        body: isJson ? JSON.stringify(body) : body,
         signal: AbortSignal.timeout(timeoutMs),
       })
     } catch (cause) {

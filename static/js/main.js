@@ -1,9 +1,14 @@
 // Boot: who is there, what is there, then the view that the address names.
 import AdminActions from "./actions/admin.js"
+import LibraryActions from "./actions/library.js"
 import ModelActions from "./actions/models.js"
 import CastActions from "./actions/cast.js"
 import CopilotActions from "./actions/copilot.js"
+import FileActions from "./actions/files.js"
 import InviteActions from "./actions/invites.js"
+import NoteActions from "./actions/notes.js"
+import LoreActions from "./actions/lore.js"
+import PresetActions from "./actions/presets.js"
 import RoomActions from "./actions/room.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
@@ -18,8 +23,13 @@ import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
+import { takeDroppedCards } from "./views/card_sheet.js"
+import Drop from "./views/drop.js"
 import { hintAtKeeping } from "./views/guest.js"
+import { takeDroppedChats } from "./views/import_dialog.js"
+import { takeDroppedBooks } from "./views/lore_import.js"
 import JoinPage from "./views/join.js"
+import { presetTaker } from "./views/preset_editor.js"
 import Shell from "./views/shell.js"
 import { askToSignIn } from "./views/session_ended.js"
 import Title from "./views/title.js"
@@ -42,15 +52,25 @@ const parts = {
   spaces: new SpaceActions(tools),
   room: new RoomActions(tools),
   cast: new CastActions(tools),
+  notes: new NoteActions(tools),
+  library: new LibraryActions(tools),
   copilot: new CopilotActions(tools),
+  files: new FileActions(tools),
   invites: new InviteActions(tools),
+  lore: new LoreActions(tools),
   invitation: new Invitation(storage("sessionStorage")),
   models: new ModelActions(tools),
+  presets: new PresetActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
   title: new Title(store),
   announcer: document.getElementById("announcer"),
 }
+parts.drop = new Drop(parts)
+parts.drop.takes(presetTaker(parts))
+takeDroppedCards(parts)
+takeDroppedChats(parts)
+takeDroppedBooks(parts)
 
 start()
 
@@ -70,6 +90,7 @@ async function start() {
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route))
   shell.mount()
+  parts.drop.mount()
   parts.title.mount()
   parts.router.start()
 }

@@ -1,4 +1,4 @@
-// Addresses of the page: `/`, `/c/{conversation}`, `/settings/{part}`, `/admin/{part}`. Links inside the
+// Addresses of the page: `/`, `/c/{conversation}` (with `#m-{message}` around a message), `/settings/{part}`, `/admin/{part}`. Links inside the
 // page do not reload it. `/join#{token}` is no page of the inside: a link to it loads the client anew,
 // before anybody is known.
 const ROUTES = [
@@ -8,10 +8,15 @@ const ROUTES = [
   [/^\/admin(?:\/(\w+))?$/, ([, part]) => ({ name: "admin", part: part ?? "overview" })],
 ]
 
-export function parse(path) {
+const MESSAGE = /^#m-(\d+)$/
+
+export function parse(path, hash = "") {
   for (const [pattern, read] of ROUTES) {
     const match = pattern.exec(path)
-    if (match) return read(match)
+    if (!match) continue
+    const route = read(match)
+    const message = route.name === "conversation" && MESSAGE.exec(hash)
+    return message ? { ...route, messageId: Number(message[1]) } : route
   }
   return { name: "unknown" }
 }
@@ -19,6 +24,7 @@ export function parse(path) {
 export const paths = {
   home: () => "/",
   conversation: (id) => `/c/${id}`,
+  message: (conversationId, id) => `/c/${conversationId}#m-${id}`,
   settings: (part) => `/settings/${part}`,
   admin: (part) => `/admin/${part}`,
 }
@@ -41,11 +47,11 @@ export default class Router {
   // Actions
 
   get current() {
-    return parse(location.pathname)
+    return parse(location.pathname, location.hash)
   }
 
   go(path, { replace = false } = {}) {
-    if (path !== location.pathname) history[replace ? "replaceState" : "pushState"]({}, "", path)
+    if (path !== location.pathname + location.hash) history[replace ? "replaceState" : "pushState"]({}, "", path)
     this.#show()
   }
 
@@ -58,7 +64,7 @@ export default class Router {
     if (!link || link.target || link.origin !== location.origin || isOtherIntent(event)) return
     if (parse(link.pathname).name === "unknown") return
     event.preventDefault()
-    this.go(link.pathname)
+    this.go(link.pathname + link.hash)
   }
 }
 

@@ -169,6 +169,12 @@ async fn a_copilot_that_rests_is_told_to_go_on() {
     page.click_text(".copilot-lock button", "Go on").await;
 
     page.gone(".copilot-lock").await;
+    // The answer to its last text comes after it is off.
+    page.truth(
+        "three texts and their answers are there",
+        "document.querySelectorAll('.message[data-state=final]').length === 6",
+    )
+    .await;
     assert_eq!(room.texts().await.len(), 6);
 }
 

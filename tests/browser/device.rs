@@ -120,9 +120,9 @@ async fn c78_an_evening_with_the_keyboard_alone() {
     page.press(" And a lighthouse.").await;
     page.press(Key::Enter).await;
     page.see_text(".message", "And a lighthouse.").await;
-    tab_to(&page, "member__button").await;
+    tab_to(&page, "open").await;
     page.press(Key::Enter).await;
-    tab_to(&page, "button--quiet").await;
+    tab_to(&page, "mute").await;
     page.press(Key::Enter).await;
     page.see_text(".member--muted", "Muted").await;
 }

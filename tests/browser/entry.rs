@@ -149,6 +149,33 @@ async fn c04_a_model_is_tested_in_plain_words_and_its_key_never_comes_back() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
+    let house = House::demo().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click_text("[data-card=demo] button", "Connect a model")
+        .await;
+    page.write("dialog [name=base_url]", house.upstream.base_url())
+        .await;
+    page.write("dialog [name=api_key]", "sk-very-secret-key")
+        .await;
+    page.write("dialog [name=model]", "scripted").await;
+    page.click_text("dialog button", "Test").await;
+    page.see_text(".outcome--good", "It works").await;
+
+    page.run("const kind = document.querySelector('dialog [name=kind]'); kind.value = 'anthropic'; kind.dispatchEvent(new Event('change'))")
+        .await;
+    page.click_text("dialog button", "Test").await;
+    house.upstream.requested(2).await;
+
+    let (first, second) = (house.upstream.seen(0), house.upstream.seen(1));
+    let has_key = |headers: &[(String, String)]| headers.iter().any(|it| it.1.contains("secret"));
+    assert!(has_key(&first.headers));
+    assert_eq!(second.path, "/v1/messages");
+    assert!(!has_key(&second.headers), "{:?}", second.headers);
+}
+
+#[tokio::test]
 async fn c05_a_space_is_three_interactions_away() {
     let house = House::demo().await;
     let room = house.room(manual(), &[]).await;

@@ -283,7 +283,7 @@ impl Page {
 
     /// What has the focus, as the page would describe it.
     pub async fn focus(&self) -> String {
-        let name = "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.className)";
+        let name = "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.dataset.act ?? document.activeElement.className)";
         let name = self.value(name).await;
         name.as_str().unwrap_or_default().to_owned()
     }

@@ -298,7 +298,7 @@ async fn c76_on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
         && document.querySelector('.composer__field').getBoundingClientRect().bottom <= innerHeight
         && document.querySelector('.queue').getBoundingClientRect().bottom <= document.querySelector('.composer').getBoundingClientRect().top
         && document.querySelector('.timeline').getBoundingClientRect().height > 100
-        && [...document.querySelectorAll('.queue__actions button')].every((it) => it.getBoundingClientRect().height >= 44)";
+        && [...document.querySelectorAll('.queue button')].every((it) => it.getBoundingClientRect().height >= 44)";
     page.truth("there is room to write and to read", is_usable)
         .await;
     page.click(".queue [data-act=round]").await;

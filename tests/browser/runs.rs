@@ -38,7 +38,7 @@ async fn c68_a_pasted_card_is_shown_before_it_is_stored() {
 
     page.click_text(".beginning button", "Add a character")
         .await;
-    page.click_text("dialog .choice", "Paste a card").await;
+    page.click_text("dialog .choice", "Bring a card").await;
     page.write("dialog textarea", &card.to_string()).await;
     page.see_text(".preview", "Seraphina").await;
     page.see_text(".preview", "You are safe here.").await;

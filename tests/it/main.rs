@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod corpora;
 mod crash;
+mod dialects;
 mod evening;
 mod generation;
 mod laws;

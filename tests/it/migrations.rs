@@ -1,12 +1,20 @@
 //! The tables go forward and back on both databases, and leave nothing behind.
 
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Instant;
+
 use futures::future::join_all;
 use migration::Migrator;
 use migration::MigratorTrait;
+use sea_orm::ConnectionTrait;
 use sea_orm::Database;
+use sea_orm::Statement;
 use troupe::db::connect::Db;
 
 use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
 use crate::support::blueprint::connect;
@@ -46,6 +54,105 @@ on_both! {
             assert!(guards.iter().any(|guard| guard.contains(name)), "{name} is missing in {guards:?}");
         }
     }
+
+    async fn a_run_that_goes_finds_its_messages_without_reading_all(backend) {
+        let database = fresh_database(&backend).await;
+        let connection = Database::connect(database.url()).await.expect("the test database answers");
+        Migrator::up(&connection, None).await.expect("every step goes forward");
+
+        // What both databases do for each run that is deleted. An empty table is read whole unless
+        // that is forbidden.
+        let forget = "UPDATE messages SET conversation_run_id = NULL WHERE conversation_run_id =";
+        let (explain, column) = match backend {
+            Backend::Sqlite => (format!("EXPLAIN QUERY PLAN {forget} x'00'"), "detail"),
+            Backend::Postgres => {
+                let forbid = format!("ALTER DATABASE {} SET enable_seqscan = off", name_of(&database));
+                connection.execute_unprepared(&forbid).await.expect("it is ours");
+                (format!("EXPLAIN {forget} gen_random_uuid()"), "QUERY PLAN")
+            }
+        };
+        let fresh = Database::connect(database.url()).await.expect("the test database answers");
+        let explain = Statement::from_string(fresh.get_database_backend(), explain);
+        let plan = fresh.query_all_raw(explain).await.expect("it is explained");
+
+        let plan: Vec<String> = plan.iter().map(|row| row.try_get("", column).expect("it is text")).collect();
+        assert!(plan.join(" ").contains("messages_of_a_run"), "{plan:?}");
+    }
+
+    // K12. When it falls is a matter of time; wherever that is, the next start finds or makes a
+    // whole database.
+    async fn who_is_killed_while_it_brings_the_tables_up_to_date_leaves_whole_steps(backend) {
+        let whole = fresh_database(&backend).await;
+        let begun = Instant::now();
+        finish(migrates(&whole));
+        let takes = begun.elapsed();
+        let wanted = schema(&whole).await;
+        let mut n_killed = 0;
+        for n in 1..=KILLS {
+            let database = fresh_database(&backend).await;
+            let mut process = migrates(&database);
+            tokio::time::sleep(takes * n / KILLS).await;
+            n_killed += usize::from(matches!(process.try_wait(), Ok(None)));
+            process.kill().expect("it is ours");
+            process.wait().expect("it is ours");
+
+            finish(migrates(&database));
+
+            assert_eq!(schema(&database).await, wanted, "killed after {n}/{KILLS} of {takes:?}");
+        }
+        assert!(n_killed > 0, "each was done before it could be killed");
+    }
+}
+
+fn name_of(database: &TestDatabase) -> &str {
+    database
+        .url()
+        .rsplit('/')
+        .next()
+        .expect("a URL ends with a name")
+}
+
+/// At so many moments of its work a process is killed.
+const KILLS: u32 = 8;
+
+fn migrates(database: &TestDatabase) -> Child {
+    let folder = std::env::temp_dir();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    command.env_clear().current_dir(folder).arg("migrate");
+    command.env("DATABASE_URL", database.url());
+    command.env("TROUPE_SECRET_KEY", "5e".repeat(32));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("the binary can be started")
+}
+
+fn finish(mut process: Child) {
+    let ended = process.wait().expect("it is ours");
+    assert!(ended.success(), "the next start ends with {ended}");
+}
+
+/// Every column, index and rule, and which steps were taken.
+async fn schema(database: &TestDatabase) -> Vec<String> {
+    let mut facts = Facts::open(database).await;
+    let questions: &[&str] = match database.backend() {
+        Backend::Sqlite => &[
+            "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1",
+            "SELECT version FROM seaql_migrations ORDER BY 1",
+        ],
+        Backend::Postgres => &[
+            "SELECT concat(table_name, '.', column_name, ' ', data_type, ' ', is_nullable, ' ', column_default) \
+             FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+            "SELECT concat(conname, ' ', pg_get_constraintdef(oid)) FROM pg_constraint \
+             WHERE connamespace = 'public'::regnamespace ORDER BY 1",
+            "SELECT CAST(version AS TEXT) FROM seaql_migrations ORDER BY 1",
+        ],
+    };
+    let mut schema = Vec::new();
+    for question in questions {
+        let rows = facts.rows(question).await;
+        schema.extend(rows.iter().map(|row| word(&row[0])));
+    }
+    schema
 }
 
 /// On SQLite the lock beside the file keeps a second process from getting this far.

@@ -1,17 +1,24 @@
 //! What a prompt takes out of the database.
+#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
 
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
+use std::time::Duration;
+use std::time::Instant;
 use troupe::conversations::conversation;
 use troupe::conversations::message::Role;
 use troupe::conversations::timeline;
-use troupe::prompt::sections::Kind;
+use troupe::ids::ConversationId;
+use troupe::prompt::blocks::Kind;
 use troupe::runs::preparation;
 
+use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
+use crate::support::statements::Statements;
 
 /// Writes so many short messages, past the engine.
 async fn write_history(room: &EngineRoom, n_messages: i64) {
@@ -54,4 +61,109 @@ on_both! {
         assert!(history.len() < 1_800, "what cannot fit is not read");
         room.close().await;
     }
+}
+
+/// Writes so many messages of a hundred tokens at once, in a conversation of their own.
+async fn long_conversation(room: &EngineRoom, n_messages: i64) -> ConversationId {
+    let id = room.another_conversation().await;
+    let (seat, now) = (room.human.seat, room.clock.now());
+    let said = "Rain. ".repeat(90);
+    let sql = format!(
+        "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < {n_messages}) \
+         INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, \
+         active_swipe, created_at, rev, token_count, metadata) \
+         SELECT {id}, seq, {seat}, 'user', '{said}', 'normal', 0, {now}, seq, 100, '{{}}' FROM n",
+        now = now.0,
+    );
+    let update = format!("UPDATE conversations SET last_seq = {n_messages} WHERE id = {id}");
+    let written: Result<(), DbErr> = room
+        .db
+        .write(move |tx| {
+            Box::pin(async move {
+                tx.execute_unprepared(&sql).await?;
+                tx.execute_unprepared(&update).await.map(|_| ())
+            })
+        })
+        .await;
+    written.unwrap();
+    // As autovacuum leaves the table a minute later: a plan is made from what is known of it.
+    let counted: Result<(), DbErr> = room
+        .db
+        .write(|tx| Box::pin(async { tx.execute_unprepared("ANALYZE messages").await.map(|_| ()) }))
+        .await;
+    counted.unwrap();
+    id
+}
+
+/// What it costs to make a prompt: the statements, the rows of its history and their bytes, and the
+/// time of the fastest of some.
+async fn cost_of_prompt(
+    room: &EngineRoom,
+    id: ConversationId,
+    take: &impl Fn(&EngineRoom) -> Vec<String>,
+) -> (usize, usize, usize, Duration) {
+    let ada = room.seat("Ada").await.id;
+    let make = async || {
+        let preview = preparation::preview(room.engine.context(), id, ada, None);
+        preview.await.unwrap().unwrap().1.unwrap()
+    };
+    make().await;
+    take(room);
+    let built = make().await;
+    // Beside these the engine looks for what is due, as often as it is woken.
+    let is_read = |it: &&String| it.contains("FROM \"messages\"");
+    let n_statements = take(room).iter().filter(is_read).count();
+    let mut fastest = Duration::MAX;
+    for _ in 0..10 {
+        let began = Instant::now();
+        make().await;
+        fastest = fastest.min(began.elapsed());
+    }
+    let history = built.blocks.iter().filter(|it| it.kind == Kind::History);
+    let bytes: Vec<usize> = history.map(|it| it.text.len()).collect();
+    (n_statements, bytes.len(), bytes.iter().sum(), fastest)
+}
+
+async fn a_long_conversation_costs_what_a_short_one_costs(
+    backend: Backend,
+    take: impl Fn(&EngineRoom) -> Vec<String>,
+) {
+    let room = EngineRoom::on(backend).wired().open().await;
+    let short = long_conversation(&room, 100).await;
+    let long = long_conversation(&room, 100_000).await;
+
+    let (of_short, of_long) = (
+        cost_of_prompt(&room, short, &take).await,
+        cost_of_prompt(&room, long, &take).await,
+    );
+
+    println!(
+        "{backend:?}: statements, rows, bytes, time: 100 messages {of_short:?}, 100 000 {of_long:?}"
+    );
+    assert!(of_short.0 > 0, "statements are counted");
+    assert_eq!(
+        (of_short.0, of_short.1, of_short.2),
+        (of_long.0, of_long.1, of_long.2)
+    );
+    room.close_broken().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
+    let name = "prompt::on_sqlite_a_prompt_of_100_000_messages_costs_what_one_of_100_costs";
+    let Some(statements) = Statements::alone(name) else {
+        return;
+    };
+    a_long_conversation_costs_what_a_short_one_costs(Backend::Sqlite, |_| statements.take()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    a_long_conversation_costs_what_a_short_one_costs(Backend::Postgres, |room| {
+        room.wire.as_ref().expect("a wired room").take()
+    })
+    .await;
 }

@@ -36,10 +36,12 @@ const EXCEPTIONS = [
   // Keys of a keyboard, as the browser calls them.
   /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.
-  /^(Ollama|LM Studio|KoboldCpp|English|简体中文|https:\/\/…\/v1)$/,
+  /^(Ollama|OpenAI|Anthropic|Google Gemini|English|简体中文|https:\/\/…\/v1)$/,
   /^(Edge|Opera|Samsung Internet|Firefox|Chrome|Safari|Android|Windows|ChromeOS|Linux)$/,
+  // What the server calls whom a chat file does not name.
+  /^(User|Character)$/,
   // Events, states and methods of the browser.
-  /^(AbortError|TimeoutError|Emulation\..*)$/,
+  /^(AbortError|TimeoutError|Files|Emulation\..*)$/,
 ]
 
 // The literals of a script that a person would see.

@@ -36,6 +36,18 @@ export default class CastActions {
     await this.#change(member, { talkativeness })
   }
 
+  // With whose models a character speaks; null is the default one. A model's name means something to
+  // its own provider alone.
+  async setProvider(member, providerId) {
+    const { model: _, ...settings } = member.settings
+    await this.#change(member, { llm_provider_id: providerId, settings })
+  }
+
+  async setModel(member, model) {
+    const { model: _, ...settings } = member.settings
+    await this.#change(member, { settings: model === "" ? settings : { ...settings, model } })
+  }
+
   // "owner" hands the space over.
   async setRole(member, role) {
     await this.#change(member, { role })

@@ -12,14 +12,19 @@ export default class ModelActions {
     this.#store.setProviders((await this.#api.providers()).data)
   }
 
-  // Stores what the form says, so that the server can try it. An empty key keeps the one that is there.
-  async save(id, { name, baseUrl, key, model }) {
-    const body = { name, base_url: baseUrl, model, ...(key === "" ? {} : { api_key: key }) }
-    const provider = id
-      ? await this.#api.changeProvider(id, body)
-      : await this.#api.createProvider({ ...body, kind: "openai_compatible" })
+  // Stores what the form says, so that the server can try it. An empty key keeps the one that is there,
+  // null drops it.
+  async save(id, { name, kind, baseUrl, key, model, settings }) {
+    const address = { kind, base_url: baseUrl === "" ? null : baseUrl }
+    const body = { name, ...address, model, settings, ...(key === "" ? {} : { api_key: key }) }
+    const provider = id ? await this.#api.changeProvider(id, body) : await this.#api.createProvider(body)
     await this.load()
     return provider
+  }
+
+  // The servers of models that run on the server's own machine.
+  async discover() {
+    return (await this.#api.discoverProviders()).data
   }
 
   async use(id) {

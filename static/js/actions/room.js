@@ -117,8 +117,8 @@ export default class RoomActions {
 
   // Reading
 
-  async olderPage(conversationId, beforeSeq) {
-    return this.#api.messagesBefore(conversationId, beforeSeq, PAGE)
+  async olderPage(conversationId, beforeSeq, limit = PAGE) {
+    return this.#api.messagesBefore(conversationId, beforeSeq, limit)
   }
 
   async markRead(seq, id = this.#id) {
@@ -127,6 +127,9 @@ export default class RoomActions {
 
   async runs() {
     return (await this.#api.runs(this.#id)).data
+  }
+  promptOfRun(runId) {
+    return this.#api.promptOfRun(runId)
   }
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)

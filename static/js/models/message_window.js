@@ -23,6 +23,12 @@ export default class MessageWindow {
     this.start = Math.max(0, this.end - MAX)
   }
 
+  // Shows the message at this index, with others around it.
+  around(index) {
+    this.end = Math.min(this.#n, index + STEP)
+    this.start = Math.max(0, this.end - MAX)
+  }
+
   // Messages came or went at the end.
   resize(n) {
     const wasAtEnd = this.isAtEnd

@@ -4,7 +4,7 @@ export default class Paginator {
   #fetchBefore
   #loading = null
 
-  // `fetchBefore(seq)` answers `{ data, has_more }`.
+  // `fetchBefore(seq, limit)` answers `{ data, has_more }`.
   constructor(timeline, fetchBefore) {
     this.#timeline = timeline
     this.#fetchBefore = fetchBefore
@@ -14,19 +14,19 @@ export default class Paginator {
     return this.#loading !== null
   }
 
-  // Resolves to the number of messages that came.
-  loadOlder() {
+  // Resolves to the number of messages that came; `limit` asks for more of them than usual.
+  loadOlder(limit) {
     if (this.#loading) return this.#loading
     if (!this.#timeline.mayHaveOlder) return Promise.resolve(0)
-    this.#loading = this.#load().finally(() => {
+    this.#loading = this.#load(limit).finally(() => {
       this.#loading = null
     })
     return this.#loading
   }
 
-  async #load() {
+  async #load(limit) {
     const before = this.#timeline.oldestSeq
-    const page = await this.#fetchBefore(before)
+    const page = await this.#fetchBefore(before, limit)
     // A reset in the meantime made this page useless.
     if (this.#timeline.oldestSeq !== before) return 0
     this.#timeline.prepend(page.data, page.has_more)

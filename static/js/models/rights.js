@@ -8,6 +8,7 @@ const NEEDS = {
   new_conversation: "member",
   rename_conversation: "member",
   prompt: "member",
+  files: "member",
   delete_conversation: "moderator",
   delete_others: "moderator",
   edit_ai: "moderator",

@@ -2,11 +2,18 @@
 // chosen by `n`. Another language is a file beside this one, with parts of the same names and the
 // same keys in the same order: what is added here is added there as well.
 import admin from "./en/admin.js"
+import cards from "./en/cards.js"
+import chats from "./en/chats.js"
 import copilot from "./en/copilot.js"
 import docs from "./en/docs.js"
 import entrance from "./en/entrance.js"
 import errors from "./en/errors.js"
+import files from "./en/files.js"
+import lore from "./en/lore.js"
+import models from "./en/models.js"
 import panel from "./en/panel.js"
+import prompts from "./en/prompts.js"
+import presets from "./en/presets.js"
 import settings from "./en/settings.js"
 import spaces from "./en/spaces.js"
 import talk from "./en/talk.js"
@@ -33,9 +40,16 @@ export default {
   ...entrance,
   ...spaces,
   ...talk,
+  ...chats,
   ...copilot,
   ...panel,
+  ...prompts,
+  ...files,
+  ...lore,
+  ...cards,
   ...settings,
+  ...presets,
+  ...models,
   ...admin,
   ...errors,
   ...docs,

@@ -10,11 +10,18 @@
 // 写法：称呼用“你”；全角标点，引号用“”；中文与西文、数字之间空一格。花括号两侧不写空格：填入的
 // 名字若以西文或数字开头、结尾，显示时会自动空一格。
 import admin from "./zh-CN/admin.js"
+import cards from "./zh-CN/cards.js"
+import chats from "./zh-CN/chats.js"
 import copilot from "./zh-CN/copilot.js"
 import docs from "./zh-CN/docs.js"
 import entrance from "./zh-CN/entrance.js"
 import errors from "./zh-CN/errors.js"
+import files from "./zh-CN/files.js"
+import lore from "./zh-CN/lore.js"
+import models from "./zh-CN/models.js"
 import panel from "./zh-CN/panel.js"
+import prompts from "./zh-CN/prompts.js"
+import presets from "./zh-CN/presets.js"
 import settings from "./zh-CN/settings.js"
 import spaces from "./zh-CN/spaces.js"
 import talk from "./zh-CN/talk.js"
@@ -41,9 +48,16 @@ export default {
   ...entrance,
   ...spaces,
   ...talk,
+  ...chats,
   ...copilot,
   ...panel,
+  ...prompts,
+  ...files,
+  ...lore,
+  ...cards,
   ...settings,
+  ...presets,
+  ...models,
   ...admin,
   ...errors,
   ...docs,

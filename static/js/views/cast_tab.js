@@ -3,6 +3,7 @@
 import { bdi, el, icon, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { timeOfDay } from "../base/time.js"
+import { voiceOf } from "../models/endpoints.js"
 import { may, mayManageSeat } from "../models/rights.js"
 import { avatar } from "./avatar.js"
 import { button, iconButton } from "./buttons.js"
@@ -60,6 +61,7 @@ export default class CastTab {
     this.#stops = [
       store.on("cast", () => this.#update()),
       store.on("spaces", () => this.#update()),
+      store.on("providers", () => this.#update()),
       store.on("room", (what) => {
         if (what === "presence" || what === "restored") this.#update()
       }),
@@ -109,7 +111,8 @@ export default class CastTab {
     const canOpen = this.#canOpen(member, role)
     const isOpen = canOpen && this.#open === member.id
     const { position, ...shown } = member
-    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role])
+    const { providers } = this.#parts.store
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, isOpen ? providers : voiceOf(member, providers)])
     if (node.dataset.signature === signature) return
     const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
     node.dataset.signature = signature
@@ -190,6 +193,8 @@ export default class CastTab {
       if (this.#isOwn(member)) said.push(t("cast.you"))
       said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
     } else if (said.length === 0) said.push(t("cast.character"))
+    const voice = voiceOf(member, this.#parts.store.providers)
+    if (voice) said.push(t("cast.speaks_with", { model: voice.model }))
     return said.join(" · ")
   }
 

@@ -1,9 +1,11 @@
 // Adds a character: a few words in a form, a card pasted as JSON, or one that is there already.
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { CARD_FILES } from "../models/card_file.js"
 import { readCard } from "../models/card.js"
 import { avatar } from "./avatar.js"
-import { button, submitButton } from "./buttons.js"
+import { button, iconButton, submitButton } from "./buttons.js"
+import { openCardEditor } from "./card_editor.js"
 import { openDialog } from "./dialog.js"
 import { area, field, form, input } from "./form.js"
 
@@ -82,7 +84,21 @@ function pasteForm(parts, spaceId, close) {
     await add(parts, spaceId, { card: found.card })
     close(true)
   }
-  return form({ fields: { card: json }, submit, children: [json.node, preview, buttons()] })
+  // The file opens a sheet of its own, where its picture and its lore are seen too.
+  const choose = button(t("card.choose"), {
+    icon: "image",
+    "data-act": "choose_file",
+    click: () => {
+      parts.drop.choose({ accept: CARD_FILES })
+      close()
+    },
+  })
+  const hint = el("p", { class: "field__hint" }, t("card.choose_hint"))
+  return form({
+    fields: { card: json },
+    submit,
+    children: [el("div", { class: "field" }, choose, hint), json.node, preview, buttons()],
+  })
 }
 
 function previewOf({ problem, name, description, greeting }) {
@@ -134,6 +150,10 @@ function libraryItem(parts, spaceId, character, close) {
     { class: "list__item" },
     avatar({ name: character.name, url: character.avatar_url }),
     el("span", { class: "list__main truncate" }, bdi(character.name)),
+    iconButton("edit", t("card.edit_title", { name: character.name }), {
+      look: "small",
+      click: () => openCardEditor(parts, character.id),
+    }),
     button(t("add"), { look: "small", "aria-label": t("character.seat", { name: character.name }), click }),
   )
 }

@@ -5,6 +5,7 @@ import { may } from "../models/rights.js"
 import { paths } from "../router.js"
 import { iconButton } from "./buttons.js"
 import Composer from "./composer.js"
+import { exportItems } from "./export_items.js"
 import { railButton } from "./hollow.js"
 import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton } from "./menu.js"
@@ -24,6 +25,7 @@ export default class ConversationView {
   #present
   #signature = null
   #children = []
+  #timeline
   #stops = []
 
   constructor(parts) {
@@ -41,6 +43,7 @@ export default class ConversationView {
     const form = el("form", { class: "composer", "aria-label": t("composer.label") })
     stage.append(this.#head, body, whisper, queue, form)
     const timeline = new TimelineView(body, this.#parts)
+    this.#timeline = timeline
     const composer = new Composer(form, this.#parts, {
       onSent: () => timeline.toEnd(),
       onEditLast: () => timeline.editMyTail(),
@@ -62,6 +65,11 @@ export default class ConversationView {
   unmount() {
     for (const stop of this.#stops) stop()
     for (const child of this.#children) child.unmount()
+  }
+
+  // Shows a message of this conversation.
+  reveal(messageId) {
+    this.#timeline.reveal(messageId)
   }
 
   // Private
@@ -149,6 +157,7 @@ export default class ConversationView {
       icon: "gear",
       run: () => this.#parts.shell.openPanel("settings"),
     })
+    items.push(...exportItems(conversation, role))
     if (may(role, "delete_conversation") && conversation.id !== space.root_conversation_id) {
       items.push({
         label: t("conversation.delete"),

@@ -4,8 +4,12 @@ import { t } from "../base/i18n.js"
 import { percent } from "../base/numbers.js"
 import { may } from "../models/rights.js"
 import { button, iconButton } from "./buttons.js"
+import { openCardEditor } from "./card_editor.js"
 import { confirm } from "./dialog.js"
 import { select } from "./form.js"
+import { presetChoice } from "./preset_choice.js"
+import { memberModel } from "./member_model.js"
+import { noteForm } from "./note_form.js"
 import { askForWords } from "./seat_dialog.js"
 
 const ROLES = ["guest", "member", "moderator"]
@@ -26,7 +30,7 @@ export default class MemberDetails {
   build(member, role) {
     const children =
       member.kind === "character"
-        ? this.#ofCharacter(member)
+        ? this.#ofCharacter(member, role)
         : member.id === this.#parts.store.mySeat?.id
           ? this.#ofMyself(member)
           : this.#ofPerson(member, role)
@@ -35,12 +39,15 @@ export default class MemberDetails {
 
   // Private
 
-  #ofCharacter(member) {
+  #ofCharacter(member, role) {
     const name = member.display_name
     const isMuted = member.participation === "muted"
     const mute = isMuted ? t("cast.unmute") : t("cast.mute")
     return [
       this.#talkativeness(member),
+      this.#preset(member, role),
+      memberModel(this.#parts, member, (act) => this.#try(act)),
+      this.#note(member),
       el(
         "div",
         { class: "member__buttons" },
@@ -48,6 +55,8 @@ export default class MemberDetails {
         this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
         this.#participation(member, "muted", isMuted ? "sound" : "mute", mute),
         this.#participation(member, "observer", "eye", t("participation.observer")),
+        member.character_id !== null &&
+          this.#button("edit", t("card.edit"), () => openCardEditor(this.#parts, member.character_id)),
         this.#button("trash", t("cast.remove"), () => this.#remove(member)),
       ),
     ]
@@ -118,6 +127,35 @@ export default class MemberDetails {
       range,
       el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
     )
+  }
+
+  // What every reply of this character is written with.
+  #note(member) {
+    const form = noteForm(this.#parts, {
+      settings: member.settings,
+      label: t("note.of_member", { name: member.display_name }),
+      hint: t("note.of_member_hint"),
+      beside: true,
+      save: (note) => this.#parts.notes.ofMember(member, note),
+    })
+    return el("details", { class: "note" }, el("summary", {}, t("note.title")), form)
+  }
+
+  #preset(member, role) {
+    const space = this.#parts.store.openSpace?.settings?.preset ?? {}
+    return presetChoice(this.#parts, {
+      label: t("preset.choose"),
+      hint: t("preset.choose_seat_hint"),
+      value: member.preset_id,
+      mayChange: may(role, "settings"),
+      choose: (id) => this.#parts.presets.chooseForSeat(member, id),
+      layers: () => ({
+        seat: member.settings?.preset ?? null,
+        seatPresetId: member.preset_id,
+        space,
+        spacePresetId: space.preset_id ?? null,
+      }),
+    })
   }
 
   // What is chosen holds at once; what was refused is taken back.

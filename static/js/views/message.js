@@ -9,6 +9,7 @@ import { languageOf } from "../models/script.js"
 import { avatar, hueClass } from "./avatar.js"
 import { button } from "./buttons.js"
 import { explain } from "./explain.js"
+import ReasoningView from "./reasoning.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
 
 export default class MessageView {
@@ -17,6 +18,7 @@ export default class MessageView {
   #context
   #face = el("div", { class: "message__face" })
   #head = el("header", { class: "message__head" })
+  #reasoning = new ReasoningView()
   #body = el("div", { class: "message__body prose" })
   #foot = el("footer", { class: "message__foot" })
   #stream = null
@@ -27,7 +29,7 @@ export default class MessageView {
   // `onDiscard(clientId)`.
   constructor(context) {
     this.#context = context
-    const main = el("div", { class: "message__main" }, this.#head, this.#body, this.#foot)
+    const main = el("div", { class: "message__main" }, this.#head, this.#reasoning.node, this.#body, this.#foot)
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#face, main)
   }
 
@@ -66,6 +68,7 @@ export default class MessageView {
       message?.rev,
       message?.visibility,
       message?.content,
+      message?.metadata?.reasoning?.length,
       message && this.#context.versions.signature(message),
       entry?.state,
       entry?.error,
@@ -96,6 +99,7 @@ export default class MessageView {
     node.classList.toggle("message--excluded", message?.visibility === "excluded")
     node.setAttribute("aria-label", t("message.label", { name: author.name, time: timeOfDay(row.at) }))
     this.#showHead(row, author)
+    this.#reasoning.update(message)
     this.#showBody(row)
     this.#showFoot(row)
   }

@@ -1,12 +1,13 @@
-// The right panel: Cast, Prompt & runs, Settings of the open conversation's space, as tabs.
+// The right panel: Cast, Lore & note, Prompt & runs, Settings of the open conversation's space, as tabs.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { iconButton } from "./buttons.js"
 import CastTab from "./cast_tab.js"
+import LoreTab from "./lore_tab.js"
 import RunsTab from "./runs_tab.js"
 import SpaceSettingsTab from "./space_settings_tab.js"
 
-const TABS = { cast: CastTab, runs: RunsTab, settings: SpaceSettingsTab }
+const TABS = { cast: CastTab, lore: LoreTab, runs: RunsTab, settings: SpaceSettingsTab }
 const CHOSEN = "troupe.panel_tab"
 
 export default class Panel {
@@ -73,6 +74,7 @@ export default class Panel {
       button.tabIndex = key === name ? 0 : -1
     }
     this.#body.setAttribute("aria-labelledby", `panel-tab-${name}`)
+    this.#buttons.get(name)?.scrollIntoView({ block: "nearest", inline: "nearest" })
     replace(this.#body)
     this.#body.scrollTop = 0
     this.#tab = this.#parts.store.room ? new TABS[name](this.#body, this.#parts) : null

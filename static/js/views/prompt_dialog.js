@@ -1,16 +1,29 @@
 // A prompt, block by block: what it says, what it costs, what did not fit.
-import { el, icon } from "../base/dom.js"
+import { bdi, el, icon } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
 import { openDialog } from "./dialog.js"
 
 // `load()` answers the document of the API.
 export async function showPrompt({ toasts }, load) {
   try {
-    const prompt = await load()
-    await openDialog({ title: t("prompt.title"), wide: true, content: () => contentOf(prompt) })
+    await open(t("prompt.title"), await load())
   } catch (error) {
     toasts.error(error)
   }
+}
+
+// What a run was told. Only the newest of a conversation keep it.
+export async function showPromptOfRun({ room, toasts }, runId) {
+  try {
+    await open(t("prompt.of_run"), await room.promptOfRun(runId))
+  } catch (error) {
+    if (error.status === 404) toasts.show(t("prompt.not_kept"))
+    else toasts.error(error)
+  }
+}
+
+function open(title, prompt) {
+  return openDialog({ title, wide: true, content: () => contentOf(prompt) })
 }
 
 function contentOf(prompt) {
@@ -21,6 +34,9 @@ function contentOf(prompt) {
     total_tokens: total,
     limit_tokens: limit,
     dropped_messages: dropped,
+    lore = [],
+    lore_dropped: noRoom = [],
+    warnings = [],
   } = prompt
   return [
     el(
@@ -32,6 +48,15 @@ function contentOf(prompt) {
     dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
     blocks.length > 0 &&
       el("section", {}, el("h3", { class: "panel__title" }, t("prompt.blocks")), blocks.map(block)),
+    entries(t("prompt.lore"), lore),
+    entries(t("prompt.lore_dropped"), noRoom),
+    warnings.length > 0 &&
+      el(
+        "section",
+        {},
+        el("h3", { class: "panel__title" }, t("prompt.warnings")),
+        warnings.map((text) => el("p", { class: "outcome" }, icon("alert"), bdi(text))),
+      ),
     el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message)),
   ]
 }
@@ -46,13 +71,37 @@ function meter(share) {
   )
 }
 
-function block({ kind, label, tokens, text, dropped }) {
+// Which entries, each with what woke it.
+function entries(title, all) {
+  if (all.length === 0) return null
+  const row = ({ name, book, because }) =>
+    el(
+      "li",
+      { class: "block__entry" },
+      el("span", { class: "grow truncate", title: book }, bdi(name)),
+      el("span", { class: "soft" }, bdi(reason(because))),
+    )
+  return el("section", {}, el("h3", { class: "panel__title" }, title), el("ul", { class: "block__list" }, all.map(row)))
+}
+
+function reason(because) {
+  const [kind, ...rest] = because.split(": ")
+  const key = rest.join(": ")
+  return has(`prompt.because_${kind}`) ? t(`prompt.because_${kind}`, { key }) : because
+}
+
+// These are many, and each has a name of its own.
+const NAMED = ["entry", "lore", "depth_prompt"]
+
+function block({ kind, label, tokens, text, dropped, is_changed: isChanged }) {
   // What was said is labelled with who said it, everything else with what it is.
-  const name = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
+  const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
+  const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
+  const note = dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 })
   return fold(
     name,
-    dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 }),
-    text ?? "",
+    isChanged ? `${note} · ${t("prompt.changed")}` : note,
+    isChanged && !text ? t("prompt.gone") : (text ?? ""),
     dropped ? "block--dropped" : "",
   )
 }

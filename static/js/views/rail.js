@@ -7,12 +7,15 @@ import { unreadIn } from "../models/unread.js"
 import { paths } from "../router.js"
 import { avatar } from "./avatar.js"
 import { showBadge } from "./badge.js"
+import { spaceFileItems } from "./export_items.js"
 import { iconButton } from "./buttons.js"
 import { askToSignOut } from "./guest.js"
+import { askForSpaceFile } from "./import_dialog.js"
 import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton, openMenu } from "./menu.js"
 import { placeName } from "./place_name.js"
 import { connectModel } from "./provider_dialog.js"
+import { openSearch } from "./search_dialog.js"
 import {
   askForConversation,
   askForNewTitle,
@@ -61,7 +64,8 @@ export default class Rail {
       el("img", { class: "rail__logo", src: "/favicon.svg", alt: "" }),
       t("app.name"),
     )
-    return el("header", { class: "rail__head" }, brand, close)
+    const search = iconButton("search", t("search.open"), { click: () => openSearch(this.#parts) })
+    return el("header", { class: "rail__head" }, brand, search, close)
   }
 
   // A guest makes no space.
@@ -189,6 +193,7 @@ export default class Rail {
     if (may(space.my_role, "invite"))
       items.push({ label: t("invite.people"), icon: "person", run: () => askPeopleIn(this.#parts, space) })
     items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
+    items.push(...spaceFileItems(this.#parts, space))
     if (may(space.my_role, "delete_space"))
       items.push({
         label: t("space.delete"),
@@ -261,7 +266,10 @@ export default class Rail {
       { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
     ]
     if (!store.user.is_guest)
-      items.push({ label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) })
+      items.push(
+        { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
+        { label: t("chats.import_space"), icon: "up", run: () => askForSpaceFile(this.#parts) },
+      )
     if (store.user.role === "admin")
       items.push(
         { label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) },

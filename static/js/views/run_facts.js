@@ -18,9 +18,14 @@ export function factsOf(run) {
       t("runs.tokens"),
       t("runs.usage", { input: run.usage.prompt_tokens, output: run.usage.completion_tokens }),
     ])
+  if (run.prompt) facts.push([t("runs.model"), t("cast.model_of", modelOf(run.prompt))])
   if (run.attempt > 1) facts.push([t("runs.attempt"), String(run.attempt)])
   if (run.error) facts.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
   return facts
+}
+
+function modelOf({ provider, model }) {
+  return { name: provider, model }
 }
 
 export function factList(facts) {

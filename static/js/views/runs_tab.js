@@ -4,7 +4,7 @@ import { t } from "../base/i18n.js"
 import { fullTime, shortTime } from "../base/time.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
-import { showPrompt } from "./prompt_dialog.js"
+import { showPrompt, showPromptOfRun } from "./prompt_dialog.js"
 import { factList, factsOf } from "./run_facts.js"
 
 const ENDS = ["queue", "messages", "restored"]
@@ -142,6 +142,16 @@ export default class RunsTab {
       el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
       el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
     )
-    replace(node.querySelector(".run__facts"), factList(factsOf(run)))
+    // Told is what a run sent that a model was asked by.
+    const isTold = run.prompt && may(this.#parts.store.openSpace?.my_role, "prompt")
+    replace(
+      node.querySelector(".run__facts"),
+      factList(factsOf(run)),
+      isTold &&
+        button(t("prompt.of_run"), {
+          look: "small quiet",
+          click: () => showPromptOfRun(this.#parts, run.id),
+        }),
+    )
   }
 }

@@ -44,6 +44,12 @@ export default class Scroll {
     this.#jump()
   }
 
+  // Brings something into view, and lets go of the end.
+  to(node) {
+    this.#isPinned = false
+    node.scrollIntoView({ block: "center" })
+  }
+
   // Runs `change`; what one reads stays where it is, to the pixel.
   keep(change) {
     if (this.#isPinned) {

@@ -6,11 +6,13 @@ import { railButton } from "./hollow.js"
 import { appearanceCard, keepCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keysCard } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
+import { presetsCard } from "./settings_presets.js"
 import { sessionsCard } from "./settings_sessions.js"
 
 const PARTS = {
   profile: { isFor: () => true, cards: (parts) => profileCards(parts) },
   keys: { isFor: (user) => !user.is_guest, cards: (parts) => [keysCard(parts)] },
+  presets: { isFor: () => true, cards: (parts) => [presetsCard(parts)] },
   models: { isFor: (user) => user.role === "admin", cards: (parts) => [modelsCard(parts)] },
 }
 

@@ -11,6 +11,7 @@ import { hollow } from "./hollow.js"
 import Panel from "./panel.js"
 import Rail from "./rail.js"
 import SettingsView from "./settings.js"
+import { listenForSearch } from "./search_dialog.js"
 import { askForSpace } from "./space_dialogs.js"
 
 // As in css/layout.css.
@@ -48,6 +49,7 @@ export default class Shell {
     replace(this.#root, this.#node)
     new Rail(this.#rail, this.#parts).mount()
     new Panel(this.#panel, this.#parts).mount()
+    listenForSearch(this.#parts)
     document.addEventListener("keydown", this.#onKey)
     for (const name of ["spaces", "open"]) this.#parts.store.on(name, () => this.#markUnread())
     this.#markUnread()
@@ -60,7 +62,7 @@ export default class Shell {
   async show(route) {
     this.#route += 1
     this.closeDrawer()
-    if (route.name === "conversation") return this.#showConversation(route.conversationId)
+    if (route.name === "conversation") return this.#showConversation(route.conversationId, route.messageId)
     if (route.name === "settings") return this.#showSettings(route.part)
     if (route.name === "admin" && isAdminPage(route.part) && this.#parts.store.user.role === "admin")
       return this.#showAdmin(route.part)
@@ -109,15 +111,16 @@ export default class Shell {
 
   // Private
 
-  async #showConversation(id) {
+  async #showConversation(id, messageId) {
     const turn = this.#route
     const { spaces, store, local } = this.#parts
-    if (store.room?.conversationId === id && this.#view) return
+    if (store.room?.conversationId === id && this.#view) return messageId && this.#view.reveal?.(messageId)
     try {
       const ready = spaces.open(id)
       if (!store.conversation(id)) await ready
       if (turn !== this.#route) return
       this.#put(new ConversationView(this.#parts))
+      if (messageId) this.#view.reveal(messageId)
       local.setItem(LAST, id)
       await ready
     } catch (error) {

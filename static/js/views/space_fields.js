@@ -7,6 +7,7 @@ import { area, check, field, input, select } from "./form.js"
 const ORDERS = ["manual", "natural", "list", "pooled"]
 const REPLIES = ["one", "activated"]
 const POLICIES = ["reject", "queue", "restart"]
+const CARDS = ["swap", "append", "append_disabled"]
 const VERSIONS = ["single_message", "last_turn"]
 
 export function fieldsOf(space) {
@@ -22,6 +23,11 @@ export function fieldsOf(space) {
         control: area({ value: space.settings?.scenario_override ?? "", rows: "4" }),
       }),
     ),
+    card_handling_mode: choice(t("space.cards"), CARDS, {
+      value: space.card_handling_mode,
+      nameOf: (key) => t(`cards.${key}`),
+      hintOf: (key) => t(`cards.${key}_hint`),
+    }),
     ...speakers(space),
     user_turn_debounce_ms: seconds(t("space.debounce"), t("space.debounce_hint"), {
       value: space.user_turn_debounce_ms,
@@ -57,7 +63,7 @@ export function fieldsOf(space) {
 
 // The same fields as they stand on the page.
 export function groupsOf(fields) {
-  const { name, description, settings, ...others } = fields
+  const { name, description, settings, card_handling_mode: cards, ...others } = fields
   const {
     auto_mode_enabled: auto,
     auto_mode_delay_ms: delay,
@@ -66,7 +72,7 @@ export function groupsOf(fields) {
   } = others
   const { group_regenerate_mode: again, ...rest } = speaking
   return [
-    group(t("space.part_about"), [name, description, settings]),
+    group(t("space.part_about"), [name, description, settings, cards]),
     group(t("space.part_speaking"), Object.values(rest)),
     group(t("space.part_auto"), [auto, delay, turns]),
     group(t("space.part_again"), [again]),

@@ -4,6 +4,7 @@ import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { button, submitButton } from "./buttons.js"
 import { form } from "./form.js"
+import { presetChoice } from "./preset_choice.js"
 import { askToDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
 
@@ -51,6 +52,7 @@ export default class SpaceSettingsTab {
       this.#root,
       !isMine && el("p", { class: "field__hint" }, t("space.read_only")),
       node,
+      this.#preset(isMine),
       may(this.#space.my_role, "delete_space") && this.#deletion(),
     )
   }
@@ -68,6 +70,20 @@ export default class SpaceSettingsTab {
       this.#isDirty = true
     })
     return node
+  }
+
+  #preset(mayChange) {
+    const space = this.#space
+    const preset = space.settings?.preset ?? {}
+    const choice = presetChoice(this.#parts, {
+      label: t("preset.choose"),
+      hint: t("preset.choose_space_hint"),
+      value: preset.preset_id ?? null,
+      mayChange,
+      choose: (id) => this.#parts.presets.chooseForSpace(this.#parts.store.openSpace, id),
+      layers: () => ({ space: preset, spacePresetId: preset.preset_id ?? null }),
+    })
+    return el("section", { class: "panel__section" }, choice)
   }
 
   async #save(fields) {

@@ -19,6 +19,8 @@ import Scroll from "./scroll.js"
 import Versions from "./versions.js"
 
 const READ_EVERY_MS = 1500
+// On the way to a message far back.
+const LONG_PAGE = 200
 
 export default class TimelineView {
   #root
@@ -28,6 +30,7 @@ export default class TimelineView {
   #unseen = 0
   #unreadAfter = null
   #readSeq = 0
+  #wanted = null
   #stops = []
 
   constructor(root, parts) {
@@ -42,7 +45,9 @@ export default class TimelineView {
     const { room } = store
     this.room = room
     this.#build()
-    this.paginator = new Paginator(room.timeline, (seq) => actions.olderPage(room.conversationId, seq))
+    this.paginator = new Paginator(room.timeline, (seq, limit) =>
+      actions.olderPage(room.conversationId, seq, limit),
+    )
     this.scroll = new Scroll(this.scroller, (place) => this.#onMove(place))
     this.scroll.mount(this.inner)
     this.announcer = new Announcer(announcer)
@@ -79,6 +84,32 @@ export default class TimelineView {
     this.#window.toEnd()
     this.#render()
     this.scroll.toEnd()
+    this.#updateJump()
+  }
+
+  // Shows a message, however far back it is, and marks it for a moment.
+  async reveal(id) {
+    this.#wanted = id
+    if (!this.wasRestored) return
+    this.#wanted = null
+    const { timeline } = this.room
+    try {
+      // Ids rise with time: what is older than all that is here may still come.
+      while (!timeline.byId(id) && timeline.mayHaveOlder && timeline.messages[0]?.id > id)
+        this.#window.prepended(await this.paginator.loadOlder(LONG_PAGE))
+    } catch (error) {
+      return this.#parts.toasts.error(error)
+    }
+    if (!this.scroller.isConnected) return
+    const index = timeline.messages.findIndex((message) => message.id === id)
+    if (index < 0) return this.#parts.toasts.show(t("search.gone"))
+    this.#window.around(index)
+    this.#render()
+    const node = this.list.querySelector(`#m-${id}`)
+    this.scroll.to(node)
+    node.classList.remove("message--found")
+    requestAnimationFrame(() => node.classList.add("message--found"))
+    this.announcer.announce([timeline.messages[index]])
     this.#updateJump()
   }
 
@@ -127,6 +158,8 @@ export default class TimelineView {
     }
     actions.recallNotice().catch(() => {})
     this.#markRead()
+    // Once what came with the room is on the page.
+    if (this.#wanted) queueMicrotask(() => this.#wanted && this.reveal(this.#wanted))
   }
 
   // A chunk touches one node; only the first and the last change the list.

@@ -125,7 +125,7 @@ async fn what_is_no_card_is_refused_and_nothing_is_stored() {
     }
 
     assert_eq!(expect(200, admin.get("/api/characters").await), before);
-    let png = admin.get("/api/characters/1/export?format=png").await;
-    assert_eq!(refusal(&png), (400, "invalid_value".to_owned()));
+    let yaml = admin.get("/api/characters/1/export?format=yaml").await;
+    assert_eq!(refusal(&yaml), (400, "invalid_value".to_owned()));
     app.close().await;
 }

@@ -172,7 +172,6 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
         (Method::GET, "/api/spaces/424242"),
         (Method::DELETE, "/api/sessions/abc"),
         (Method::GET, "/api/characters/abc"),
-        (Method::POST, "/api/characters/import"),
         (Method::GET, "/api/spaces/424242/invites"),
         (Method::GET, "/metrics/all"),
     ];

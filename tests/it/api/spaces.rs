@@ -44,7 +44,7 @@ on_both! {
         let admin = app.admin().await;
         let rules = json!({
             "name": "Other", "description": "d", "reply_order": "pooled", "replies_per_turn": "one",
-            "card_handling_mode": "swap", "allow_self_responses": true,
+            "card_handling_mode": "append_disabled", "allow_self_responses": true,
             "auto_mode_enabled": false, "auto_mode_delay_ms": 0, "auto_mode_max_turns": 100,
             "during_generation_user_input_policy": "restart", "user_turn_debounce_ms": 60000,
             "group_regenerate_mode": "single_message", "settings": {"scenario_override": "rain"}, "token_limit": 5,
@@ -59,24 +59,6 @@ on_both! {
             assert_eq!(&made[key], value, "{key}");
         }
         assert_eq!(changed["settings_version"], 1);
-        app.close().await;
-    }
-
-    async fn what_nothing_would_act_on_is_refused_as_not_there(backend) {
-        let app = TestApp::start(backend).await;
-        let admin = app.admin().await;
-        let path = format!("/api/spaces/{}", id(&admin.create_space("Room", json!({})).await));
-        let asked = [
-            ("card_handling_mode", json!("append")),
-            ("card_handling_mode", json!("append_disabled")),
-        ];
-
-        for (param, value) in asked {
-            let (status, body) = admin.patch(&path, json!({param: value})).await;
-
-            assert_eq!((status, body["error"]["code"].as_str()), (501, Some("not_available")), "{param}");
-            assert_eq!(body["error"]["param"], param);
-        }
         app.close().await;
     }
 

@@ -126,9 +126,7 @@ pub fn complaint(reply: &Reply) -> Option<String> {
     if word("type").is_empty() || word("code").is_empty() || word("message").is_empty() {
         return Some("is not in the shape of an error".to_owned());
     }
-    // Known, and not there yet: see the page on errors.
-    let is_promised = reply.status == 501 && word("code") == "not_available";
-    if reply.status >= 500 && !is_promised {
+    if reply.status >= 500 {
         return Some("is our fault".to_owned());
     }
     let told = [word("message"), word("param")].concat();

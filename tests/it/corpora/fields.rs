@@ -60,7 +60,16 @@ const GUARDED: &[(&str, &[&str])] = &[
         &["POST /api/providers", "PATCH /api/providers/{provider_id}"],
     ),
     ("max_uses", &["POST /api/spaces/{space_id}/invites"]),
-    ("id", &[]),
+    (
+        "id",
+        // The number of the file it came from, not that of the row.
+        &[
+            "POST /api/lorebooks/{lorebook_id}/entries",
+            "PATCH /api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+        ],
+    ),
+    ("lorebook_id", &[]),
+    ("character_id", &["POST /api/spaces/{space_id}/memberships"]),
     ("owner_id", &[]),
     ("created_by", &[]),
     ("space_id", &[]),
@@ -78,7 +87,9 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("active_swipe", &[]),
     ("cached_display_name", &[]),
     ("spec_version", &[]),
+    ("origin", &[]),
     ("avatar_id", &[]),
+    ("asset_id", &[]),
     ("prefix", &[]),
     ("worker_id", &[]),
     ("lease", &[]),

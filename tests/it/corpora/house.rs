@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use serde_json::json;
 use troupe::app::App;
 use troupe::http::door::Door;
@@ -29,13 +30,16 @@ pub const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// What belongs to somebody who has no part in it.
-const CANARIES: [&str; 6] = [
+const CANARIES: [&str; 9] = [
     "SELECT username, display_name, password_hash, role, status FROM users WHERE username = 'canary'",
     "SELECT name, description, status, CAST(owner_id AS TEXT) FROM spaces WHERE name = 'Canary room'",
     "SELECT cached_display_name, role, persona FROM space_memberships WHERE cached_display_name = 'canary'",
     "SELECT name, CAST(card AS TEXT), content_hash FROM characters WHERE name = 'Canary bird'",
     "SELECT content, visibility, CAST(seq AS TEXT) FROM messages WHERE content = 'The canary sings.'",
     "SELECT name, key_hash, prefix FROM api_keys WHERE name = 'canary key'",
+    "SELECT name, CAST(document AS TEXT), status FROM presets WHERE name = 'Canary preset'",
+    "SELECT name, CAST(document AS TEXT), CAST(owner_id AS TEXT) FROM lorebooks WHERE name = 'Canary lore'",
+    "SELECT CAST(document AS TEXT), CAST(position AS TEXT) FROM lorebook_entries WHERE CAST(document AS TEXT) LIKE '%canary%'",
 ];
 
 /// See the module.
@@ -74,6 +78,9 @@ impl House {
         let space = admin.create_space("Arena", json!({})).await;
         let fighter = admin.create_character("Fighter", Some("Hello.")).await;
         admin.seat(&space, &fighter).await;
+        let preset = json!({"name": "Fierce"});
+        expect(201, admin.post("/api/presets", preset).await);
+        expect(201, admin.post("/api/lorebooks", book()).await);
         let said = admin.post_message(root_of(&space), "En garde!", None).await;
         assert_eq!(said.0, 201, "{}", said.1);
         let key = key["key"].as_str().expect("the key").to_owned();
@@ -163,12 +170,22 @@ impl State {
     }
 }
 
+/// A book with an entry.
+pub fn book() -> Value {
+    json!({"name": "Ruins", "entries": [{"keys": ["arena"], "content": "Sand."}]})
+}
+
 async fn plant_canaries(app: &TestApp) {
     let canary = app.person("canary").await;
     let space = canary.create_space("Canary room", json!({})).await;
     canary.create_character("Canary bird", None).await;
     let said = canary.post_message(root_of(&space), "The canary sings.", None);
     assert_eq!(said.await.0, 201);
+    let preset = json!({"name": "Canary preset", "document": {"temperature": 0.5}});
+    expect(201, canary.post("/api/presets", preset).await);
+    let book =
+        json!({"name": "Canary lore", "entries": [{"keys": ["canary"], "content": "It sings."}]});
+    expect(201, canary.post("/api/lorebooks", book).await);
     let key = json!({"name": "canary key"});
     expect(201, canary.post("/api/api_keys", key).await);
 }

@@ -14,6 +14,7 @@ use troupe::http::door::Door;
 
 use crate::corpora::house::House;
 use crate::corpora::house::all_doors;
+use crate::corpora::house::book;
 use crate::corpora::house::columns;
 use crate::corpora::line::Line;
 use crate::corpora::line::Reply;
@@ -116,6 +117,10 @@ async fn learn_all(house: &House) -> HashMap<String, Manners> {
     let words = columns.chain(WORDS.map(str::to_owned)).chain(documented);
     let words: BTreeSet<String> = words.collect();
     let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
+    // An entry is one of its book; of those there were, one or the other has been deleted.
+    let again = house.request_with("POST", "/api/lorebooks", &book().to_string());
+    let made = Line::to(&house.app.base).ask(&again).await;
+    assert_eq!(made.expect("an answer").status, 201);
     learned.into_iter().map(|it| (it.call(), it)).collect()
 }
 

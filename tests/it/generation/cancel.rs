@@ -66,6 +66,7 @@ async fn a_canceled_answer_keeps_what_was_said() {
         speaking.ends().await,
         Outcome::Canceled {
             text: heard,
+            reasoning: None,
             usage: None
         }
     );

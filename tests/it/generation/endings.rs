@@ -101,6 +101,7 @@ async fn a_length_limit_truncates_and_a_filter_is_told() {
             outcome,
             Outcome::Succeeded {
                 text,
+                reasoning: None,
                 usage: None,
                 reason,
                 truncated: is_truncated
@@ -194,6 +195,7 @@ async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
         outcome,
         Outcome::Succeeded {
             text,
+            reasoning: None,
             usage: None,
             reason,
             truncated: false

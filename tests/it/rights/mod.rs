@@ -7,4 +7,5 @@ mod frames;
 mod grid;
 mod stage;
 mod table;
+mod table_lore;
 mod table_rooms;

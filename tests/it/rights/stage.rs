@@ -2,6 +2,7 @@
 
 use crate::rights::cast::Cast;
 use crate::rights::cast::Who;
+use crate::support::chat_files;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use serde_json::Value;
@@ -52,6 +53,10 @@ pub async fn set(cast: &Cast, owner: Who) -> Ids {
     let invite = expect(201, host.post(&path, json!({"role": "guest"})).await);
     ids.put("invite_id", &invite["id"]);
     ids.put("token", &invite["token"]);
+    let door = format!("/api/spaces/{}/import", space["id"]);
+    let line = br#"{"name":"Ada","is_user":false,"mes":"Brought along."}"#;
+    let brought = chat_files::import(host, &door, "evening.jsonl", line).await;
+    ids.put("import_id", &brought["id"]);
     let provider = json!({"name": "P", "kind": "demo", "model": "demo"});
     let provider = cast.person(Who::Admin).post("/api/providers", provider);
     ids.put("provider_id", &expect(201, provider.await)["id"]);
@@ -92,6 +97,18 @@ async fn characters(host: &Person, space: &Value, ids: &mut Ids) {
     ids.put("character_id", &seated["id"]);
     let seat = host.seat(space, &seated).await;
     ids.put("membership_id:character", &seat["id"]);
+    let preset = expect(
+        201,
+        host.post("/api/presets", json!({"name": "Calm"})).await,
+    );
+    ids.put("preset_id", &preset["id"]);
+    let path = format!("/api/memberships/{}", seat["id"]);
+    let goes_by_it = json!({"preset_id": preset["id"]});
+    expect(200, host.patch(&path, goes_by_it).await);
+    let book = json!({"name": "Lore", "entries": [{"keys": ["rain"], "content": "It rains."}]});
+    let book = expect(201, host.post("/api/lorebooks", book).await);
+    ids.put("lorebook_id", &book["id"]);
+    ids.put("lorebook_entry_id", &book["entries"][0]["id"]);
     let spare = host.create_character("Spare", None).await;
     ids.put("character_id:spare", &spare["id"]);
 }

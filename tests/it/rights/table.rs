@@ -5,6 +5,7 @@
 
 use crate::rights::cast::Who;
 use crate::rights::stage::Ids;
+use crate::rights::table_lore;
 use crate::rights::table_rooms;
 use serde_json::Value;
 use serde_json::json;
@@ -167,6 +168,9 @@ pub fn rows() -> Vec<Row> {
     rows.extend(table_rooms::seats());
     rows.extend(table_rooms::invites());
     rows.extend(table_rooms::characters());
+    rows.extend(table_rooms::presets());
+    rows.extend(table_lore::lorebooks());
+    rows.extend(table_lore::links());
     rows.extend(table_rooms::conversations());
     rows.extend(table_rooms::messages());
     rows
@@ -216,6 +220,7 @@ fn server() -> Vec<Row> {
         Row::of("DELETE /api/providers/{provider_id}", admins(204)),
         Row::of("POST /api/providers/{provider_id}/test", admins(200)),
         Row::of("GET /api/providers/{provider_id}/models", admins(200)),
+        Row::of("POST /api/providers/discover", admins(200)),
         Row::of("POST /api/admin/reap", admins(200)),
         Row::of("GET /api/admin/runs", admins(200)),
         Row::of("GET /api/admin/stats", admins(200)),

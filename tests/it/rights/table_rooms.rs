@@ -16,6 +16,9 @@ pub fn spaces() -> Vec<Row> {
     vec![
         Row::of("GET /api/spaces", signed_in(200)),
         Row::of("POST /api/spaces", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/spaces/import", signed_in(415)),
+        Row::of("GET /api/spaces/{space_id}/export", managers(200)),
         Row::of("GET /api/spaces/{space_id}", inside(200)),
         Row::of("PATCH /api/spaces/{space_id}", managers(200))
             .case("its settings")
@@ -123,6 +126,11 @@ pub fn characters() -> Vec<Row> {
     vec![
         Row::of("GET /api/characters", signed_in(200)),
         Row::of("POST /api/characters", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/characters/import", signed_in(415)),
+        Row::of("POST /api/characters/preview", signed_in(415)),
+        Row::of("PUT /api/characters/{character_id}/avatar", owners(415)),
+        Row::of("DELETE /api/characters/{character_id}/avatar", owners(200)),
         Row::of("GET /api/characters/{character_id}", inside(200)),
         Row::of("PATCH /api/characters/{character_id}", owners(200))
             .body(|_, _| json!({"description": "Another."})),
@@ -130,6 +138,26 @@ pub fn characters() -> Vec<Row> {
         Row::of("GET /api/characters/{character_id}/export", inside(200)),
         // This one has no picture: who sees it and who does not learn the same.
         Row::of("GET /api/characters/{character_id}/avatar", inside(404)),
+    ]
+}
+
+/// Whoever did it, the owner of the stage, and nobody else.
+const fn one_owner(status: u16) -> [u16; 9] {
+    [401, 404, 404, 404, 404, status, 404, 404, 404]
+}
+
+pub fn presets() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/presets", signed_in(200)),
+        Row::of("GET /api/presets/defaults", signed_in(200)),
+        Row::of("POST /api/presets", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        Row::of("GET /api/presets/{preset_id}", inside(200)),
+        Row::of("PATCH /api/presets/{preset_id}", owners(200))
+            .body(|_, _| json!({"document": {"temperature": 0.5}})),
+        Row::of("DELETE /api/presets/{preset_id}", owners(204)),
+        // What is sent is no form: who may bring a file is told so, others not even that.
+        Row::of("POST /api/presets/import", signed_in(415)),
+        Row::of("GET /api/presets/{preset_id}/export", inside(200)),
     ]
 }
 
@@ -209,8 +237,19 @@ pub fn conversations() -> Vec<Row> {
         )
         .case("for the owner")
         .body(|ids, who| json!({"membership_id": ids.of("membership_id:owner", who), "count": 1})),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/export",
+            players(200),
+        ),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/spaces/{space_id}/import", players(415)),
+        // The owner began it, and it has ended.
+        Row::of("GET /api/imports/{import_id}", one_owner(200)),
+        Row::of("DELETE /api/imports/{import_id}", one_owner(409)),
         Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
         Row::of("GET /api/runs/{run_id}", inside(200)),
+        // The run of the stage has sent nothing.
+        Row::of("GET /api/runs/{run_id}/prompt", players(404)),
         Row::of("POST /api/runs/{run_id}/cancel", players(202)),
     ]
 }
@@ -220,6 +259,7 @@ pub fn messages() -> Vec<Row> {
     const GO: &str = "DELETE /api/messages/{message_id}";
     const SELECT: &str = "POST /api/messages/{message_id}/swipes/select";
     vec![
+        Row::of("GET /api/search", signed_in(200)),
         Row::of(
             "GET /api/conversations/{conversation_id}/messages",
             inside(200),

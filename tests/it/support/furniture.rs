@@ -117,10 +117,15 @@ pub async fn seat_human(db: &Db, space: SpaceId, name: &str, now: Timestamp) -> 
 
 /// The card behind a seat greets so.
 pub async fn greet(db: &Db, seat: membership::Model, text: &str) {
+    write_on_card(db, seat, "first_mes", text).await;
+}
+
+/// Writes a text on the card of a seat.
+pub async fn write_on_card(db: &Db, seat: membership::Model, field: &str, text: &str) {
     let id = seat.character_id.expect("a character's seat");
     let found = character::Entity::find_by_id(id).one(db.reader()).await;
     let mut row = found.expect("the database answers").expect("a card");
-    row.card["data"]["first_mes"] = json!(text);
+    row.card["data"][field] = json!(text);
     let row = row.into_active_model().reset_all();
     let saved = db.write(|tx| Box::pin(async move { row.update(tx).await }));
     let _: character::Model = saved
@@ -198,6 +203,7 @@ fn card(owner: UserId, name: &str, now: Timestamp) -> character::Model {
         talkativeness: card.talkativeness(),
         card: card.document.clone(),
         avatar_id: None,
+        avatar_hash: None,
         status: character::Status::Active,
         created_at: now,
     }
@@ -240,6 +246,7 @@ fn seat(space: SpaceId, position: i64, name: &str, now: Timestamp) -> membership
         status: membership::Status::Active,
         participation: membership::Participation::Active,
         cached_display_name: name.to_owned(),
+        avatar_hash: None,
         aliases: json!([]),
         persona: None,
         talkativeness: None,

@@ -25,6 +25,7 @@ use troupe::llm::request::Message;
 use troupe::llm::request::Request;
 use troupe::llm::request::Role;
 use troupe::llm::secret::Secret;
+use troupe::llm::tuning::Tuning;
 
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
@@ -42,6 +43,7 @@ pub fn spec(base_url: &str) -> ProviderSpec {
         base_url: Some(base_url.to_owned()),
         api_key: Some(Secret::new(KEY)),
         model: "scripted".to_owned(),
+        tuning: Tuning::default(),
     }
 }
 
@@ -128,6 +130,7 @@ pub fn code(outcome: &Outcome) -> FailureCode {
 pub fn succeeded(said: &str) -> Outcome {
     Outcome::Succeeded {
         text: said.to_owned(),
+        reasoning: None,
         usage: Some(Usage {
             prompt_tokens: 7,
             completion_tokens: said.split(' ').count() as i64,

@@ -153,6 +153,9 @@ async fn accept(listener: TcpListener, host: String, line: Line) {
         }
         connections.spawn(async move {
             let server = TcpStream::connect(&host).await.ok()?;
+            // Small pieces go on at once, as on a line of their own.
+            client.set_nodelay(true).ok()?;
+            server.set_nodelay(true).ok()?;
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = server.into_split();
             let is_deaf = AtomicBool::new(false);

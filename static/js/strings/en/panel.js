@@ -10,7 +10,7 @@ export default {
   "cast.characters": "Characters",
   "cast.people": "People",
   "cast.character": "Character",
-  "cast.empty": "No characters here yet. Write a new one in a minute, or paste a card.",
+  "cast.empty": "No characters here yet. Write a new one in a minute, or drop a card on this page.",
   "cast.add": "Add a character",
   "cast.up": "Move {name} up",
   "cast.down": "Move {name} down",
@@ -60,7 +60,7 @@ export default {
 
   "character.ways": "How to add a character",
   "character.write": "Write",
-  "character.paste": "Paste a card",
+  "character.paste": "Bring a card",
   "character.library": "My characters",
   "character.name": "Name",
   "character.description": "Who is this?",

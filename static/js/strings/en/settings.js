@@ -4,7 +4,7 @@ export default {
 
   "provider.connect": "Connect a model",
   "provider.change": "Change model",
-  "provider.lead": "Any server that speaks the OpenAI way will do: one on this machine, or one in the cloud.",
+  "provider.lead": "One that runs on this machine, or one in the cloud.",
   "provider.presets": "On this machine",
   "provider.url": "Address",
   "provider.url_hint": "Usually ends in /v1.",

@@ -1,6 +1,6 @@
 // The open conversation: timeline, messages, composer, who speaks and why.
 export default {
-  "beginning.alone": "Nobody is on stage yet. Add a character to talk to, or paste a card you like.",
+  "beginning.alone": "Nobody is on stage yet. Add a character to talk to, or drop a card you like on this page.",
   "beginning.with": "With {names}.",
   "demo.title": "The built-in demo model is speaking",
   "demo.text":

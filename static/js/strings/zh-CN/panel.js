@@ -10,7 +10,7 @@ export default {
   "cast.characters": "角色",
   "cast.people": "真人",
   "cast.character": "角色",
-  "cast.empty": "这里还没有角色。花一分钟写一个，或者粘贴一张角色卡。",
+  "cast.empty": "这里还没有角色。花一分钟写一个，或者把角色卡拖到这个页面上。",
   "cast.add": "添加角色",
   "cast.up": "上移{name}",
   "cast.down": "下移{name}",
@@ -58,7 +58,7 @@ export default {
 
   "character.ways": "添加角色的方式",
   "character.write": "自己写",
-  "character.paste": "粘贴角色卡",
+  "character.paste": "导入角色卡",
   "character.library": "我的角色",
   "character.name": "名字",
   "character.description": "这是谁？",

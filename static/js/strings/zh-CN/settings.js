@@ -4,7 +4,7 @@ export default {
 
   "provider.connect": "连接模型",
   "provider.change": "更换模型",
-  "provider.lead": "任何兼容 OpenAI 接口的服务都可以：本机的，或云端的。",
+  "provider.lead": "可以是本机上的模型，也可以是云端的。",
   "provider.presets": "本机服务",
   "provider.url": "地址",
   "provider.url_hint": "通常以 /v1 结尾。",

@@ -21,6 +21,8 @@ const MAX_KEPT: usize = 2_000;
 pub struct Seen {
     /// Requests with the same number came over the same connection.
     pub connection: usize,
+    /// With its query.
+    pub path: String,
     pub body: Value,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -70,9 +72,15 @@ impl Facts {
     /// Enters a request and gives its number, from 0.
     pub fn came(&self, connection: usize, received: Received) -> usize {
         let came_at = Instant::now();
-        let Received { body, headers, .. } = received;
+        let Received {
+            path,
+            body,
+            headers,
+            ..
+        } = received;
         let seen = Seen {
             connection,
+            path,
             body,
             headers,
             came_at,

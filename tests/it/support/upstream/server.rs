@@ -77,7 +77,17 @@ impl Upstream {
 
     /// What a provider's settings have to say.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.origin())
+    }
+
+    /// The same without a path, for APIs with roots of their own.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where it listens on this machine.
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Answers every request with this text.
@@ -194,13 +204,24 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
+/// Where answers are asked for, by the APIs that are spoken here.
+fn answers(path: &str) -> bool {
+    let known = ["/v1/chat/completions", "/v1/messages", "/api/chat"];
+    known.contains(&path) || path.ends_with(":streamGenerateContent")
+}
+
+/// Where they list their models.
+fn lists(path: &str) -> bool {
+    ["/v1/models", "/v1beta/models", "/api/tags"].contains(&path)
+}
+
 async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
     let _ = socket.set_nodelay(true);
     let mut connection = Connection::new(socket);
     while let Some(received) = connection.receive().await {
         let path = received.path.split('?').next().unwrap_or_default();
         let played = match (received.method.as_str(), path) {
-            ("POST", "/v1/chat/completions") => {
+            ("POST", path) if answers(path) => {
                 let script = shared.script(&received.body);
                 let i = shared.facts.came(number, received);
                 let on_text = || shared.facts.note(i, |seen| seen.n_texts += 1);
@@ -208,7 +229,7 @@ async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
                 shared.note_end(i, played);
                 played
             }
-            ("GET", "/v1/models") => connection.play(&shared.models(), || ()).await,
+            ("GET", path) if lists(path) => connection.play(&shared.models(path), || ()).await,
             _ => connection.play(&Script::status(404), || ()).await,
         };
         if played != Played::Whole {
@@ -228,14 +249,22 @@ impl Shared {
         script
     }
 
-    fn models(&self) -> Script {
+    fn models(&self, path: &str) -> Script {
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let models: Vec<Value> = plan
-            .models
-            .iter()
-            .map(|it| json!({ "id": it, "object": "model" }))
-            .collect();
-        Script::json(200, &json!({ "object": "list", "data": models }))
+        let entries =
+            |entry: fn(&String) -> Value| plan.models.iter().map(entry).collect::<Value>();
+        let list = match path {
+            "/api/tags" => json!({ "models": entries(|it| json!({ "name": it, "model": it })) }),
+            "/v1beta/models" => {
+                let methods = json!(["generateContent"]);
+                let entry = |it| json!({ "name": format!("models/{it}"), "supportedGenerationMethods": methods });
+                json!({ "models": plan.models.iter().map(entry).collect::<Value>() })
+            }
+            _ => {
+                json!({ "object": "list", "data": entries(|it| json!({ "id": it, "object": "model" })) })
+            }
+        };
+        Script::json(200, &list)
     }
 
     fn note_end(&self, i: usize, played: Played) {
