@@ -1,9 +1,9 @@
 //! Auto mode: AI answers AI, with a pause before each turn, until the turns are spent that a human
 //! message gives it.
 //!
-//! **Invariant:** a turn is counted in the plan that queues it, for the first time; trying the same
-//! turn again (its node died, a person pressed Retry or Resume) does not count. So no crash and no
-//! second node makes it speak more often.
+//! **Invariant:** a turn is counted in the plan that queues it, for the first time since the last
+//! human message; trying the same turn again (its node died, a person pressed Retry or Resume) does
+//! not count. So no crash and no second node makes it speak more often.
 
 use crate::conversations::conversation;
 use crate::rounds::round;
@@ -52,7 +52,9 @@ pub fn takes_a_turn(d: &mut Draft, slot: &slot::Model, turn: &Turn) -> bool {
     let had_it = d.s.newest_run.as_ref().is_some_and(|it| {
         it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
     });
-    if turn.attempt > 1 || had_it {
+    // Where a person has spoken since, the count began anew without it.
+    let is_counted = d.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
+    if is_counted {
         return true;
     }
     if d.auto_mode_turns >= most_turns(d) {

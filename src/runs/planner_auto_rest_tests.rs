@@ -18,7 +18,9 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
+use crate::spaces::space::InputPolicy;
 use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::space::ReplyOrder;
 
 #[test]
 fn it_rests_while_its_turn_has_failed_or_is_paused() {
@@ -66,6 +68,21 @@ fn the_same_turn_again_is_not_counted_again() {
             .filter(|it| it.status == run::Status::Succeeded);
         assert_eq!(succeeded.count(), 3);
     }
+}
+
+#[test]
+fn a_turn_that_is_tried_again_after_a_person_spoke_is_one_of_the_new_turns() {
+    let mut stage = running();
+    stage.s.space.during_generation_user_input_policy = InputPolicy::Queue;
+    stage.s.space.reply_order = ReplyOrder::Manual;
+    stage.eve_says("Nobody needs to answer.").unwrap();
+    assert_eq!(stage.turns_left(), Some(3));
+    stage.s.space.reply_order = ReplyOrder::List;
+
+    stage.dies();
+
+    assert_eq!(stage.turns_left(), Some(2));
+    assert_eq!(stage.speaks_on(), 4, "the one that died, and three");
 }
 
 #[test]

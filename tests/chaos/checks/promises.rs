@@ -112,9 +112,12 @@ pub fn a1_auto_mode_ends(evidence: &Evidence) -> Check {
         .collect();
     let succeeded = evidence.moves.iter().filter(|it| it.became == "succeeded");
     let spoken: HashSet<&str> = succeeded.map(|it| it.run.as_str()).collect();
-    // Where it began: one that ran already when the message came is no answer to it.
+    // Where it began: one that ran already when the message came is no answer to it, and one that
+    // a node handed back is the same turn when it is taken again.
+    let mut taken: HashSet<&str> = HashSet::new();
     let begun = claims(evidence).into_iter().map(|it| it.step);
     let begun = begun.filter(|it| it.kind == "auto_mode" && spoken.contains(it.run.as_str()));
+    let begun = begun.filter(|it| taken.insert(it.run.as_str()));
     events.extend(begun.map(|it| (it.n, it.conversation, false)));
     events.sort_unstable();
     let mut spent: HashMap<i64, i64> = HashMap::new();
@@ -267,9 +270,22 @@ mod tests {
             thrice(it);
             it.writings.push(writing(11, 11, 3, "user", "and you?"));
         };
+        let handed_back = |it: &mut Evidence| {
+            let [first, mut second] = [10, 12].map(auto);
+            second.insert(
+                1,
+                Move {
+                    became: "queued".to_owned(),
+                    ..second[1].clone()
+                },
+            );
+            second.insert(2, second[0].clone());
+            it.moves.extend([first, second].concat());
+        };
 
         assert_eq!(broken(a1_auto_mode_ends, thrice), 1);
         assert_eq!(broken(a1_auto_mode_ends, reset), 0);
+        assert_eq!(broken(a1_auto_mode_ends, handed_back), 0);
     }
 
     #[test]
