@@ -18,6 +18,8 @@ pub const MAX_BYTES: usize = 5 * 1024 * 1024;
 pub const MAX_DEPTH: usize = 128;
 /// The most values a document may hold: small numbers take thirty times their size in memory.
 pub const MAX_VALUES: usize = 250_000;
+/// An object takes as much memory as so many values, if it has only one.
+const VALUES_OF_OBJECT: usize = 6;
 
 /// Why something is not taken as a card. Each is a sentence for whoever brought the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -327,9 +329,24 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 /// Counts depth and values before anything is built from them.
 fn measure(text: &str) -> Result<(), CardError> {
-    let (mut depth, mut n_values) = (0_usize, 0_usize);
+    let (depth, n_values) = measured(text.as_bytes());
+    if depth >= MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match n_values > MAX_VALUES {
+        true => Err(CardError::TooLarge(format!(
+            "The card holds more than {MAX_VALUES} values."
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// How deep the lists and objects of a JSON text stand in each other, and how many values it would
+/// take memory for: an object counts as several.
+pub fn measured(text: &[u8]) -> (usize, usize) {
+    let (mut depth, mut deepest, mut n_values) = (0_usize, 0_usize, 0_usize);
     let (mut in_text, mut escaped) = (false, false);
-    for byte in text.bytes() {
+    for byte in text {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_text => escaped = true,
@@ -337,22 +354,15 @@ fn measure(text: &str) -> Result<(), CardError> {
             _ if in_text => {}
             b'{' | b'[' => {
                 depth += 1;
-                n_values += 1;
+                deepest = deepest.max(depth);
+                n_values += if *byte == b'{' { VALUES_OF_OBJECT } else { 1 };
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
             b',' => n_values += 1,
             _ => {}
         }
-        if depth >= MAX_DEPTH {
-            return Err(too_deep());
-        }
-        if n_values > MAX_VALUES {
-            return Err(CardError::TooLarge(format!(
-                "The card holds more than {MAX_VALUES} values."
-            )));
-        }
     }
-    Ok(())
+    (deepest, n_values)
 }
 
 /// How many lists and objects stand in each other.

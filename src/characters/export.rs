@@ -11,15 +11,20 @@ use crate::characters::forms::V1_FIELDS;
 
 /// The card as a V2 document. What only V3 knows stays in it for those who look.
 pub fn export_v2(card: &Card) -> Value {
-    in_form(card, "chara_card_v2", "2.0", |_| {})
+    in_form(card.document.clone(), "chara_card_v2", "2.0", |_| {})
 }
 
 /// The card as a V3 document, with the fields that V3 demands.
 pub fn export_v3(card: &Card) -> Value {
+    into_v3(card.clone())
+}
+
+/// The same, of a card that is not needed any more: a document may take dozens of megabytes.
+pub fn into_v3(card: Card) -> Value {
     let version = card.spec_version();
     let newer = version.parse::<f64>().is_ok_and(|it| it > 3.0);
     let version = if newer { version.as_str() } else { "3.0" };
-    in_form(card, "chara_card_v3", version, |data| {
+    in_form(card.document, "chara_card_v3", version, |data| {
         let greetings = data.entry("group_only_greetings");
         greetings.or_insert_with(|| json!([]));
         demand_use_regex(data);
@@ -28,12 +33,11 @@ pub fn export_v3(card: &Card) -> Value {
 
 /// The document under the name of a form, after `finish` has seen its `data`.
 fn in_form(
-    card: &Card,
+    mut document: Value,
     spec: &str,
     version: &str,
     finish: impl FnOnce(&mut Map<String, Value>),
 ) -> Value {
-    let mut document = card.document.clone();
     document["spec"] = json!(spec);
     document["spec_version"] = json!(version);
     if let Some(data) = document.get_mut("data").and_then(Value::as_object_mut) {

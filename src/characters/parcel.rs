@@ -12,6 +12,7 @@ use crate::characters::listed::Place;
 use crate::characters::picture;
 use crate::characters::picture::Picture;
 use crate::characters::png;
+use crate::characters::png::Found;
 use crate::characters::spool;
 use crate::characters::spool::Spool;
 use std::collections::HashSet;
@@ -85,28 +86,7 @@ fn from_json(file: File) -> Result<Parcel, CardError> {
 
 fn from_png(mut file: File) -> Result<Parcel, CardError> {
     let mut found = png::read(&file)?;
-    let v3 = found.v3.take().map(|it| Card::parse(&it));
-    let v2 = || found.v2.as_deref().map(Card::parse);
-    let mut card = match v3 {
-        Some(Ok(card)) => match v2() {
-            Some(Ok(older)) if was_written_from(&older, &card) => older,
-            _ => card,
-        },
-        Some(Err(error)) => {
-            let mut card = v2().transpose()?.ok_or_else(|| error.clone())?;
-            let warning = format!("Its newer card cannot be read, so the older one was: {error}");
-            card.warnings.push(warning);
-            card
-        }
-        None => match v2() {
-            Some(card) => card?,
-            None => {
-                let reason = found.warnings.pop();
-                let usual = "This PNG has no card in it: it is a picture alone.";
-                return Err(CardError::because(reason.unwrap_or_else(|| usual.into())));
-            }
-        },
-    };
+    let mut card = card_of(&mut found)?;
     card.warnings.append(&mut found.warnings);
     let mut assets = Spool::new()?;
     let named: HashSet<String> = listed::paths(&card.document).into_iter().collect();
@@ -127,14 +107,41 @@ fn from_png(mut file: File) -> Result<Parcel, CardError> {
     })
 }
 
+/// The newer of two cards, and the older one if that was there first or the newer one is broken.
+fn card_of(found: &mut Found) -> Result<Card, CardError> {
+    let (v3, v2) = (found.v3.take(), found.v2.take());
+    let broken = found.broken.take();
+    let (newer, v2) = match (v3, v2) {
+        (Some(v3), Some(v2)) if was_written_from(&v2, &v3) => (None, Some(v2)),
+        (Some(v3), v2) => (Some(Card::parse(&v3)), v2),
+        (None, v2) => (broken.map(Err), v2),
+    };
+    let because = match newer {
+        Some(Ok(card)) => return Ok(card),
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
+    let Some(v2) = v2 else {
+        let usual = "This PNG has no card in it: it is a picture alone.";
+        return Err(because.unwrap_or_else(|| CardError::because(usual)));
+    };
+    let mut card = Card::parse(&v2)?;
+    if let Some(error) = because {
+        let warning = format!("Its newer card cannot be read, so the older one was: {error}");
+        card.warnings.push(warning);
+    }
+    Ok(card)
+}
+
 /// Whether the older card is the one that was there first: a V2 card leaves in both forms, and is
-/// to come back as it was.
-fn was_written_from(older: &Card, newer: &Card) -> bool {
-    let has_what_v3_demands = older
-        .document
-        .pointer("/data/group_only_greetings")
-        .is_some();
-    !has_what_v3_demands && export::export_v3(older) == newer.document
+/// to come back as it was. One document is held at a time.
+fn was_written_from(v2: &[u8], v3: &[u8]) -> bool {
+    let demanded = |it: &Card| it.document.pointer("/data/group_only_greetings").is_some();
+    let older = Card::parse(v2).ok().filter(|it| !demanded(it));
+    let Some(expected) = older.map(|it| card::content_hash(&export::into_v3(it))) else {
+        return false;
+    };
+    Card::parse(v3).is_ok_and(|it| card::content_hash(&it.document) == expected)
 }
 
 fn from_archive(file: File) -> Result<Parcel, CardError> {
@@ -153,7 +160,7 @@ fn from_archive(file: File) -> Result<Parcel, CardError> {
     let json = json.ok_or_else(|| {
         CardError::because("The archive has no `card.json`: it is not a character card.")
     })?;
-    let mut card = Card::parse(&json)?;
+    let mut card = Card::parse(&json).map_err(|error| in_archive(&error))?;
     let mut assets = assets_of(&mut archive, &mut card)?;
     let icon = match listed::main_icon(&card.document) {
         Some(Place::Inside(path)) => assets.read(&path)?,
@@ -172,6 +179,10 @@ fn from_archive(file: File) -> Result<Parcel, CardError> {
         picture,
         assets,
     })
+}
+
+fn in_archive(error: &CardError) -> CardError {
+    CardError::because(format!("The `card.json` of the archive: {error}"))
 }
 
 /// What the card names and the archive has.
@@ -253,3 +264,7 @@ fn unreadable(_: std::io::Error) -> CardError {
 #[cfg(test)]
 #[path = "parcel_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "parcel_cost_tests.rs"]
+mod cost_tests;

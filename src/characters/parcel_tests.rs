@@ -166,6 +166,26 @@ fn png_cards_are_found_wherever_they_are() {
 }
 
 #[test]
+fn an_older_card_stands_in_for_a_newer_one_that_is_broken() {
+    for (name, part) in [
+        ("v3_not_base64.png", "base64"),
+        ("v3_not_utf8.png", "UTF-8"),
+        ("v3_not_json.png", "JSON"),
+        ("v3_cut.png", "JSON"),
+        ("v3_not_packed.png", "unpacked"),
+        ("v3_too_large.png", "unpacked"),
+    ] {
+        let parcel = opened(name);
+        assert_eq!(parcel.card.name(), "Maren", "{name}");
+        assert!(parcel.picture.is_some(), "{name}");
+        let warnings = &parcel.card.warnings;
+        assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
+        assert!(has_warning(&parcel, part), "{name}: {warnings:?}");
+        assert!(has_warning(&parcel, "older"), "{name}: {warnings:?}");
+    }
+}
+
+#[test]
 fn files_without_a_card_say_what_is_wrong() {
     for (name, part) in [
         ("no_card.png", "picture alone"),
@@ -173,6 +193,7 @@ fn files_without_a_card_say_what_is_wrong() {
         ("cut_before_card.png", "byte 60"),
         ("bomb_ztxt.png", "cannot be unpacked"),
         ("no_card.charx", "no `card.json`"),
+        ("broken_card.charx", "`card.json`"),
         ("leads_out.charx", "lead out"),
         ("absolute.charx", "lead out"),
         ("link.charx", "links"),

@@ -9,6 +9,7 @@ use image::ImageReader;
 use image::Limits;
 use image::Rgb;
 use image::RgbImage;
+use image::metadata::Orientation;
 use std::io::BufRead;
 use std::io::Cursor;
 use std::io::Seek;
@@ -20,7 +21,7 @@ pub const MEDIA_TYPE: &str = "image/webp";
 const MAX_SIDE: u32 = 8_192;
 const MAX_PIXELS: u64 = 10_000_000;
 /// What a decoder may take.
-const MAX_MEMORY: u64 = 48 * 1024 * 1024;
+const MAX_MEMORY: u64 = 40 * 1024 * 1024;
 /// What is kept to be given away again.
 const LARGE: (u32, u32) = (1_536, 2_048);
 /// What is shown.
@@ -39,7 +40,15 @@ pub struct Picture {
 /// # Errors
 /// Why it is not taken, in a sentence for whoever brought it.
 pub fn render(file: impl BufRead + Seek) -> Result<Picture, CardError> {
-    let image = fitted(decode(file)?, LARGE);
+    let (image, orientation) = decode(file)?;
+    // What is turned takes as much memory again: it is made smaller before.
+    let large = if is_on_its_side(orientation) {
+        (LARGE.1, LARGE.0)
+    } else {
+        LARGE
+    };
+    let mut image = fitted(image, large);
+    image.apply_orientation(orientation);
     let small = encode(&fitted(image.clone(), SMALL), ImageFormat::WebP)?;
     let large = encode(&image, ImageFormat::WebP)?;
     Ok(Picture { large, small })
@@ -47,13 +56,13 @@ pub fn render(file: impl BufRead + Seek) -> Result<Picture, CardError> {
 
 /// A picture of ours, small enough to be part of a document.
 pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
-    let image = decode(Cursor::new(small))?;
+    let (image, _) = decode(Cursor::new(small))?;
     encode(&fitted(image, PREVIEW), ImageFormat::WebP)
 }
 
 /// A picture of ours as a PNG.
 pub fn as_png(large: &[u8]) -> Result<Vec<u8>, CardError> {
-    encode(&decode(Cursor::new(large))?, ImageFormat::Png)
+    encode(&decode(Cursor::new(large))?.0, ImageFormat::Png)
 }
 
 /// A plain PNG for a card without a picture: two shades that come from its name.
@@ -70,7 +79,8 @@ pub fn plain_png(name: &str) -> Result<Vec<u8>, CardError> {
     encode(&image.into(), ImageFormat::Png)
 }
 
-fn decode(file: impl BufRead + Seek) -> Result<DynamicImage, CardError> {
+/// The pixels as they lie in the file, and how they are to be turned.
+fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), CardError> {
     let mut reader = ImageReader::new(file)
         .with_guessed_format()
         .map_err(|_| unreadable())?;
@@ -93,9 +103,19 @@ fn decode(file: impl BufRead + Seek) -> Result<DynamicImage, CardError> {
         return Err(too_large());
     }
     let orientation = decoder.orientation().map_err(of_decoder)?;
-    let mut image = DynamicImage::from_decoder(decoder).map_err(of_decoder)?;
-    image.apply_orientation(orientation);
-    Ok(image)
+    let image = DynamicImage::from_decoder(decoder).map_err(of_decoder)?;
+    Ok((image, orientation))
+}
+
+fn is_on_its_side(orientation: Orientation) -> bool {
+    use Orientation::Rotate90;
+    use Orientation::Rotate90FlipH;
+    use Orientation::Rotate270;
+    use Orientation::Rotate270FlipH;
+    matches!(
+        orientation,
+        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH
+    )
 }
 
 fn fitted(image: DynamicImage, (width, height): (u32, u32)) -> DynamicImage {
@@ -129,7 +149,9 @@ fn unreadable() -> CardError {
 }
 
 fn too_large() -> CardError {
-    CardError::TooLarge("The picture has more than 10 million pixels.".into())
+    CardError::TooLarge(
+        "The picture has more than 10 million pixels, or takes more than 40 MiB.".into(),
+    )
 }
 
 #[cfg(test)]
@@ -149,7 +171,7 @@ mod tests {
     }
 
     fn size(bytes: &[u8]) -> (u32, u32) {
-        let image = decode(Cursor::new(bytes)).expect("a picture");
+        let (image, _) = decode(Cursor::new(bytes)).expect("a picture");
         (image.width(), image.height())
     }
 

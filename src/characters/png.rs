@@ -2,7 +2,8 @@
 //! skipped by their length.
 //!
 //! **Invariant:** no chunk is held that is not ours, and none of ours past its limit; nothing is
-//! inflated further than that. A wrong checksum is said and forgiven.
+//! inflated further than that, and few of those that turn out broken. A wrong checksum is said and
+//! forgiven; a broken card does not hide one that is not.
 
 use crate::characters::card;
 use crate::characters::card::CardError;
@@ -11,6 +12,7 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::GeneralPurpose;
 use base64::engine::GeneralPurposeConfig;
+use std::collections::HashSet;
 use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
@@ -25,6 +27,9 @@ pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 const MAX_TEXT: usize = card::MAX_BYTES / 3 * 4 + 1024;
 const MAX_CHUNKS: usize = 100_000;
 const MAX_ASSETS: usize = 1_000;
+/// After so many broken cards of a keyword none is looked at: each may have to be inflated to be
+/// known as one.
+const MAX_BROKEN: usize = 2;
 /// A keyword has 1 to 79 bytes and a zero after it.
 const HEAD_BYTES: usize = 80;
 /// What the keyword of an asset begins with, in lower case.
@@ -47,7 +52,12 @@ pub struct Found {
     pub v2: Option<Vec<u8>>,
     /// Where assets lie, by their paths.
     pub assets: Vec<Asset>,
+    /// Why the first card that could not be read was not.
+    pub broken: Option<CardError>,
     pub warnings: Vec<String>,
+    /// Of `ccv3` and of `chara`.
+    n_broken: [usize; 2],
+    paths: HashSet<String>,
 }
 
 /// An asset in base64, not read yet.
@@ -69,7 +79,7 @@ struct Chunk {
 /// Walks over the chunks of a file that begins as a PNG does.
 ///
 /// # Errors
-/// When it is past a limit, or ends before any card.
+/// When it is past a limit, has no card but broken ones, or ends before any card.
 pub fn read(file: impl Read + Seek) -> Result<Found, CardError> {
     let mut file = BufReader::new(file);
     let n_bytes = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
@@ -84,7 +94,7 @@ pub fn read(file: impl Read + Seek) -> Result<Found, CardError> {
             return cut(found, at, n_bytes);
         };
         if chunk.kind == *b"IEND" {
-            return Ok(found);
+            return read_to_its_end(found);
         }
         let after = chunk.at + chunk.length as u64 + 4;
         if after > n_bytes {
@@ -107,7 +117,14 @@ pub fn asset(mut file: impl Read + Seek, asset: &Asset) -> Option<Vec<u8>> {
     let mut text = vec![0; asset.length];
     file.seek(SeekFrom::Start(asset.at)).ok()?;
     file.read_exact(&mut text).ok()?;
-    from_base64(&text)
+    from_base64(text)
+}
+
+fn read_to_its_end(mut found: Found) -> Result<Found, CardError> {
+    match found.v3.is_none() && found.v2.is_none() {
+        true => found.broken.take().map_or(Ok(found), Err),
+        false => Ok(found),
+    }
 }
 
 fn next_chunk(
@@ -164,17 +181,26 @@ fn take_text(
         }
         return Ok(());
     }
-    let data = whole(file, chunk, &keyword, found)?;
-    let text = text_of(&chunk.kind, &data, end)?;
-    let json = json_of(&text)
-        .ok_or_else(|| CardError::because(format!("`{keyword}` in the PNG is not base64.")));
-    match (keyword.as_str(), json) {
-        ("ccv3", Ok(json)) => found.v3 = Some(json),
-        ("chara", Ok(json)) => found.v2 = Some(json),
-        (_, Err(error)) => found.warnings.push(error.to_string()),
-        (_, Ok(_)) => {}
+    let kind = usize::from(keyword == "chara");
+    if found.n_broken[kind] == MAX_BROKEN {
+        return Ok(());
+    }
+    match whole(file, chunk, &keyword, found).and_then(|data| json_in(chunk, &data, end, &keyword))
+    {
+        Ok(json) if keyword == "ccv3" => found.v3 = Some(json),
+        Ok(json) => found.v2 = Some(json),
+        Err(error) => {
+            found.n_broken[kind] += 1;
+            found.broken.get_or_insert(error);
+        }
     }
     Ok(())
+}
+
+fn json_in(chunk: &Chunk, data: &[u8], end: usize, keyword: &str) -> Result<Vec<u8>, CardError> {
+    let text = text_of(&chunk.kind, data, end)?;
+    json_of(text)
+        .ok_or_else(|| CardError::because(format!("`{keyword}` in the PNG is not base64.")))
 }
 
 /// All data of a chunk that is ours.
@@ -202,8 +228,9 @@ fn whole(
 
 fn keep_asset(path: &str, end: usize, chunk: &Chunk, found: &mut Found) {
     let path = path.strip_prefix(':').unwrap_or(path);
-    let is_known = found.assets.iter().any(|it| it.path == path);
-    if chunk.kind != *b"tEXt" || path.is_empty() || is_known || found.assets.len() == MAX_ASSETS {
+    let is_full = found.assets.len() == MAX_ASSETS;
+    if chunk.kind != *b"tEXt" || path.is_empty() || is_full || !found.paths.insert(path.to_owned())
+    {
         return;
     }
     found.assets.push(Asset {
@@ -253,20 +280,16 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, CardError> {
 }
 
 /// JSON out of base64; some tools write it as it is.
-fn json_of(text: &[u8]) -> Option<Vec<u8>> {
+fn json_of(text: Vec<u8>) -> Option<Vec<u8>> {
     match text.trim_ascii_start().first() {
-        Some(b'{') => Some(text.to_vec()),
+        Some(b'{') => Some(text),
         _ => from_base64(text),
     }
 }
 
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let plain: Vec<u8> = text
-        .iter()
-        .copied()
-        .filter(|it| !it.is_ascii_whitespace())
-        .collect();
-    LENIENT.decode(plain).ok()
+fn from_base64(mut text: Vec<u8>) -> Option<Vec<u8>> {
+    text.retain(|it| !it.is_ascii_whitespace());
+    LENIENT.decode(text).ok()
 }
 
 /// Adds a chunk to a file.

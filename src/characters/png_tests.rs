@@ -72,6 +72,34 @@ fn a_text_past_the_limit_is_refused_and_a_foreign_one_is_not_read() {
 }
 
 #[test]
+fn a_card_that_is_too_large_does_not_hide_one_that_is_not() {
+    let large = |word: &str| {
+        let head = format!("{word}\0");
+        chunk(b"tEXt", &[head.as_bytes(), &vec![b'A'; 8_000_000]].concat())
+    };
+
+    let older = found(&[large("ccv3"), text("chara", "{1}")]);
+    let newer = found(&[text("ccv3", "{2}"), large("chara")]);
+
+    assert_eq!(older.v2.as_deref(), Some(&b"{1}"[..]));
+    assert!(older.broken.expect("why").to_string().contains("5 MiB"));
+    assert_eq!(newer.v3.as_deref(), Some(&b"{2}"[..]));
+}
+
+#[test]
+fn few_broken_cards_are_unpacked() {
+    let packed = chunk(b"zTXt", b"ccv3\0\0not packed");
+    let good = text("ccv3", "{}");
+
+    let after_few = found(&[packed.clone(), good.clone()]);
+    let after_many = found(&[packed.repeat(2), good, text("chara", "{1}")]);
+
+    assert!(after_few.v3.is_some());
+    assert!(after_many.v3.is_none());
+    assert_eq!(after_many.v2.as_deref(), Some(&b"{1}"[..]));
+}
+
+#[test]
 fn too_many_chunks_are_not_walked() {
     let many = chunk(b"teSt", b"").repeat(100_001);
 

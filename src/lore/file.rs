@@ -4,6 +4,7 @@
 //! Files come from strangers: their size, depth, and the number of values and entries are bounded.
 
 use crate::accounts::names;
+use crate::characters::card;
 use crate::lore::convert;
 use crate::lore::foreign;
 use serde_json::Map;
@@ -62,12 +63,7 @@ pub fn read(bytes: &[u8], file_name: &str) -> Result<Draft, BookError> {
         return Err(BookError::TooLarge("The file is larger than 5 MiB.".into()));
     }
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if bytes
-        .iter()
-        .filter(|it| matches!(it, b',' | b'[' | b'{'))
-        .count()
-        > MAX_VALUES * 4
-    {
+    if card::measured(bytes).1 > MAX_VALUES {
         return Err(too_many_values());
     }
     let value: Value = serde_json::from_slice(bytes)

@@ -53,6 +53,16 @@ fn what_went_out_and_came_back_is_equal() {
 }
 
 #[test]
+fn small_objects_in_large_numbers_are_not_read_into_memory() {
+    let many = vec![r#"{"":0}"#; 100_000].join(",");
+    let file = format!(r#"{{"entries": [], "x": [{many}]}}"#);
+
+    let refused = read(file.as_bytes(), "a.json").unwrap_err();
+
+    assert!(matches!(refused, BookError::TooLarge(_)), "{refused:?}");
+}
+
+#[test]
 fn a_world_file_keeps_all_its_fields() {
     let (_, bytes) = ALL[0];
     let stated: Value = serde_json::from_slice(bytes).unwrap();
