@@ -180,12 +180,15 @@ pub async fn import(
         ("format" = inline(Option<ExportFormat>), Query, description = "`json` unless said."),
         ("spec" = inline(Option<ExportSpec>), Query, description = "The card's own unless said.")
     ),
-    responses((
-        status = 200,
-        description = "The file.",
-        content((Object = "application/json"), (String = "image/png"), (String = "application/zip")),
-        headers(("content-disposition" = String))
-    ))
+    responses(
+        (
+            status = 200,
+            description = "The file.",
+            content((Object = "application/json"), (String = "image/png"), (String = "application/zip")),
+            headers(("content-disposition" = String))
+        ),
+        (status = 422, description = "`too_large_for_png`: as CHARX it can leave.")
+    )
 )]
 pub async fn export(
     app: Data<App>,
@@ -219,7 +222,10 @@ pub async fn export(
         _ => Character::as_charx,
     };
     let bytes = apart(&app, move || pack(&leaving)).await?;
-    let bytes = bytes.map_err(ApiError::internal)?;
+    let bytes = bytes.map_err(|error| match error {
+        CardError::TooLarge(reason) => ApiError::new(422, "too_large_for_png", reason),
+        error => ApiError::internal(error),
+    })?;
     Ok(HttpResponse::Ok()
         .insert_header(exports::attachment(&found.name, ending))
         .content_type(kind)

@@ -57,7 +57,7 @@ impl Archive {
         left.set(u64::MAX);
         let archive = Self {
             zip,
-            left: MAX_TOTAL.min((n_bytes * MAX_RATIO).max(SMALL)),
+            left: MAX_TOTAL.min(most_of(n_bytes)),
         };
         archive.must_be_plain()?;
         Ok(archive)
@@ -84,8 +84,7 @@ impl Archive {
             return Ok(None);
         };
         let entry = self.zip.by_index(index).map_err(of_zip)?;
-        let by_ratio = (entry.compressed_size().saturating_mul(MAX_RATIO)).max(SMALL);
-        let most = most.min(by_ratio).min(self.left);
+        let most = most.min(most_of(entry.compressed_size())).min(self.left);
         let mut bytes = Vec::new();
         let n_read = entry
             .take(most + 1)
@@ -117,6 +116,15 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// Whether a file that is packed into so many bytes may be as long as this.
+pub fn is_believed(n_packed: u64, n_bytes: usize) -> bool {
+    n_bytes as u64 <= most_of(n_packed)
+}
+
+fn most_of(n_packed: u64) -> u64 {
+    n_packed.saturating_mul(MAX_RATIO).max(SMALL)
 }
 
 /// A file of which only so much is read.

@@ -1,6 +1,8 @@
 //! Characters as files, on their way out. What went in comes out, and can come in again.
 
+use crate::characters::archive;
 use crate::characters::attachment::PICTURE;
+use crate::characters::card;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
 use crate::characters::export;
@@ -50,6 +52,9 @@ impl Character {
     }
 
     /// Its picture with the card in it, in both forms. A card without one gets a plain picture.
+    ///
+    /// # Errors
+    /// `TooLarge` where the file would be larger than one that is taken: an archive has room.
     pub fn as_png(&self) -> Result<Vec<u8>, CardError> {
         let drawn = match self.picture() {
             Some(large) => picture::as_png(large)?,
@@ -59,13 +64,24 @@ impl Character {
         for (keyword, spec) in [("chara", Spec::V2), ("ccv3", Spec::V3)] {
             let document = self.document(Some(spec));
             let document = listed::renamed(&document, |it| self.has(it), false);
-            push_text(&mut file, keyword, document.to_string().as_bytes());
+            let document = document.to_string();
+            if document.len() > card::MAX_BYTES {
+                return Err(too_large_for_png());
+            }
+            push_text(&mut file, keyword, document.as_bytes());
+        }
+        let others: usize = self.others().map(|(_, it)| it.len().div_ceil(3) * 4).sum();
+        if (file.len() + others + drawn.len()) as u64 > png::MAX_BYTES {
+            return Err(too_large_for_png());
         }
         for (name, bytes) in self.others() {
             push_text(&mut file, &format!("chara-ext-asset_:{name}"), bytes);
         }
         file.extend(&drawn[AFTER_HEADER..]);
-        Ok(file)
+        match file.len() as u64 > png::MAX_BYTES {
+            true => Err(too_large_for_png()),
+            false => Ok(file),
+        }
     }
 
     /// An archive with the card as V3, its assets, and its picture.
@@ -78,12 +94,19 @@ impl Character {
         if icon.is_some() {
             list_icon(&mut document);
         }
-        let json = serde_json::to_vec_pretty(&document).map_err(|_| unwritable())?;
-        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let mut json = serde_json::to_vec_pretty(&document).map_err(|_| unwritable())?;
+        if json.len() > card::MAX_BYTES {
+            json = serde_json::to_vec(&document).map_err(|_| unwritable())?;
+        }
         let packed = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
         // Pictures and sounds are packed already.
         let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-        let card = [("card.json", json.as_slice(), packed)];
+        let of_card = match archive::is_believed(packed_bytes(&json, packed)?, json.len()) {
+            true => packed,
+            false => stored,
+        };
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let card = [("card.json", json.as_slice(), of_card)];
         let icon = icon.map(|it| (ICON, it, stored));
         let others = self.others().map(|(name, bytes)| (name, bytes, stored));
         for (name, bytes, options) in card.into_iter().chain(icon).chain(others) {
@@ -117,6 +140,16 @@ impl Character {
     }
 }
 
+/// How many bytes are left of some when they are packed.
+fn packed_bytes(bytes: &[u8], options: SimpleFileOptions) -> Result<u64, CardError> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    zip.start_file("x", options).map_err(of_zip)?;
+    zip.write_all(bytes).map_err(|_| unwritable())?;
+    let mut zip = zip.finish_into_readable().map_err(of_zip)?;
+    let entry = zip.by_index_raw(0).map_err(of_zip)?;
+    Ok(entry.compressed_size())
+}
+
 fn push_text(file: &mut Vec<u8>, keyword: &str, bytes: &[u8]) {
     // Keywords are Latin-1 and short; what is not has no place in a PNG.
     let word: Option<Vec<u8>> = keyword.chars().map(|it| u8::try_from(it).ok()).collect();
@@ -148,6 +181,16 @@ fn of_zip(_: ZipError) -> CardError {
     unwritable()
 }
 
+fn too_large_for_png() -> CardError {
+    let reason = "As a PNG this character would be larger than the 20 MiB that a PNG may have \
+                  (5 MiB for the card in it): take CHARX.";
+    CardError::TooLarge(reason.into())
+}
+
 fn unwritable() -> CardError {
     CardError::because("The card cannot be packed.")
 }
+
+#[cfg(test)]
+#[path = "outgoing_tests.rs"]
+mod tests;

@@ -14,6 +14,11 @@ use crate::support::person::expect;
 use crate::support::person::http_client;
 use reqwest::Method;
 use reqwest::RequestBuilder;
+use std::io::Cursor;
+use std::io::Write;
+use zip::CompressionMethod;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const IMPORT: &str = "/api/characters/import";
 const PREVIEW: &str = "/api/characters/preview";
@@ -101,6 +106,23 @@ on_both! {
         app.close().await;
     }
 
+    async fn what_is_too_large_for_a_png_leaves_as_an_archive(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let noise: Vec<u8> = (0..16_000_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let made = expect(201, bring(&admin, IMPORT, "x.charx", &archive_with(&noise)).await);
+        let path = format!("/api/characters/{}/export?format=", made["character"]["id"]);
+
+        let refused = admin.get(&format!("{path}png")).await;
+
+        assert_eq!(refusal(&refused), (422, "too_large_for_png".to_owned()));
+        assert!(refused.1.to_string().contains("CHARX"), "{}", refused.1);
+        let file = bytes_of(&admin, &format!("{path}charx")).await;
+        let again = expect(200, bring(&admin, IMPORT, "y.charx", &file).await);
+        assert_eq!(again["character"], made["character"]);
+        app.close().await;
+    }
+
     async fn a_picture_is_changed_and_taken_away_and_everybody_sees_it(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -160,6 +182,20 @@ on_both! {
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).expect("a fixture")
+}
+
+/// A card with one sound.
+fn archive_with(sound: &[u8]) -> Vec<u8> {
+    let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
+        "name": "Ada", "assets": [{"type": "x_sound", "uri": "embeded://s.ogg", "name": "s", "ext": "ogg"}],
+    }});
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in [("card.json", card.to_string().as_bytes()), ("s.ogg", sound)] {
+        let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        zip.start_file(name, plain).expect("an entry");
+        zip.write_all(bytes).expect("its bytes");
+    }
+    zip.finish().expect("an archive").into_inner()
 }
 
 fn get(person: &Person, path: &str) -> RequestBuilder {

@@ -38,6 +38,7 @@ export default {
   "error.interrupted": "The server was stopped before it was done. Nothing of it is left.",
   "error.not_a_card": "{message}",
   "error.not_a_picture": "{message}",
+  "error.too_large_for_png": "{message}",
   "error.not_a_preset": "{message}",
   "error.not_authenticated": "Please sign in first.",
   "error.owner_cannot_leave": "The owner cannot leave. Delete the space instead, or hand it over first.",
