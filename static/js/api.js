@@ -91,6 +91,7 @@ export default class Api {
   changeMessage = (id, body) => this.#patch(`/messages/${id}`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
+  swipes = (id) => this.#get(`/messages/${id}/swipes`)
   selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select`, { position })
   regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })

@@ -17,6 +17,7 @@ mod entry;
 mod evening;
 mod files;
 mod house;
+mod inspector;
 mod joining;
 mod language;
 mod lore;
