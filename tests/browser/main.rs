@@ -33,6 +33,7 @@ mod round_edit;
 mod rounds;
 mod runs;
 mod scheduling;
+mod search;
 mod sending;
 mod space_files;
 mod streaming;

@@ -3,6 +3,8 @@ import { randomId } from "../base/ids.js"
 import { hasVersions } from "../models/versions.js"
 
 const PAGE = 60
+// On both sides of a message.
+const PAGE_AROUND = 100
 
 export default class RoomActions {
   #api
@@ -118,8 +120,10 @@ export default class RoomActions {
 
   // Reading
 
-  async olderPage(conversationId, beforeSeq, limit = PAGE) {
-    return this.#api.messagesBefore(conversationId, beforeSeq, limit)
+  // `cursor`: `{ before }`, `{ after, before }` or `{ around }`.
+  async page(conversationId, cursor) {
+    const limit = cursor.around ? PAGE_AROUND : PAGE
+    return this.#api.messages(conversationId, { ...cursor, limit })
   }
 
   async markRead(seq, id = this.#id) {
