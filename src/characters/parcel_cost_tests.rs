@@ -68,7 +68,7 @@ fn card(keyword: &str, json: &str) -> Vec<u8> {
     text(keyword, STANDARD.encode(json).as_bytes())
 }
 
-/// A file with these sides, bits for each of the four colours, and nothing but zeros in its picture.
+/// A file with these sides, bits for each of four colours, and nothing but zeros in its picture.
 fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     let head = [
         &width.to_be_bytes()[..],

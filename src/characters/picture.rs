@@ -108,13 +108,12 @@ fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), Card
 }
 
 fn is_on_its_side(orientation: Orientation) -> bool {
-    use Orientation::Rotate90;
-    use Orientation::Rotate90FlipH;
-    use Orientation::Rotate270;
-    use Orientation::Rotate270FlipH;
     matches!(
         orientation,
-        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH
+        Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH
     )
 }
 
