@@ -37,7 +37,7 @@ export default {
   "error.interrupted": "服务器在完成之前停止了，什么也没有留下。",
   "error.not_a_card": "这不是可用的角色卡：{message}",
   "error.not_a_picture": "这不是可用的图片：{message}",
-  "error.too_large_for_png": "PNG 装不下这个角色（最多 20 MiB，其中角色卡最多 5 MiB）；请改用 CHARX 导出。",
+  "error.too_large_for_png": "这个角色太大，放不进这种文件：{message}",
   "error.not_a_preset": "这不是可用的预设：{message}",
   "error.not_authenticated": "请先登录。",
   "error.owner_cannot_leave": "所有者不能离开。请先移交空间，或者直接删除它。",
