@@ -16,10 +16,10 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 
 use crate::node::Node;
-use crate::postgres::Postgres;
 use crate::record::Fault;
 use crate::record::now;
 use crate::settings::STALE_AFTER;
+use crate::support::own_postgres::Postgres;
 
 /// All that was done so far.
 pub type Done = Arc<Mutex<Vec<Fault>>>;

@@ -12,7 +12,6 @@ mod house;
 mod model;
 mod node;
 mod people;
-mod postgres;
 // Some of it is only read by whoever looks at the evidence of a broken rule.
 #[allow(dead_code)]
 mod record;
