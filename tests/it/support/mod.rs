@@ -22,6 +22,7 @@ pub mod invariants;
 pub mod model_call;
 pub mod names;
 pub mod nodes;
+pub mod own_clock;
 pub mod own_postgres;
 pub mod person;
 pub mod ports;
