@@ -139,7 +139,8 @@ impl Node {
         }
     }
 
-    fn pid(&self) -> Option<u32> {
+    /// Its process, while there is one.
+    pub fn pid(&self) -> Option<u32> {
         self.process.lock().as_ref().map(Child::id)
     }
 
