@@ -25,6 +25,7 @@ use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::prompt::greeting;
 use crate::prompt::greeting::Company;
+use crate::prompt::macros::variables::Variables;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -125,8 +126,9 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
         // There is none yet; what is left to chance may come out differently there.
         conversation: ConversationId(0),
     };
-    let greetings = greeting::greetings(card, &company, app.clock.now());
-    greetings.into_iter().next().unwrap_or_default()
+    let known = Variables::default();
+    let greetings = greeting::greetings(card, &company, known, app.clock.now());
+    greetings.texts.into_iter().next().unwrap_or_default()
 }
 
 /// Puts the card of a file on one's shelf, with its picture and its assets.
