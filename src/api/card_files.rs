@@ -143,7 +143,7 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
     responses(
         (status = 201, body = Imported),
         (status = 200, body = Imported),
-        (status = 413, description = "`too_large`."),
+        (status = 413, description = "`too_large`; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_card`, with the reason.")
     )
@@ -155,7 +155,8 @@ pub async fn import(
 ) -> ApiResult<HttpResponse> {
     let parcel = received(&app, upload).await?;
     let mut warnings = parcel.card.warnings.clone();
-    let arrival = shelf::put(&app.db, caller.id(), parcel, app.clock.now()).await?;
+    let shelf = characters::shelf_of(&app, &caller);
+    let arrival = shelf::put(&app.db, shelf, parcel, app.clock.now()).await?;
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
@@ -295,6 +296,7 @@ impl From<ShelfError> for ApiError {
     fn from(error: ShelfError) -> Self {
         match error {
             ShelfError::Card(error) => error.into(),
+            ShelfError::Full(full) => Self::new(413, "storage_full", full.to_string()),
             ShelfError::Db(error) => error.into(),
         }
     }

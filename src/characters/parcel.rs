@@ -39,6 +39,16 @@ pub struct Parcel {
     pub assets: Spool,
 }
 
+impl Parcel {
+    /// How many bytes all of it takes.
+    pub fn n_bytes(&self) -> u64 {
+        let picture = self.picture.as_ref();
+        let drawn = picture.map_or(0, |it| it.large.len() + it.small.len());
+        let document = self.card.document.to_string().len();
+        self.assets.n_bytes() + (document + drawn) as u64
+    }
+}
+
 /// Unpacks a file that stands at its beginning. Work for a thread of its own.
 ///
 /// # Errors
