@@ -26,6 +26,8 @@ use crate::ids::ConversationId;
 use crate::prompt::greeting;
 use crate::prompt::greeting::Company;
 use crate::prompt::macros::variables::Variables;
+use crate::warning;
+use crate::warning::Warning;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -49,6 +51,8 @@ pub struct Imported {
     character: character::View,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    warnings_coded: Vec<Warning>,
 }
 
 /// What a file has in it, before anything is stored.
@@ -60,6 +64,8 @@ pub struct Preview {
     spec_version: String,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    warnings_coded: Vec<Warning>,
     /// Its first message, as it would greet the caller.
     greeting: String,
     /// How many first messages it can choose from.
@@ -112,7 +118,8 @@ pub async fn preview(
         linked_world: card.world().map(str::to_owned),
         avatar,
         duplicate_of: same.map(|it| it.id),
-        warnings: card.warnings,
+        warnings: warning::sentences(&card.warnings),
+        warnings_coded: card.warnings,
         card: card.document,
     }))
 }
@@ -160,14 +167,15 @@ pub async fn import(
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
-            let there = "This card is on your shelf already: nothing was stored.";
-            warnings.push(there.to_owned());
+            let sentence = "This card is on your shelf already: nothing was stored.";
+            warnings.push(Warning::new("card_already_there", sentence));
             HttpResponse::Ok()
         }
     };
     Ok(answer.json(Imported {
         character: arrival.character.view(),
-        warnings,
+        warnings: warning::sentences(&warnings),
+        warnings_coded: warnings,
     }))
 }
 

@@ -37,6 +37,9 @@ on_both! {
         assert_eq!(made["character"]["name"], "Ada");
         assert_eq!(made["character"]["card"]["data"]["tags"], json!(["maths", "engines"]));
         assert_eq!(made["warnings"], json!(["`tags` was text; it is kept as a list."]));
+        assert_eq!(made["warnings_coded"], json!([
+            {"code": "kept_as_list", "params": {"field": "tags", "found": "text"}},
+        ]));
         let shelf = expect(200, admin.get("/api/characters").await);
         assert!(shelf["data"].as_array().unwrap().contains(&made["character"]));
         app.close().await;
@@ -94,6 +97,7 @@ on_both! {
         let same = expect(200, bring(&admin, IMPORT, "other.png", &png).await);
         assert_eq!(same["character"], made);
         assert!(same["warnings"][0].as_str().unwrap().contains("already"), "{same}");
+        assert_eq!(same["warnings_coded"][0]["code"], "card_already_there");
         let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
         assert_eq!(seen["duplicate_of"], made["id"]);
 
