@@ -119,10 +119,9 @@ on_both! {
     }
 }
 
-/// Columns that refer to something and are led by no index. Users are disabled and pictures are kept,
-/// never deleted; a provider is deleted by an admin, and seats are few.
+/// Columns that refer to something and are led by no index. Users are disabled, never deleted; a
+/// provider is deleted by an admin, and seats are few.
 const READ_WHOLE: &[&str] = &[
-    "characters.avatar_id",
     "invites.created_by",
     "space_memberships.llm_provider_id",
     "spaces.owner_id",

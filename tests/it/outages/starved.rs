@@ -25,6 +25,8 @@ const STALL: Duration = Duration::from_secs(2);
 /// What is left of the stale time after a heartbeat and a stall: more than that the machine must not
 /// add, or whoever is late is rightly given up.
 const SPARE: Duration = Duration::from_millis(2_000);
+/// A heartbeat takes so many turns, one after the other: the node's, the database's, and back.
+const TURNS: u32 = 4;
 const LEASES: &[(&str, &str)] = &[
     ("RUN_HEARTBEAT_MS", "500"),
     ("RUN_STALE_AFTER_MS", "4500"),
@@ -123,7 +125,7 @@ async fn a_machine_without_time_makes_nobody_look_dead() {
     room.settle().await;
 
     eprintln!("{BUSY} busy threads: the last came to its turn after {latest:?}");
-    if latest > SPARE {
+    if latest * TURNS > SPARE {
         eprintln!("not judged: this machine adds more than {SPARE:?} by itself");
         return;
     }
