@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod origins;
 pub mod presets;
+pub mod prompts;
 pub mod providers;
 pub mod queue;
 pub mod search;
