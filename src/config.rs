@@ -37,6 +37,8 @@ pub struct Config {
     pub run_stale_after: Duration,
     pub reaper_interval: Duration,
     pub shutdown_grace: Duration,
+    /// The largest file of a space that goes out or comes in.
+    pub max_space_mib: u64,
     pub stream_slice: Duration,
     pub sqlite_synchronous_full: bool,
     pub llm_first_chunk_timeout: Duration,
@@ -144,6 +146,7 @@ impl Config {
             run_stale_after: it.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
             reaper_interval: it.ms("REAPER_INTERVAL_MS", 5_000, 50)?,
             shutdown_grace: it.ms("SHUTDOWN_GRACE_MS", 25_000, 0)?,
+            max_space_mib: it.number("TROUPE_MAX_SPACE_MIB", 100, 1, 1_048_576)?,
             stream_slice: it.ms("STREAM_SLICE_MS", 50, 0)?,
             sqlite_synchronous_full: it.word("SQLITE_SYNCHRONOUS", &["full", "normal"])? == "full",
             llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 60_000, 1)?,

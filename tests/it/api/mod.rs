@@ -32,6 +32,7 @@ pub mod seat_changes;
 pub mod session;
 pub mod setup;
 pub mod space_files;
+pub mod space_past;
 pub mod spaces;
 pub mod swipes;
 pub mod users;
