@@ -1,6 +1,7 @@
 //! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
 
 use crate::house::House;
+use crate::page::Page;
 use crate::page::Screen;
 use crate::support::person::expect;
 use thirtyfour::Key;
