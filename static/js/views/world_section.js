@@ -36,14 +36,23 @@ export default class WorldSection {
     const signature = JSON.stringify([space.id, space.my_role, space.settings?.world_info])
     if (signature === this.#shown) return
     this.#shown = signature
+    const controls = () => [...this.#root.querySelectorAll("summary, button, input, select")]
+    const place = controls().indexOf(document.activeElement)
     const isOpen = this.#root.querySelector(".world")?.open ?? false
     const rules = worldForm(this.#parts, {
       settings: space.settings,
       disabled: !may(space.my_role, "settings"),
-      save: (world) => this.#parts.lore.changeWorld(this.#parts.store.openSpace, world),
+      save: (world) => this.#save(world),
     })
     const summary = el("summary", { class: "world__summary" }, el("h2", {}, t("world.title")))
     const hint = el("p", { class: "field__hint" }, t("world.hint"))
     replace(this.#root, el("details", { class: "world note__more", open: isOpen }, summary, hint, rules))
+    controls()[place]?.focus()
+  }
+
+  // What was saved is shown anew: whoever pressed the button goes on from there.
+  async #save(world) {
+    await this.#parts.lore.changeWorld(this.#parts.store.openSpace, world)
+    if (document.activeElement === document.body) this.#root.querySelector("[type=submit]")?.focus()
   }
 }
