@@ -70,6 +70,8 @@ pub struct Limits {
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
     pub sockets_per_address: u32,
+    /// How many bytes one person's cards may take.
+    pub stored_bytes: u64,
 }
 
 /// How log lines look.
@@ -366,6 +368,7 @@ impl Reader<'_> {
             )?,
             sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
             sockets_per_address: self.number("LIMIT_SOCKETS_PER_ADDRESS", 100, 0, 1_000_000)?,
+            stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }
 }

@@ -198,6 +198,32 @@ pub async fn finish(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
+/// Notes what a run had sent that was canceled before its executor could say so. `false`: it was
+/// not canceled under this lease, or that is known already.
+pub async fn note_late(
+    tx: &impl ConnectionTrait,
+    id: RunId,
+    lease: i64,
+    sent: &run::PromptRecord,
+) -> Result<bool, DbErr> {
+    let canceled = run::Entity::find_by_id(id)
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease))
+        .one(tx)
+        .await?;
+    let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
+        return Ok(false);
+    };
+    let mut debug = run.debug;
+    debug.prompt = Some(sent.clone());
+    let noted = run::Entity::update_many()
+        .col_expr(Column::Debug, Expr::value(json(&debug)))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease));
+    Ok(noted.exec(tx).await?.rows_affected == 1)
+}
+
 /// Ends a run whose heartbeat is older than `stale_ms`, as long as the lease is the one that was
 /// seen: a node that came back to life in between keeps it.
 pub async fn expire(

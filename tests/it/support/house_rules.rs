@@ -9,7 +9,15 @@ use crate::support::rust_source::RustSource;
 
 /// The floors, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: &[&[&str]] = &[
-    &["ids", "clock", "config", "shutdown", "fail_point", "keys"],
+    &[
+        "ids",
+        "clock",
+        "config",
+        "shutdown",
+        "fail_point",
+        "keys",
+        "warning",
+    ],
     &["llm", "realtime", "db", "telemetry"],
     &["accounts"],
     &["characters", "presets", "providers"],
