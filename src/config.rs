@@ -37,7 +37,6 @@ pub struct Config {
     pub run_stale_after: Duration,
     pub reaper_interval: Duration,
     pub shutdown_grace: Duration,
-    /// The largest file of a space that goes out or comes in.
     pub max_space_mib: u64,
     pub stream_slice: Duration,
     pub sqlite_synchronous_full: bool,
