@@ -224,7 +224,7 @@ pub async fn note_late(
     Ok(noted.exec(tx).await?.rows_affected == 1)
 }
 
-/// Ends a run whose heartbeat is older than `stale_ms`, as long as the lease is the one that was
+/// Ends a run whose heartbeat is as far from now as `stale` says, if the lease is the one that was
 /// seen: a node that came back to life in between keeps it.
 pub async fn expire(
     tx: &impl ConnectionTrait,
@@ -331,9 +331,12 @@ pub struct Stale {
 }
 
 impl Stale {
+    /// A heart that beats so far in the future beat before the clock was set back.
     fn condition(&self, now: Timestamp) -> SimpleExpr {
-        let clock = dialect::lease_clock(self.dialect, now);
-        Expr::col(Column::HeartbeatAt).lte(clock.sub(self.after_ms))
+        let clock = || dialect::lease_clock(self.dialect, now);
+        let beat = || Expr::col(Column::HeartbeatAt);
+        let silent = beat().lte(clock().sub(self.after_ms));
+        silent.or(beat().gte(clock().add(self.after_ms)))
     }
 }
 
