@@ -30,13 +30,13 @@ pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
 pub mod prompt;
-pub mod transfers;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
-// Floor 11: one node of several.
+// Floor 11: one node of several; a whole space as a file.
 pub mod nodes;
+pub mod transfers;
 // Floor 13: the parts, built once.
 pub mod app;
 // Floor 14: what all doors share.

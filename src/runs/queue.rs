@@ -72,6 +72,20 @@ pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run:
         .await
 }
 
+/// Writes down runs that ended in another house. One that has not ended is left out: nothing begins to
+/// speak because a file says so.
+pub async fn restore(tx: &impl ConnectionTrait, ended: Vec<run::Model>) -> Result<(), DbErr> {
+    let ended = ended.into_iter().filter(|it| it.status.is_final());
+    let rows: Vec<_> = ended.map(IntoActiveModel::into_active_model).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    run::Entity::insert_many(rows)
+        .exec_without_returning(tx)
+        .await
+        .map(|_| ())
+}
+
 /// Takes a due run: from here on it is `worker`'s, under a new lease. `None`: somebody else was
 /// faster, which is no error.
 pub async fn claim(

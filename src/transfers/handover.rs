@@ -30,6 +30,7 @@ use crate::transfers::document;
 use crate::transfers::rows::Known;
 use crate::transfers::rows::broken;
 use crate::transfers::rows::object;
+use crate::transfers::timed;
 use crate::transfers::unpack::Head;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
@@ -77,7 +78,9 @@ pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
             forks(tx, &it.head, &it.known).await?;
             let (head, known) = (&it.head, &it.known);
-            books::shelve(tx, it.owner.id, it.hidden, head, known, &cards, it.now).await?;
+            let keys =
+                books::shelve(tx, it.owner.id, it.hidden, head, known, &cards, it.now).await?;
+            timed::rename(tx, head, known, &keys, &cards).await?;
             let row = space::ActiveModel {
                 id: Set(it.hidden),
                 owner_id: Set(Some(it.owner.id)),
@@ -130,7 +133,7 @@ async fn presets(
             owner_id: Set(Some(owner)),
             name: Set(names::fitted(&it.name, 100).unwrap_or_else(|| "?".to_owned())),
             document: Set(it.document.clone()),
-            origin: Set(None),
+            origin: Set(it.origin.clone()),
             status: Set(preset::Status::Active),
             created_at: Set(now),
             updated_at: Set(now),

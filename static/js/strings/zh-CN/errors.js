@@ -9,6 +9,7 @@ export default {
   "error.not_found": "它已经不在了。",
   "error.forbidden": "你没有权限这样做。",
   "error.space_archived": "这个空间已归档。",
+  "error.space_too_large": "这个空间超过了服务器允许的文件大小。服务器的管理者可以放宽这个限制。",
   "error.generation_locked": "正在生成回应。请等它写完，或者先停止。",
   "error.not_tail": "只能修改最新的一条消息。",
   "error.fork_point": "有分支从这条消息开始，所以不能改动。",
