@@ -37,6 +37,7 @@ pub struct Config {
     pub run_stale_after: Duration,
     pub reaper_interval: Duration,
     pub shutdown_grace: Duration,
+    pub max_space_mib: u64,
     pub stream_slice: Duration,
     pub sqlite_synchronous_full: bool,
     pub llm_first_chunk_timeout: Duration,
@@ -68,6 +69,8 @@ pub struct Limits {
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
     pub sockets_per_address: u32,
+    /// How many bytes one person's cards may take.
+    pub stored_bytes: u64,
 }
 
 /// How log lines look.
@@ -144,6 +147,7 @@ impl Config {
             run_stale_after: it.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
             reaper_interval: it.ms("REAPER_INTERVAL_MS", 5_000, 50)?,
             shutdown_grace: it.ms("SHUTDOWN_GRACE_MS", 25_000, 0)?,
+            max_space_mib: it.number("TROUPE_MAX_SPACE_MIB", 100, 1, 1_048_576)?,
             stream_slice: it.ms("STREAM_SLICE_MS", 50, 0)?,
             sqlite_synchronous_full: it.word("SQLITE_SYNCHRONOUS", &["full", "normal"])? == "full",
             llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 60_000, 1)?,
@@ -363,6 +367,7 @@ impl Reader<'_> {
             )?,
             sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
             sockets_per_address: self.number("LIMIT_SOCKETS_PER_ADDRESS", 100, 0, 1_000_000)?,
+            stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }
 }

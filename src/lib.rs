@@ -8,6 +8,7 @@ pub mod fail_point;
 pub mod ids;
 pub mod keys;
 pub mod shutdown;
+pub mod warning;
 // Floor 2: the database, the loudspeaker, the models.
 pub mod db;
 pub mod llm;
@@ -29,13 +30,13 @@ pub mod rounds;
 pub mod speakers;
 // Floor 8: what a model is told.
 pub mod prompt;
-pub mod transfers;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
-// Floor 11: one node of several.
+// Floor 11: one node of several; a whole space as a file.
 pub mod nodes;
+pub mod transfers;
 // Floor 13: the parts, built once.
 pub mod app;
 // Floor 14: what all doors share.

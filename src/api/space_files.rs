@@ -17,8 +17,9 @@ use crate::spaces::permissions::Act;
 use crate::transfers::arrival;
 use crate::transfers::arrival::Arrival;
 use crate::transfers::books::Reader;
+use crate::transfers::limits::Limits;
 use crate::transfers::pack;
-use crate::transfers::unpack;
+use crate::transfers::pack::PackError;
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 use actix_web::web::Data;
@@ -31,7 +32,8 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// A whole space as a file: rules, seats, cards with their pictures, lorebooks, presets, and every
 /// conversation with its branches, versions and dates. No key, no password and no invite is in it,
-/// nothing that was deleted, and no lorebook that one may not read.
+/// nothing that was deleted, and no lorebook that one may not read. What macros remember and which
+/// runs have ended comes along; what is queued or running stays behind.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/export",
@@ -42,7 +44,10 @@ const PIECE_BYTES: usize = 64 * 1024;
         content_type = "application/zip",
         body = String,
         headers(("content-disposition" = String))
-    ), (status = 403))
+    ), (status = 403), (
+        status = 422,
+        description = "`space_too_large`: no house with the limits of this one would take the file."
+    ))
 )]
 pub async fn export(
     app: Data<App>,
@@ -56,8 +61,10 @@ pub async fn export(
         true => Reader::Admin,
         false => Reader::User(caller.id()),
     };
-    let file = pack::pack(app.db.reader(), &app.shutdown, &at.space, reader, now).await;
-    let file = tokio::fs::File::from_std(file.map_err(ApiError::internal)?);
+    let (db, limits) = (app.db.reader(), limits(&app));
+    let packed = pack::pack(db, &app.shutdown, &at.space, reader, limits, now).await;
+    let packed = packed.map_err(|error| refused(&app, error))?;
+    let file = tokio::fs::File::from_std(packed.file);
     let pieces = stream::try_unfold(file, |mut file| async move {
         let mut piece = vec![0; PIECE_BYTES];
         let n_read = file.read(&mut piece).await?;
@@ -68,7 +75,28 @@ pub async fn export(
     Ok(HttpResponse::Ok()
         .insert_header(attachment(&at.space.name, "troupe.zip"))
         .content_type("application/zip")
+        // A browser then shows how far it is.
+        .no_chunking(packed.n_bytes)
         .streaming(pieces))
+}
+
+fn limits(app: &App) -> Limits {
+    Limits::of_mib(app.config.max_space_mib)
+}
+
+/// Why a space does not go out.
+fn refused(app: &App, error: PackError) -> ApiError {
+    match error {
+        PackError::TooLarge => {
+            let most = app.config.max_space_mib;
+            let message = format!(
+                "This space makes a file of more than {most} MiB, and this server takes none that is \
+                 larger. Whoever runs it may allow more (TROUPE_MAX_SPACE_MIB)."
+            );
+            ApiError::new(422, "space_too_large", message)
+        }
+        error => ApiError::internal(error),
+    }
 }
 
 /// Brings in a space from such a file, as one's own.
@@ -83,7 +111,7 @@ pub async fn export(
     responses(
         (status = 202, body = import_job::View),
         (status = 409, description = "`import_running`: one at a time."),
-        (status = 413, description = "`too_large`: more than 100 MiB."),
+        (status = 413, description = "`too_large`: more than this server takes, 100 MiB unless its operator said otherwise."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
     )
 )]
@@ -93,7 +121,7 @@ pub async fn import(
     upload: Upload,
 ) -> ApiResult<HttpResponse> {
     caller.must_be_no_guest()?;
-    let file = upload.save(unpack::MAX_FILE).await?;
+    let file = upload.save(limits(&app).file).await?;
     let kind = import_job::Kind::Space;
     let now = app.clock.now();
     let begun = import_rows::begin(&app.db, caller.id(), kind, None, file.n_bytes, now);
@@ -102,8 +130,10 @@ pub async fn import(
     let arrival = Arrival {
         job,
         owner: caller.user.clone(),
+        limit: app.config.limits.stored_bytes,
         file: file.file,
         n_bytes: file.n_bytes,
+        limits: limits(&app),
     };
     let tools = tools(&app);
     app.shutdown.spawn(async move {

@@ -15,6 +15,7 @@ use crate::characters::png;
 use crate::characters::png::Found;
 use crate::characters::spool;
 use crate::characters::spool::Spool;
+use crate::warning::Warning;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
@@ -38,6 +39,16 @@ pub struct Parcel {
     pub picture: Option<Picture>,
     /// Its other assets, by the paths that the card has for them.
     pub assets: Spool,
+}
+
+impl Parcel {
+    /// How many bytes all of it takes.
+    pub fn n_bytes(&self) -> u64 {
+        let picture = self.picture.as_ref();
+        let drawn = picture.map_or(0, |it| it.large.len() + it.small.len());
+        let document = self.card.document.to_string().len();
+        self.assets.n_bytes() + (document + drawn) as u64
+    }
 }
 
 /// Unpacks a file that stands at its beginning. Work for a thread of its own.
@@ -127,8 +138,9 @@ fn card_of(found: &mut Found) -> Result<Card, CardError> {
     };
     let mut card = Card::parse(&v2)?;
     if let Some(error) = because {
-        let warning = format!("Its newer card cannot be read, so the older one was: {error}");
-        card.warnings.push(warning);
+        let sentence = format!("Its newer card cannot be read, so the older one was: {error}");
+        card.warnings
+            .push(Warning::new("newer_card_unreadable", sentence));
     }
     Ok(card)
 }
@@ -209,9 +221,10 @@ fn assets_of(archive: &mut Archive, card: &mut Card) -> Result<Spool, CardError>
         .collect();
     if let Some(first) = left.first() {
         let (n, first) = (left.len(), first.chars().take(60).collect::<String>());
-        let warning =
+        let sentence =
             format!("Files that the card does not name were left out: {n}, `{first}` among them.");
-        card.warnings.push(warning);
+        let warning = Warning::new("files_left_out", sentence).with("n", n);
+        card.warnings.push(warning.with("name", first));
     }
     tell_of_assets(card, &assets);
     Ok(assets)
@@ -223,7 +236,8 @@ fn tell_of_assets(card: &mut Card, assets: &Spool) {
     let is_missing = |it: &&String| !kept.contains(it.as_str());
     let missing = named.iter().filter(is_missing).count();
     if missing > 0 {
-        let warning = format!("Assets that the card names are not in the file: {missing}.");
+        let sentence = format!("Assets that the card names are not in the file: {missing}.");
+        let warning = Warning::new("assets_missing", sentence).with("n", missing);
         card.warnings.push(warning);
     }
 }
@@ -232,16 +246,18 @@ fn tell_of_what_is_missing(card: &mut Card) {
     let places = listed::places(&card.document);
     let elsewhere = places.iter().filter(|it| **it == Place::Elsewhere).count();
     if elsewhere > 0 {
-        card.warnings.push(format!(
-            "Assets on other servers were not fetched: {elsewhere}."
-        ));
+        let sentence = format!("Assets on other servers were not fetched: {elsewhere}.");
+        let warning = Warning::new("assets_elsewhere", sentence).with("n", elsewhere);
+        card.warnings.push(warning);
     }
     if let Some(world) = card.linked_world() {
         let world: String = world.chars().take(100).collect();
-        card.warnings.push(format!(
+        let sentence = format!(
             "The card is linked to the lorebook \"{world}\", which is not in the file: bring it \
              as a file of its own."
-        ));
+        );
+        let warning = Warning::new("lorebook_elsewhere", sentence).with("name", world);
+        card.warnings.push(warning);
     }
 }
 
@@ -250,8 +266,11 @@ fn drawn(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<Picture>
     match picture::render(file) {
         Ok(picture) => Some(picture),
         Err(error) => {
-            card.warnings
-                .push(format!("It comes without a picture: {error}"));
+            let sentence = format!("It comes without a picture: {error}");
+            card.warnings.push(match error {
+                CardError::TooLarge(_) => Warning::new("picture_too_large", sentence),
+                CardError::NotACard(_) => Warning::new("picture_unreadable", sentence),
+            });
             None
         }
     }

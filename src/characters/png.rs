@@ -7,6 +7,7 @@
 
 use crate::characters::card;
 use crate::characters::card::CardError;
+use crate::warning::Warning;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -54,7 +55,7 @@ pub struct Found {
     pub assets: Vec<Asset>,
     /// Why the first card that could not be read was not.
     pub broken: Option<CardError>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// Of `ccv3` and of `chara`.
     n_broken: [usize; 2],
     paths: HashSet<String>,
@@ -175,7 +176,8 @@ fn take_text(
         _ => return Ok(()),
     };
     if !is_new {
-        let again = format!("The PNG has more than one `{keyword}`; the first one is used.");
+        let sentence = format!("The PNG has more than one `{keyword}`; the first one is used.");
+        let again = Warning::new("png_twice", sentence).with("keyword", keyword);
         if !found.warnings.contains(&again) {
             found.warnings.push(again);
         }
@@ -219,9 +221,10 @@ fn whole(
     let mut stated = [0; 4];
     file.read_exact(&mut stated).map_err(unreadable)?;
     if checksum(&chunk.kind, &data) != u32::from_be_bytes(stated) {
-        let warning =
+        let sentence =
             format!("The checksum of `{keyword}` in the PNG is wrong; it was read anyway.");
-        found.warnings.push(warning);
+        let warning = Warning::new("png_checksum", sentence);
+        found.warnings.push(warning.with("keyword", keyword));
     }
     Ok(data)
 }
@@ -341,7 +344,8 @@ fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError
     let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {
         true => {
-            found.warnings.push(sentence);
+            let warning = Warning::new("png_cut", sentence);
+            found.warnings.push(warning.with("n", n_bytes));
             Ok(found)
         }
         false => Err(CardError::because(sentence)),

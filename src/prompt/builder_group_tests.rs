@@ -1,6 +1,6 @@
 //! The whole of a prompt for a group of three with books of their own, an author's note and a
-//! preset: in the three modes of their cards, for a turn, for one that is written anew, and for one
-//! that is written for a person.
+//! preset: in the three modes of their cards, for a turn and for one that is written for a person. One
+//! that is written anew takes a timeline: `tests/it/api/prompts.rs` has it, as its run sends it.
 
 use super::build;
 use super::tests::count;
@@ -156,17 +156,6 @@ fn shown(context: &Context) -> String {
 fn a_turn_of_one_of_three() {
     for (mode, handling) in MODES {
         insta::assert_snapshot!(format!("normal_{mode}"), shown(&three(handling)));
-    }
-}
-
-#[test]
-fn a_turn_that_is_written_anew_knows_nothing_of_what_it_replaces() {
-    for (mode, handling) in MODES {
-        let mut context = three(handling);
-        // Ada's answer to the last line is the target: the history ends before it.
-        context.trigger = Trigger::Regenerate;
-
-        insta::assert_snapshot!(format!("regenerate_{mode}"), shown(&context));
     }
 }
 

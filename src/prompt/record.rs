@@ -86,6 +86,21 @@ impl Record {
         self.pieces.iter().filter_map(|it| it.said).collect()
     }
 
+    /// The same with other numbers for the messages. A piece whose message has none is left out.
+    pub fn renumbered(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
+        self.pieces.retain_mut(|it| match &mut it.said {
+            None => true,
+            Some(said) => match number(said.message) {
+                Some(number) => {
+                    said.message = number;
+                    true
+                }
+                None => false,
+            },
+        });
+        self
+    }
+
     /// The pieces, with what was said as it reads now; a message that is gone says nothing.
     pub fn blocks(self, present: impl Fn(Said) -> Option<Present>) -> Vec<Block> {
         let shown = self.pieces.into_iter().map(|it| {

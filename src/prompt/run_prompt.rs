@@ -46,14 +46,27 @@ pub async fn keep(
         record: Set(record),
         created_at: Set(now),
     };
-    Entity::insert(row).exec_without_returning(tx).await?;
+    restore(tx, conversation, vec![row]).await
+}
+
+/// Keeps what runs of a conversation sent, and lets go of what is too old.
+pub async fn restore(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    rows: Vec<ActiveModel>,
+) -> Result<(), DbErr> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let n_rows = rows.len() as u64;
+    Entity::insert_many(rows).exec_without_returning(tx).await?;
     let too_many = Entity::find()
         .select_only()
         .column(Column::RunId)
         .filter(Column::ConversationId.eq(conversation))
         .order_by_desc(Column::RunId)
         .offset(KEPT)
-        .limit(KEPT)
+        .limit(KEPT.max(n_rows))
         .into_query();
     Entity::delete_many()
         .filter(Column::RunId.in_subquery(too_many))

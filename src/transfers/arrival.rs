@@ -12,6 +12,9 @@ use crate::transfers::assets;
 use crate::transfers::document;
 use crate::transfers::handover;
 use crate::transfers::handover::Finished;
+use crate::transfers::limits::Limits;
+use crate::transfers::past_rows;
+use crate::transfers::past_rows::Rounds;
 use crate::transfers::rows;
 use crate::transfers::rows::Known;
 use crate::transfers::rows::Place;
@@ -31,8 +34,11 @@ const WAITING_BATCHES: usize = 2;
 pub struct Arrival {
     pub job: import_job::Model,
     pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub limit: u64,
     pub file: File,
     pub n_bytes: u64,
+    pub limits: Limits,
 }
 
 /// Brings a space in, and tells in the row of the import how that ended.
@@ -55,16 +61,20 @@ struct Furnished {
     /// The last message of each conversation, by its key.
     last: HashMap<i64, i64>,
     n_messages: i64,
+    /// Of the conversation with this key, of which the past comes in.
+    rounds: (i64, Rounds),
     assets: Option<assets::Arrived>,
 }
 
 async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
     let hidden = arrival.job.hidden_space_id.ok_or(ImportError::Canceled)?;
     let (send, mut steps) = mpsc::channel(WAITING_BATCHES);
-    let (file, n_bytes) = (arrival.file, arrival.n_bytes);
+    let (file, n_bytes, limits) = (arrival.file, arrival.n_bytes, arrival.limits);
     // It ends by itself when nobody takes what it reads.
     let reading = tools.shutdown.main().spawn_blocking(move || {
-        unpack::read(file, n_bytes, &mut |step| send.blocking_send(step).is_ok())
+        unpack::read(file, n_bytes, limits, &mut |step| {
+            send.blocking_send(step).is_ok()
+        })
     });
     let mut furnished = None;
     while let Some(step) = steps.recv().await {
@@ -81,11 +91,15 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
                     known: Arc::new(known),
                     last: HashMap::new(),
                     n_messages: 0,
+                    rounds: (0, Rounds::default()),
                     assets: None,
                 });
             }
             (Step::Messages(key, batch), Some(there)) => {
                 write(tools, arrival.job.id, there, key, batch).await?;
+            }
+            (Step::Past(key, batch), Some(there)) => {
+                write_past(tools, arrival.job.id, hidden, there, key, batch).await?;
             }
             (Step::Asset, Some(there)) => beat(tools, arrival.job.id, there.n_messages).await?,
             (Step::Assets(all), Some(there)) => there.assets = Some(all),
@@ -100,6 +114,7 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
         import: arrival.job,
         hidden,
         owner: arrival.owner,
+        limit: arrival.limit,
         head: there.head,
         known: there.known,
         assets: there.assets.ok_or(ImportError::Canceled)?,
@@ -141,4 +156,26 @@ async fn write(
     let last = rows::write(&tools.db, import, place, known, batch).await?;
     there.last.insert(key, last);
     Ok(())
+}
+
+async fn write_past(
+    tools: &Tools,
+    import: ImportId,
+    hidden: SpaceId,
+    there: &mut Furnished,
+    key: i64,
+    batch: Vec<document::Past>,
+) -> Result<(), ImportError> {
+    if there.rounds.0 != key {
+        there.rounds = (key, Rounds::default());
+    }
+    let place = past_rows::Place {
+        space: hidden,
+        conversation: key,
+        n_messages: there.n_messages,
+        now: tools.clock.now(),
+    };
+    let known = Arc::clone(&there.known);
+    let rounds = &mut there.rounds.1;
+    past_rows::write(&tools.db, import, place, known, rounds, batch).await
 }

@@ -31,8 +31,6 @@ use std::io::Cursor;
 
 /// The longest path of an asset, in bytes.
 const MAX_PATH: usize = 255;
-/// The most bytes of all assets together.
-const MAX_KEPT: u64 = 256 * 1024 * 1024;
 
 /// What the characters at these seats have beside their cards.
 ///
@@ -84,7 +82,8 @@ pub fn are_in_order(assets: &[document::Asset]) -> bool {
 pub struct Arrived {
     spool: Spool,
     assets: Vec<document::Asset>,
-    n_bytes: u64,
+    /// How many bytes more of all assets together may be kept.
+    left: u64,
 }
 
 fn large(sha256: &str) -> String {
@@ -96,12 +95,12 @@ fn small(sha256: &str) -> String {
 }
 
 impl Arrived {
-    /// Nothing yet. `None`: there is no place for it on the disk.
-    pub fn nothing() -> Option<Self> {
+    /// Nothing yet, and never more than so many bytes. `None`: there is no place for it on the disk.
+    pub fn nothing(most: u64) -> Option<Self> {
         Some(Self {
             spool: Spool::new().ok()?,
             assets: Vec::new(),
-            n_bytes: 0,
+            left: most,
         })
     }
 
@@ -127,8 +126,9 @@ impl Arrived {
             _ => vec![(asset.sha256.clone(), bytes)],
         };
         pieces.into_iter().all(|(name, bytes)| {
-            self.n_bytes += bytes.len() as u64;
-            self.n_bytes <= MAX_KEPT && self.spool.push(&name, &bytes).is_ok()
+            let left = self.left.checked_sub(bytes.len() as u64);
+            self.left = left.unwrap_or(0);
+            left.is_some() && self.spool.push(&name, &bytes).is_ok()
         })
     }
 
@@ -153,7 +153,10 @@ impl Arrived {
         now: Timestamp,
     ) -> Result<HashMap<CharacterId, String>, ImportError> {
         let mut pictures = HashMap::new();
-        for it in std::mem::take(&mut self.assets) {
+        let mut all = std::mem::take(&mut self.assets);
+        // Two spaces with the same pictures at once ask for them in the same order.
+        all.sort_by(|a, b| a.sha256.cmp(&b.sha256));
+        for it in all {
             let card = cards.get(&it.character).copied();
             let card = card.ok_or_else(|| broken(document::ASSETS))?;
             if it.path == PICTURE {

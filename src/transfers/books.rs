@@ -20,6 +20,7 @@ use crate::transfers::document::LorePlace;
 use crate::transfers::rows::Known;
 use crate::transfers::rows::broken;
 use crate::transfers::rows::object;
+use crate::transfers::timed::Keys;
 use crate::transfers::unpack::Head;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
@@ -31,6 +32,7 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -87,12 +89,16 @@ pub async fn leaving(
         }
     }
     let mut entries = entries_of(db, books.values()).await?;
-    let books = books.into_values().map(|it| document::Lorebook {
-        key: it.id.0,
-        entries: entries.remove(&it.id).unwrap_or_default(),
-        name: it.name,
-        document: it.document,
-        created_at: it.created_at,
+    let books = books.into_values().map(|it| {
+        let (entry_keys, entries) = entries.remove(&it.id).unwrap_or_default();
+        document::Lorebook {
+            key: it.id.0,
+            entries,
+            entry_keys,
+            name: it.name,
+            document: it.document,
+            created_at: it.created_at,
+        }
     });
     Ok((books.collect(), links))
 }
@@ -100,7 +106,7 @@ pub async fn leaving(
 async fn entries_of(
     db: &impl ConnectionTrait,
     books: impl Iterator<Item = &lorebook::Model>,
-) -> Result<HashMap<LorebookId, Vec<Value>>, DbErr> {
+) -> Result<HashMap<LorebookId, (Vec<i64>, Vec<Value>)>, DbErr> {
     use lorebook_entry::Column;
     let rows = lorebook_entry::Entity::find()
         .filter(Column::LorebookId.is_in(books.map(|it| it.id)))
@@ -108,12 +114,11 @@ async fn entries_of(
         .order_by_asc(Column::Position)
         .all(db)
         .await?;
-    let mut entries: HashMap<LorebookId, Vec<Value>> = HashMap::new();
+    let mut entries: HashMap<LorebookId, (Vec<i64>, Vec<Value>)> = HashMap::new();
     for row in rows {
-        entries
-            .entry(row.lorebook_id)
-            .or_default()
-            .push(row.document);
+        let (keys, documents) = entries.entry(row.lorebook_id).or_default();
+        keys.push(row.id.0);
+        documents.push(row.document);
     }
     Ok(entries)
 }
@@ -131,6 +136,7 @@ fn place_of(link: &lorebook_link::Model) -> Option<LorePlace> {
 pub struct Arrived {
     pub key: i64,
     pub draft: Draft,
+    pub entry_keys: Vec<i64>,
     pub created_at: Timestamp,
 }
 
@@ -143,6 +149,7 @@ pub fn judge(book: document::Lorebook) -> Option<Arrived> {
     Some(Arrived {
         key: book.key,
         draft,
+        entry_keys: book.entry_keys,
         created_at: book.created_at,
     })
 }
@@ -158,7 +165,8 @@ pub fn are_in_order(links: &[document::LorebookLink]) -> bool {
     })
 }
 
-/// Puts the books of a file on the new owner's shelf, and lets them take part where they did.
+/// Puts the books of a file on the new owner's shelf, and lets them take part where they did. Answers
+/// the new keys of their entries.
 ///
 /// # Errors
 /// When a link leads nowhere, or the database fails.
@@ -170,8 +178,9 @@ pub async fn shelve(
     known: &Known,
     cards: &HashMap<i64, CharacterId>,
     now: Timestamp,
-) -> Result<(), ImportError> {
+) -> Result<Keys, ImportError> {
     let mut books = HashMap::new();
+    let mut keys = Keys::default();
     for it in &head.lorebooks {
         let row = lorebook::ActiveModel {
             id: NotSet,
@@ -184,6 +193,17 @@ pub async fn shelve(
         let made = row.insert(tx).await?;
         lorebook_entry::append(tx, made.id, 0, it.draft.entries.clone()).await?;
         books.insert(it.key, made.id);
+        let shelved = lorebook_entry::Entity::find()
+            .select_only()
+            .column(lorebook_entry::Column::Id)
+            .filter(lorebook_entry::Column::LorebookId.eq(made.id))
+            .order_by_asc(lorebook_entry::Column::Position);
+        let shelved: Vec<i64> = shelved.into_tuple().all(tx).await?;
+        let renamed = it.entry_keys.iter().zip(shelved);
+        keys.shelved.extend(renamed.map(|(old, new)| {
+            let (book, old_book) = (made.id, it.key);
+            (format!("{old_book}.{old}"), format!("{book}.{new}"))
+        }));
     }
     let mut links = Vec::new();
     for link in &head.lorebook_links {
@@ -206,5 +226,5 @@ pub async fn shelve(
             .exec_without_returning(tx)
             .await?;
     }
-    Ok(())
+    Ok(keys)
 }

@@ -1,6 +1,9 @@
 //! What is in the file of a space: a zip with a manifest, documents, and the messages of each
 //! conversation line by line.
 //!
+//! What came later than the first of these files may be missing in one: the space variables, and what
+//! has happened.
+//!
 //! **Invariant:** nothing in it lets anybody in or costs anybody money: no keys, no passwords, no
 //! invites, no addresses of providers. What was deleted is an empty place that keeps its number.
 
@@ -8,6 +11,11 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::ids::RoundId;
+use crate::prompt::record::Record;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::run;
 use crate::spaces::membership;
 use crate::spaces::space;
 use serde::Deserialize;
@@ -23,6 +31,7 @@ pub const VERSION: u32 = 1;
 /// The entries of the zip.
 pub const MANIFEST: &str = "manifest.json";
 pub const SPACE: &str = "space.json";
+pub const VARIABLES: &str = "variables.json";
 pub const SEATS: &str = "seats.json";
 pub const CHARACTERS: &str = "characters.json";
 pub const PRESETS: &str = "presets.json";
@@ -34,6 +43,11 @@ pub const CONVERSATIONS: &str = "conversations.json";
 /// The entry with the messages of a conversation.
 pub fn messages_of(conversation: i64) -> String {
     format!("messages/{conversation}.jsonl")
+}
+
+/// The entry with what has happened in a conversation.
+pub fn past_of(conversation: i64) -> String {
+    format!("past/{conversation}.jsonl")
 }
 
 /// The entry with the bytes of an asset.
@@ -105,6 +119,9 @@ pub struct Preset {
     pub key: i64,
     pub name: String,
     pub document: Value,
+    /// What the file that it came from said beside; older files do not tell.
+    #[serde(default)]
+    pub origin: Option<Value>,
 }
 
 /// A book with its entries, in order.
@@ -114,6 +131,9 @@ pub struct Lorebook {
     pub name: String,
     pub document: Value,
     pub entries: Vec<Value>,
+    /// By which conversations remember the entries, one for each; older files do not tell.
+    #[serde(default)]
+    pub entry_keys: Vec<i64>,
     pub created_at: Timestamp,
 }
 
@@ -187,4 +207,87 @@ pub struct Text {
     pub metadata: Value,
     pub token_count: i64,
     pub edited_at: Option<Timestamp>,
+}
+
+/// What has happened in a timeline, and has ended. A round stands before its runs. Messages are named
+/// by their numbers there.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Past {
+    Round(Round),
+    Run(Box<Run>),
+}
+
+/// A round that has ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Round {
+    pub key: RoundId,
+    pub status: round::Status,
+    pub kind: round::Kind,
+    pub state: round::State,
+    pub cursor: i64,
+    pub trigger_seq: Option<i64>,
+    pub seed: i64,
+    pub ended_reason: Option<String>,
+    pub created_at: Timestamp,
+    pub slots: Vec<Slot>,
+}
+
+/// A position of a round.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Slot {
+    pub position: i64,
+    pub seat: i64,
+    pub status: slot::Status,
+    pub skip_reason: Option<String>,
+    pub chosen_because: String,
+}
+
+/// A run that has ended. Which node it was on stays in the house.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub round: Option<RoundId>,
+    pub slot_position: Option<i64>,
+    pub kind: run::Kind,
+    pub status: run::Status,
+    pub reason: run::Reason,
+    pub seat: i64,
+    pub run_after: Option<Timestamp>,
+    pub burst_started_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub cancel_requested_at: Option<Timestamp>,
+    pub keep_partial: bool,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub heartbeat_at: Option<Timestamp>,
+    pub attempt: i64,
+    pub cutoff_seq: Option<i64>,
+    pub error: Option<run::Error>,
+    pub usage: Option<run::Usage>,
+    pub chosen_because: Option<String>,
+    pub skipped_because: Option<String>,
+    pub trigger_seq: Option<i64>,
+    pub target_seq: Option<i64>,
+    pub expected_last_seq: Option<i64>,
+    pub figures: Option<run::PromptRecord>,
+    /// What it sent, while the house kept it.
+    pub prompt: Option<Prompt>,
+    /// The texts it wrote, with their clones in branches.
+    pub wrote: Vec<Wrote>,
+}
+
+/// What a run sent. Where a piece names a message, it names its number.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Prompt {
+    pub record: Record,
+    pub created_at: Timestamp,
+}
+
+/// A text that a run wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrote {
+    pub conversation: i64,
+    pub seq: i64,
+    /// Which of several texts; `None`: the one that is shown.
+    pub position: Option<i64>,
 }

@@ -4,6 +4,8 @@ use crate::accounts::names;
 use crate::accounts::user;
 use crate::characters::card::Card;
 use crate::characters::character;
+use crate::characters::room;
+use crate::characters::room::Shelf;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
@@ -28,6 +30,7 @@ use crate::transfers::document;
 use crate::transfers::rows::Known;
 use crate::transfers::rows::broken;
 use crate::transfers::rows::object;
+use crate::transfers::timed;
 use crate::transfers::unpack::Head;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
@@ -50,6 +53,8 @@ pub struct Finished {
     pub import: import_job::Model,
     pub hidden: SpaceId,
     pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub limit: u64,
     pub head: Arc<Head>,
     pub known: Arc<Known>,
     pub assets: assets::Arrived,
@@ -64,13 +69,18 @@ pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
             if !import_job::beat(tx, it.import.id, 0, it.n_messages, it.now).await? {
                 return Err(ImportError::Canceled);
             }
+            let (owner, limit) = (it.owner.id, it.limit);
+            user::lock(tx, owner).await?;
             let cards = cards(tx, it.owner.id, &it.head).await?;
             let presets = presets(tx, it.owner.id, &it.head, it.now).await?;
             let pictures = it.assets.give(tx, &cards, it.now).await?;
+            room::must_fit(tx, Shelf { owner, limit }, 0).await?;
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
             forks(tx, &it.head, &it.known).await?;
             let (head, known) = (&it.head, &it.known);
-            books::shelve(tx, it.owner.id, it.hidden, head, known, &cards, it.now).await?;
+            let keys =
+                books::shelve(tx, it.owner.id, it.hidden, head, known, &cards, it.now).await?;
+            timed::rename(tx, head, known, &keys, &cards).await?;
             let row = space::ActiveModel {
                 id: Set(it.hidden),
                 owner_id: Set(Some(it.owner.id)),
@@ -123,7 +133,7 @@ async fn presets(
             owner_id: Set(Some(owner)),
             name: Set(names::fitted(&it.name, 100).unwrap_or_else(|| "?".to_owned())),
             document: Set(it.document.clone()),
-            origin: Set(None),
+            origin: Set(it.origin.clone()),
             status: Set(preset::Status::Active),
             created_at: Set(now),
             updated_at: Set(now),

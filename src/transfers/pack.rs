@@ -1,15 +1,13 @@
 //! A space goes out: its documents and its messages into a zip on the disk, a page at a time.
 
-use crate::accounts::user;
 use crate::characters::asset;
-use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::export::texts_of;
 use crate::conversations::message;
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe;
-use crate::presets::preset;
+use crate::prompt::space_variable;
 use crate::shutdown::Shutdown;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -17,6 +15,12 @@ use crate::transfers::assets;
 use crate::transfers::books;
 use crate::transfers::books::Reader;
 use crate::transfers::document;
+use crate::transfers::documents;
+use crate::transfers::limits;
+use crate::transfers::limits::Limits;
+use crate::transfers::past;
+use crate::transfers::past::Leaving;
+use crate::transfers::past::Written;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -25,9 +29,7 @@ use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeSet;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Seek;
 use std::io::Write;
@@ -52,6 +54,8 @@ pub enum PackError {
     Zip(#[from] zip::result::ZipError),
     #[error("a document could not be written")]
     Json(#[from] serde_json::Error),
+    #[error("the space makes a larger file than may be")]
+    TooLarge,
 }
 
 /// What the writer is told.
@@ -60,44 +64,67 @@ enum Piece {
     Bytes(Vec<u8>),
 }
 
-/// Packs what a reader may see of a space into a file without a name. It stands at its beginning.
+/// A packed space. It stands at its beginning.
+#[derive(Debug)]
+pub struct Packed {
+    pub file: File,
+    pub n_bytes: u64,
+}
+
+/// Packs what a reader may see of a space into a file without a name.
 ///
 /// # Errors
-/// When the database or the disk fails.
+/// When the file would be past the limits of one that comes in; when the database or the disk fails.
 pub async fn pack(
     db: &impl ConnectionTrait,
     shutdown: &Shutdown,
     space: &space::Model,
     reader: Reader,
+    limits: Limits,
     now: Timestamp,
-) -> Result<File, PackError> {
+) -> Result<Packed, PackError> {
     let (send, pieces) = mpsc::channel(WAITING_PIECES);
     // Packing is CPU work; it ends when nobody sends any more.
-    let writing = shutdown.main().spawn_blocking(move || write(pieces));
+    let writing = shutdown
+        .main()
+        .spawn_blocking(move || write(pieces, limits));
     let out = Out { send };
     let packed = all(db, &out, space, reader, now).await;
     drop(out);
-    let file = writing
+    let written = writing
         .await
         .map_err(|_| std::io::Error::other("the writer ended"))?;
     // The writer's trouble comes first: without it there is nobody to send to.
-    let file = file?;
-    packed.map(|()| file)
+    let written = written?;
+    packed.map(|()| written)
 }
 
-fn write(mut pieces: mpsc::Receiver<Piece>) -> Result<File, PackError> {
+fn write(mut pieces: mpsc::Receiver<Piece>, limits: Limits) -> Result<Packed, PackError> {
     let mut zip = ZipWriter::new(tempfile::tempfile()?);
+    let (mut n_entries, mut n_unpacked) = (0, 0);
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
             Piece::Entry(name) => {
+                n_entries += 1;
                 zip.start_file(name, SimpleFileOptions::default().large_file(true))?;
             }
-            Piece::Bytes(bytes) => zip.write_all(&bytes)?,
+            Piece::Bytes(bytes) => {
+                n_unpacked += bytes.len() as u64;
+                zip.write_all(&bytes)?;
+            }
+        }
+        // Not at the end only: what would be refused then need not fill the disk before.
+        if n_entries > limits::MAX_ENTRIES || n_unpacked > limits.unpacked {
+            return Err(PackError::TooLarge);
         }
     }
     let mut file = zip.finish()?;
+    let n_bytes = file.metadata()?.len();
+    if n_bytes > limits.file || n_unpacked > limits.out_of(n_bytes) {
+        return Err(PackError::TooLarge);
+    }
     file.rewind()?;
-    Ok(file)
+    Ok(Packed { file, n_bytes })
 }
 
 struct Out {
@@ -111,8 +138,25 @@ impl Out {
     }
 
     async fn document(&self, name: &str, value: &impl Serialize) -> Result<(), PackError> {
+        let bytes = serde_json::to_vec(value)?;
+        if bytes.len() as u64 > limits::MAX_DOCUMENT {
+            return Err(PackError::TooLarge);
+        }
         self.put(Piece::Entry(name.to_owned())).await?;
-        self.put(Piece::Bytes(serde_json::to_vec(value)?)).await
+        self.put(Piece::Bytes(bytes)).await
+    }
+
+    /// A document with a list, which may have so many items.
+    async fn list<T: Serialize>(
+        &self,
+        name: &str,
+        all: &[T],
+        most: usize,
+    ) -> Result<(), PackError> {
+        match all.len() > most {
+            true => Err(PackError::TooLarge),
+            false => self.document(name, &all).await,
+        }
     }
 }
 
@@ -129,14 +173,19 @@ async fn all(
         exported_at: now,
     };
     out.document(document::MANIFEST, &manifest).await?;
-    out.document(document::SPACE, &space_document(space))
+    out.document(document::SPACE, &documents::space_document(space))
         .await?;
+    let variables = space_variable::of_space(db, space.id).await?;
+    out.document(document::VARIABLES, &variables).await?;
     let seats = membership::in_space(db, space.id).await?;
-    out.document(document::SEATS, &seat_documents(db, &seats).await?)
+    let documents = documents::seat_documents(db, &seats).await?;
+    out.list(document::SEATS, &documents, limits::MAX_SEATS)
         .await?;
-    out.document(document::CHARACTERS, &characters(db, &seats).await?)
+    let documents = documents::characters(db, &seats).await?;
+    out.list(document::CHARACTERS, &documents, limits::MAX_CARDS)
         .await?;
-    out.document(document::PRESETS, &presets(db, space, &seats).await?)
+    let documents = documents::presets(db, space, &seats).await?;
+    out.list(document::PRESETS, &documents, limits::MAX_CARDS)
         .await?;
     let conversations = conversation::Entity::find()
         .filter(conversation::Column::SpaceId.eq(space.id))
@@ -144,16 +193,43 @@ async fn all(
         .all(db)
         .await?;
     let (books, links) = books::leaving(db, reader, space.id, &seats, &conversations).await?;
-    out.document(document::LOREBOOKS, &books).await?;
+    out.list(document::LOREBOOKS, &books, limits::MAX_CARDS)
+        .await?;
     out.document(document::LOREBOOK_LINKS, &links).await?;
-    let documents = conversation_documents(db, &conversations).await?;
-    out.document(document::CONVERSATIONS, &documents).await?;
+    let documents = documents::conversation_documents(db, &conversations).await?;
+    let most = limits::MAX_CONVERSATIONS;
+    out.list(document::CONVERSATIONS, &documents, most).await?;
+    let mut written = Written::default();
     for conversation in &conversations {
-        messages(db, out, conversation).await?;
+        messages(db, out, conversation, &mut written).await?;
+    }
+    for conversation in &conversations {
+        let leaving = Leaving::begin(conversation.id, now);
+        past_of(db, out, leaving, &mut written).await?;
     }
     let listed = assets::leaving(db, &seats).await?;
-    out.document(document::ASSETS, &listed).await?;
+    out.list(document::ASSETS, &listed, limits::MAX_ASSETS)
+        .await?;
     bytes(db, out, &listed).await
+}
+
+/// What has happened in a conversation.
+async fn past_of(
+    db: &impl ConnectionTrait,
+    out: &Out,
+    mut leaving: Leaving,
+    written: &mut Written,
+) -> Result<(), PackError> {
+    let name = document::past_of(leaving.conversation().0);
+    out.put(Piece::Entry(name)).await?;
+    while let Some(page) = leaving.next(db, written).await? {
+        let mut lines = Vec::new();
+        for past in page {
+            lines.extend(past::line(past)?);
+        }
+        out.put(Piece::Bytes(lines)).await?;
+    }
+    Ok(())
 }
 
 /// The bytes of assets, each once and one after the other: they are large.
@@ -176,132 +252,11 @@ async fn bytes(
     Ok(())
 }
 
-fn space_document(it: &space::Model) -> document::Space {
-    document::Space {
-        name: it.name.clone(),
-        description: it.description.clone(),
-        reply_order: it.reply_order,
-        replies_per_turn: it.replies_per_turn,
-        card_handling_mode: it.card_handling_mode,
-        allow_self_responses: it.allow_self_responses,
-        auto_mode_enabled: it.auto_mode_enabled,
-        auto_mode_delay_ms: it.auto_mode_delay_ms,
-        auto_mode_max_turns: it.auto_mode_max_turns,
-        during_generation_user_input_policy: it.during_generation_user_input_policy,
-        user_turn_debounce_ms: it.user_turn_debounce_ms,
-        group_regenerate_mode: it.group_regenerate_mode,
-        settings: it.settings.clone(),
-        token_limit: it.token_limit,
-        created_at: it.created_at,
-    }
-}
-
-async fn seat_documents(
-    db: &impl ConnectionTrait,
-    seats: &[membership::Model],
-) -> Result<Vec<document::Seat>, DbErr> {
-    let people = user::Entity::find()
-        .filter(user::Column::Id.is_in(seats.iter().filter_map(|it| it.user_id)))
-        .all(db)
-        .await?;
-    let usernames: HashMap<_, _> = people.into_iter().map(|it| (it.id, it.username)).collect();
-    let seats = seats.iter().map(|it| document::Seat {
-        key: it.id.0,
-        kind: it.kind,
-        username: it.user_id.and_then(|id| usernames.get(&id).cloned()),
-        character: it.character_id.map(|id| id.0),
-        role: it.role,
-        position: it.position,
-        status: it.status,
-        participation: it.participation,
-        name: it.cached_display_name.clone(),
-        aliases: it.alias_list(),
-        persona: it.persona.clone(),
-        talkativeness: it.talkativeness,
-        preset: it.preset_id.map(|id| id.0),
-        settings: it.settings.clone(),
-        created_at: it.created_at,
-    });
-    Ok(seats.collect())
-}
-
-async fn characters(
-    db: &impl ConnectionTrait,
-    seats: &[membership::Model],
-) -> Result<Vec<document::Character>, DbErr> {
-    let cards = character::Entity::find()
-        .filter(character::Column::Id.is_in(seats.iter().filter_map(|it| it.character_id)))
-        .order_by_asc(character::Column::Id)
-        .all(db)
-        .await?;
-    let cards = cards.into_iter().map(|it| document::Character {
-        key: it.id.0,
-        status: it.status,
-        card: it.card,
-        created_at: it.created_at,
-    });
-    Ok(cards.collect())
-}
-
-/// Those that the space and its seats go by.
-async fn presets(
-    db: &impl ConnectionTrait,
-    space: &space::Model,
-    seats: &[membership::Model],
-) -> Result<Vec<document::Preset>, DbErr> {
-    let named = |settings: &Value| settings["preset"]["preset_id"].as_i64();
-    let of_seats = seats
-        .iter()
-        .flat_map(|it| [it.preset_id.map(|id| id.0), named(&it.settings)]);
-    let ids = of_seats.chain([named(&space.settings)]).flatten();
-    let rows = preset::Entity::find()
-        .filter(preset::Column::Id.is_in(ids))
-        .order_by_asc(preset::Column::Id)
-        .all(db)
-        .await?;
-    let rows = rows.into_iter().map(|it| document::Preset {
-        key: it.id.0,
-        name: it.name,
-        document: it.document,
-    });
-    Ok(rows.collect())
-}
-
-async fn conversation_documents(
-    db: &impl ConnectionTrait,
-    all: &[conversation::Model],
-) -> Result<Vec<document::Conversation>, DbErr> {
-    let forks: Vec<(i64, i64)> = message::Entity::find()
-        .select_only()
-        .column(message::Column::Id)
-        .column(message::Column::Seq)
-        .filter(message::Column::Id.is_in(all.iter().filter_map(|it| it.forked_from_message_id)))
-        .into_tuple()
-        .all(db)
-        .await?;
-    let seqs: HashMap<i64, i64> = forks.into_iter().collect();
-    let documents = all.iter().map(|it| document::Conversation {
-        key: it.id.0,
-        kind: it.kind,
-        title: it.title.clone(),
-        parent: it.parent_conversation_id.map(|id| id.0),
-        fork_seq: it
-            .forked_from_message_id
-            .and_then(|id| seqs.get(&id.0).copied()),
-        last_seq: it.last_seq,
-        auto_mode_turns: it.auto_mode_turns,
-        settings: it.settings.clone(),
-        variables: it.variables.clone(),
-        created_at: it.created_at,
-        archived_at: it.archived_at,
-    });
-    Ok(documents.collect())
-}
-
 async fn messages(
     db: &impl ConnectionTrait,
     out: &Out,
     conversation: &conversation::Model,
+    written: &mut Written,
 ) -> Result<(), PackError> {
     use message::Column;
     out.put(Piece::Entry(document::messages_of(conversation.id.0)))
@@ -325,6 +280,7 @@ async fn messages(
         let mut lines = Vec::new();
         for row in &page {
             let texts = texts.remove(&row.id).unwrap_or_default();
+            written.note(row, &texts);
             serde_json::to_writer(&mut lines, &line(row, texts))?;
             lines.push(b'\n');
         }

@@ -14,6 +14,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::prompt::space_variable;
 use crate::spaces::membership;
 use crate::spaces::roster;
 use crate::spaces::space;
@@ -56,6 +57,7 @@ pub async fn furnish(
     db.write(move |tx| {
         Box::pin(async move {
             rules(hidden, &head.space)?.update(tx).await?;
+            space_variable::set(tx, hidden, head.variables.clone()).await?;
             let mut known = Known::default();
             for seat in &head.seats {
                 let row = empty_seat(hidden, seat).insert(tx).await?;

@@ -4,34 +4,22 @@
 //! while it is unpacked, whatever the zip says of itself; nothing is written to the disk, and no name
 //! in it leads anywhere.
 
-use crate::characters::spool;
 use crate::conversations::chat_reader::Lines;
 use crate::conversations::chat_reader::Piece;
+use crate::prompt::macros::variables;
+use crate::prompt::macros::variables::Values;
 use crate::transfers::assets;
 use crate::transfers::books;
 use crate::transfers::document;
 use crate::transfers::document::Manifest;
+use crate::transfers::limits;
+use crate::transfers::limits::Limits;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::BufReader;
 use std::io::Read;
 use zip::ZipArchive;
 
-/// The largest file.
-pub const MAX_FILE: u64 = 100 * 1024 * 1024;
-
-const MAX_ENTRIES: usize = 10_000;
-const MAX_DOCUMENT: u64 = 32 * 1024 * 1024;
-const MAX_UNPACKED: u64 = 1024 * 1024 * 1024;
-/// A text packs well; what packs a hundred times better than that is a bomb.
-const MAX_RATIO: u64 = 100;
-/// So much may come out of however small a file.
-const ALWAYS_ALLOWED: u64 = 16 * 1024 * 1024;
-
-const MAX_SEATS: usize = 2_000;
-const MAX_CARDS: usize = 500;
-const MAX_CONVERSATIONS: usize = 5_000;
-const MAX_ASSETS: usize = 2_000;
 /// The texts of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 const MAX_BATCH: usize = 100;
@@ -53,6 +41,8 @@ pub enum UnpackError {
 #[derive(Debug)]
 pub struct Head {
     pub space: document::Space,
+    /// What macros remember for the whole space.
+    pub variables: Values,
     pub seats: Vec<document::Seat>,
     pub characters: Vec<document::Character>,
     pub presets: Vec<document::Preset>,
@@ -68,6 +58,8 @@ pub enum Step {
     Head(Box<Head>),
     /// Messages of the conversation with this key.
     Messages(i64, Vec<document::Message>),
+    /// What has happened in the conversation with this key. All messages are there before.
+    Past(i64, Vec<document::Past>),
     /// One asset more has been looked at.
     Asset,
     /// All of them.
@@ -81,17 +73,19 @@ pub enum Step {
 pub fn read(
     file: File,
     n_bytes: u64,
+    limits: Limits,
     take: &mut dyn FnMut(Step) -> bool,
 ) -> Result<(), UnpackError> {
     let zip = ZipArchive::new(BufReader::new(file));
     let zip = zip.map_err(|_| UnpackError::Not("it is no zip"))?;
-    if zip.len() > MAX_ENTRIES {
+    if zip.len() > limits::MAX_ENTRIES {
         return Err(UnpackError::TooLarge);
     }
-    let allowed = n_bytes.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED);
     let mut parcel = Parcel {
         zip,
-        left: allowed.min(MAX_UNPACKED),
+        left: limits.out_of(n_bytes),
+        // A picture that is drawn anew may take more room than it took.
+        keeps: limits.unpacked,
     };
     let head = parcel.head()?;
     let listed = parcel.assets_listed()?;
@@ -99,8 +93,13 @@ pub fn read(
     if !take(Step::Head(Box::new(head))) {
         return Ok(());
     }
-    for key in keys {
-        if !parcel.messages(key, take)? {
+    for key in &keys {
+        if !parcel.messages(*key, take)? {
+            return Ok(());
+        }
+    }
+    for key in &keys {
+        if !parcel.past(*key, take)? {
             return Ok(());
         }
     }
@@ -111,6 +110,8 @@ struct Parcel {
     zip: ZipArchive<BufReader<File>>,
     /// How much may still come out.
     left: u64,
+    /// How much of it may stay on the disk.
+    keeps: u64,
 }
 
 impl Parcel {
@@ -125,7 +126,7 @@ impl Parcel {
             return Err(UnpackError::Newer);
         }
         let lorebooks: Vec<document::Lorebook> = self.document(document::LOREBOOKS)?;
-        if lorebooks.len() > MAX_CARDS {
+        if lorebooks.len() > limits::MAX_CARDS {
             return Err(UnpackError::TooLarge);
         }
         let lorebooks = lorebooks.into_iter().map(books::judge);
@@ -134,6 +135,7 @@ impl Parcel {
             lorebooks: lorebooks.ok_or_else(|| broken(document::LOREBOOKS))?,
             lorebook_links: self.document(document::LOREBOOK_LINKS)?,
             space: self.document(document::SPACE)?,
+            variables: variables::within_limits(self.later_document(document::VARIABLES)?),
             seats: self.document(document::SEATS)?,
             characters: self.document(document::CHARACTERS)?,
             presets: self.document(document::PRESETS)?,
@@ -142,10 +144,10 @@ impl Parcel {
         if !books::are_in_order(&head.lorebook_links) {
             return Err(broken(document::LOREBOOK_LINKS));
         }
-        let too_many = head.seats.len() > MAX_SEATS
-            || head.characters.len() > MAX_CARDS
-            || head.presets.len() > MAX_CARDS
-            || head.conversations.len() > MAX_CONVERSATIONS;
+        let too_many = head.seats.len() > limits::MAX_SEATS
+            || head.characters.len() > limits::MAX_CARDS
+            || head.presets.len() > limits::MAX_CARDS
+            || head.conversations.len() > limits::MAX_CONVERSATIONS;
         match too_many {
             true => Err(UnpackError::TooLarge),
             false => Ok(head),
@@ -155,7 +157,7 @@ impl Parcel {
     fn assets_listed(&mut self) -> Result<Vec<document::Asset>, UnpackError> {
         let listed: Vec<document::Asset> = self.document(document::ASSETS)?;
         match () {
-            () if listed.len() > MAX_ASSETS => Err(UnpackError::TooLarge),
+            () if listed.len() > limits::MAX_ASSETS => Err(UnpackError::TooLarge),
             () if !assets::are_in_order(&listed) => Err(broken(document::ASSETS)),
             () => Ok(listed),
         }
@@ -167,11 +169,12 @@ impl Parcel {
         listed: Vec<document::Asset>,
         take: &mut dyn FnMut(Step) -> bool,
     ) -> Result<(), UnpackError> {
-        let mut kept = assets::Arrived::nothing().ok_or_else(|| broken(document::ASSETS))?;
+        let mut kept =
+            assets::Arrived::nothing(self.keeps).ok_or_else(|| broken(document::ASSETS))?;
         for asset in listed {
             if !kept.has(&asset) {
                 let name = document::bytes_of(&asset.sha256);
-                let bytes = self.bytes(&name, spool::MAX_PIECE)?;
+                let bytes = self.bytes(&name, limits::MAX_ASSET)?;
                 if !kept.keep(&asset, bytes) {
                     return Err(broken(&name));
                 }
@@ -186,9 +189,20 @@ impl Parcel {
     }
 
     fn document<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, UnpackError> {
-        let bytes = self.bytes(name, MAX_DOCUMENT)?;
+        let bytes = self.bytes(name, limits::MAX_DOCUMENT)?;
         refuse_nul(&bytes, name)?;
         serde_json::from_slice(&bytes).map_err(|_| broken(name))
+    }
+
+    /// A document that older files do not have.
+    fn later_document<T: DeserializeOwned + Default>(
+        &mut self,
+        name: &str,
+    ) -> Result<T, UnpackError> {
+        match self.zip.index_for_name(name) {
+            None => Ok(T::default()),
+            Some(_) => self.document(name),
+        }
     }
 
     fn bytes(&mut self, name: &str, most: u64) -> Result<Vec<u8>, UnpackError> {
@@ -211,25 +225,41 @@ impl Parcel {
         take: &mut dyn FnMut(Step) -> bool,
     ) -> Result<bool, UnpackError> {
         let name = document::messages_of(key);
-        let entry = self.zip.by_name(&name).map_err(|_| broken(&name))?;
+        self.lines(&name, &mut |batch| take(Step::Messages(key, batch)))
+    }
+
+    /// Hands on what has happened in a conversation; older files do not tell.
+    fn past(&mut self, key: i64, take: &mut dyn FnMut(Step) -> bool) -> Result<bool, UnpackError> {
+        let name = document::past_of(key);
+        match self.zip.index_for_name(&name) {
+            None => Ok(true),
+            Some(_) => self.lines(&name, &mut |batch| take(Step::Past(key, batch))),
+        }
+    }
+
+    /// Hands the lines of an entry on, batch by batch. `false`: nobody wants more.
+    fn lines<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        take: &mut dyn FnMut(Vec<T>) -> bool,
+    ) -> Result<bool, UnpackError> {
+        let entry = self.zip.by_name(name).map_err(|_| broken(name))?;
         let allowed = self.left;
         let mut lines = Lines::of(BufReader::new(entry.take(allowed + 1)));
         let mut batch = Vec::new();
         let mut n_texts = 0;
-        while let Some((_, piece)) = lines.next_line().map_err(|_| broken(&name))? {
+        while let Some((_, piece)) = lines.next_line().map_err(|_| broken(name))? {
             let line = match piece {
                 Piece::Line([]) => continue,
                 Piece::Line(line) => line,
                 Piece::TooLong => return Err(UnpackError::TooLarge),
             };
-            refuse_nul(line, &name)?;
+            refuse_nul(line, name)?;
             n_texts += line.len();
-            let message: document::Message =
-                serde_json::from_slice(line).map_err(|_| broken(&name))?;
-            batch.push(message);
+            batch.push(serde_json::from_slice(line).map_err(|_| broken(name))?);
             if batch.len() >= MAX_BATCH || n_texts >= MAX_BATCH_BYTES {
                 n_texts = 0;
-                if !take(Step::Messages(key, std::mem::take(&mut batch))) {
+                if !take(std::mem::take(&mut batch)) {
                     return Ok(false);
                 }
             }
@@ -239,7 +269,7 @@ impl Parcel {
             return Err(UnpackError::TooLarge);
         }
         self.left -= n_read;
-        Ok(batch.is_empty() || take(Step::Messages(key, batch)))
+        Ok(batch.is_empty() || take(batch))
     }
 }
 

@@ -3,6 +3,7 @@ const TIMEOUT_MS = 20_000
 const PROVIDER_TIMEOUT_MS = 60_000
 // A hundred megabytes over a slow line.
 const UPLOAD_TIMEOUT_MS = 15 * 60_000
+const DOWNLOAD_TIMEOUT_MS = UPLOAD_TIMEOUT_MS
 
 // Why a call did not work. `code` is the stable word of the server, or "network" when no answer came.
 export class ApiError extends Error {
@@ -100,6 +101,7 @@ export default class Api {
   // Finding, and files of chats
   search = (query) => this.#get(`/search${search(query)}`)
   importChat = (spaceId, file, names) => this.#upload(`/spaces/${spaceId}/import${search({ names })}`, file)
+  exportSpace = (id) => this.#download(`/spaces/${id}/export`)
   importSpace = (file) => this.#upload("/spaces/import", file)
   importState = (id) => this.#get(`/imports/${id}`)
   cancelImport = (id) => this.#delete(`/imports/${id}`)
@@ -183,6 +185,19 @@ export default class Api {
     const body = new FormData()
     body.append("file", file, file.name)
     return this.#call(method, path, { body, timeoutMs: UPLOAD_TIMEOUT_MS })
+  }
+
+  // A file and its name, or why there is none.
+  async #download(path) {
+    const answer = await this.#send("GET", `/api${path}`, undefined, DOWNLOAD_TIMEOUT_MS)
+    if (!answer.ok) throw await readError(answer)
+    const said = answer.headers.get("content-disposition") ?? ""
+    const name = /filename="([^"]*)"/.exec(said)?.[1] ?? ""
+    try {
+      return { name, blob: await answer.blob() }
+    } catch (cause) {
+      throw new ApiError({ code: "network", message: String(cause?.message ?? cause) })
+    }
   }
 
   async #call(method, path, { body, below = "/api", mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {

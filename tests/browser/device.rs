@@ -72,6 +72,21 @@ async fn c76_a_language_of_short_words_leaves_a_finger_as_much_room() {
     assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
 }
 
+#[tokio::test]
+async fn c77_every_menu_of_the_list_says_what_it_is_of() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.see_text("#rail .space__name", "Harbor Lights").await;
+
+    let names =
+        "[...document.querySelectorAll('#rail .space [aria-haspopup]')].map((it) => it.ariaLabel)";
+    let names = page.value(names).await.to_string();
+
+    assert!(names.contains("Space menu: Harbor Lights"), "{names}");
+    assert!(names.contains("Conversation menu: Main"), "{names}");
+}
+
 /// What a finger could miss.
 pub const SMALL_TARGETS: &str =
     "[...document.querySelectorAll('button, a[href], input, select, textarea, summary')]

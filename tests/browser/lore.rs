@@ -1,6 +1,7 @@
 //! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
 
 use crate::house::House;
+use crate::page::Page;
 use crate::page::Screen;
 use crate::support::person::expect;
 use thirtyfour::Key;
@@ -34,6 +35,97 @@ async fn c71_trying_a_sentence_says_which_entries_fire_and_why_the_others_do_not
         .await;
     page.see_text(".lore-judged--quiet", "the other keys do not fit")
         .await;
+}
+
+/// What is wider than the window it stands in.
+const TOO_WIDE: &str = "[...document.querySelectorAll('.world *')]
+    .filter((it) => it.getBoundingClientRect().right > innerWidth + 1)
+    .map((it) => it.className || it.tagName)";
+
+/// What a finger could miss; the words beside a box count as the box.
+const TOO_SMALL: &str = "[...document.querySelectorAll('.world :is(.check, input:not([type=checkbox]), select, summary, button)')]
+    .filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44)
+    .map((it) => it.outerHTML.slice(0, 120))";
+
+/// Keeps a picture where `TROUPE_PICTURES` names a folder, for somebody to look at.
+async fn keep_picture(page: &Page, name: &str) {
+    if let Ok(folder) = std::env::var("TROUPE_PICTURES") {
+        let file = std::path::Path::new(&folder).join(format!("{name}.png"));
+        std::fs::write(file, page.picture().await).expect("the picture can be kept");
+    }
+}
+
+#[tokio::test]
+async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
+    let house = House::open().await;
+    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    let space = format!("/api/spaces/{}", room.cast[0]["space_id"]);
+    let known = serde_json::json!({"settings": {"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2}}});
+    expect(200, room.ann.patch(&space, known).await);
+    let page = room.page_on(Screen::Desktop).await;
+    page.click("#panel-tab-lore").await;
+    page.see(".world").await;
+    page.run("document.querySelector('.world__summary').focus()")
+        .await;
+
+    page.press(Key::Enter).await;
+    page.see("[name='world.scan_depth']").await;
+    page.press(Key::Tab).await;
+    page.press(Key::Control + "a").await;
+    page.press("7").await;
+    for _ in 0..2 {
+        page.press(Key::Tab).await;
+    }
+    page.press(" ").await;
+    keep_picture(&page, "world-desktop").await;
+    page.press(Key::Enter).await;
+
+    page.see_text(".toast", "Saved").await;
+    let settings = expect(200, room.ann.get(&space).await)["settings"].clone();
+    assert_eq!(
+        settings,
+        serde_json::json!({"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2, "scan_depth": 7, "recursive": true}})
+    );
+    page.truth("it stays open", "document.querySelector('.world').open")
+        .await;
+    page.rewrite("[name='world.scan_depth']", "5000").await;
+    page.press(Key::Enter).await;
+    page.see_text(".world .field__error", "1000").await;
+    page.truth(
+        "the focus is where the trouble is",
+        "document.activeElement.name === 'world.scan_depth'",
+    )
+    .await;
+    // What somebody else changes is seen at once.
+    let theirs = serde_json::json!({"settings": {"world_info": {"scan_depth": 9}}});
+    expect(200, room.ann.patch(&space, theirs).await);
+    page.truth(
+        "the other rules are shown",
+        "document.querySelector('[name=\"world.scan_depth\"]').value === '9'",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
+    let house = House::open().await;
+    let room = house.room(serde_json::json!({}), &["Mina"]).await;
+    for (locale, title) in [("en", "How lore is found"), ("zh-CN", "如何查找世界书条目")] {
+        let me = serde_json::json!({"locale": locale});
+        expect(200, room.ann.patch("/api/users/me", me).await);
+        let page = room.page_on(Screen::Phone).await;
+        page.click("[data-id=panel]").await;
+        page.click("#panel-tab-lore").await;
+        page.click_text(".world__summary", title).await;
+        page.click(".world details > summary").await;
+        page.run("document.querySelector('.world').scrollIntoView()")
+            .await;
+
+        page.see("[name='world.min_activations']").await;
+        assert_eq!(page.value(TOO_WIDE).await, serde_json::json!([]));
+        assert_eq!(page.value(TOO_SMALL).await, serde_json::json!([]));
+        keep_picture(&page, &format!("world-phone-{locale}")).await;
+    }
 }
 
 #[tokio::test]

@@ -8,27 +8,39 @@ const MAX_DICE: usize = 1_000;
 /// More faces than a die has.
 const MAX_FACES: usize = 1_000_000_000;
 
-/// The dice of the draw number `n_draw` in `text`. A pick is drawn once for a conversation, the
+/// What stands for a text in its draws. It is taken once for all of them: a text may be long and
+/// draw often.
+#[derive(Clone, Copy, Debug)]
+pub struct Print(u64);
+
+impl Print {
+    /// Reads the whole text.
+    pub fn of(text: &str) -> Self {
+        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, stir))
+    }
+
+    fn with(self, numbers: &[i64]) -> u64 {
+        let bytes = numbers.iter().flat_map(|it| it.to_le_bytes());
+        bytes.fold(self.0, stir)
+    }
+}
+
+/// The dice of the draw number `n_draw` in a text. A pick is drawn once for a conversation, the
 /// others anew with each message.
-pub fn dice(seed: Seed, is_pick: bool, text: &str, n_draw: usize) -> Dice {
+pub fn dice(seed: Seed, is_pick: bool, text: Print, n_draw: usize) -> Dice {
     let message = if is_pick { -1 } else { seed.message };
     let numbers = [seed.conversation, message, n_draw as i64];
-    Dice::from_seed(hash(&numbers, text).cast_signed())
+    Dice::from_seed(text.with(&numbers).cast_signed())
 }
 
 /// From which the lore of a turn draws.
 pub fn seed(seed: Seed) -> u64 {
-    hash(&[seed.conversation, seed.message], "lore")
+    Print::of("lore").with(&[seed.conversation, seed.message])
 }
 
 /// FNV-1a: the same on every machine, and for ever.
-fn hash(numbers: &[i64], text: &str) -> u64 {
-    let bytes = numbers.iter().flat_map(|it| it.to_le_bytes());
-    bytes
-        .chain(text.bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+fn stir(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
 /// What there is to choose from: the arguments, or the items of the only one, separated by commas.
@@ -65,6 +77,7 @@ pub fn roll(dice: &mut Dice, formula: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use super::Print;
     use super::choices;
     use super::dice;
     use super::roll;
@@ -72,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_throw_stays_within_its_dice() {
-        let mut any = dice(Seed::default(), false, "x", 0);
+        let mut any = dice(Seed::default(), false, Print::of("x"), 0);
         for _ in 0..200 {
             assert!((2..=12).contains(&roll(&mut any, "2d6").unwrap()));
             assert!((1..=20).contains(&roll(&mut any, "D20").unwrap()));

@@ -38,6 +38,7 @@ pub fn expand_counted(text: &str, meanings: &Meanings, world: &World) -> (String
         steps_left: MAX_STEPS,
         work_left: MAX_WORK * 2,
         n_draws: 0,
+        print: None,
     };
     let mut out = Out::default();
     expansion.read(text, &mut out, 0);
@@ -57,6 +58,8 @@ struct Expansion<'a> {
     steps_left: usize,
     work_left: usize,
     n_draws: usize,
+    /// Of the text, once something was drawn.
+    print: Option<chance::Print>,
 }
 
 /// What has been written.
@@ -329,7 +332,10 @@ impl<'a> Expansion<'a> {
 
     fn dice(&mut self, is_pick: bool) -> crate::speakers::dice::Dice {
         self.n_draws += 1;
-        chance::dice(self.world.seed, is_pick, self.text, self.n_draws)
+        let print = *self
+            .print
+            .get_or_insert_with(|| chance::Print::of(self.text));
+        chance::dice(self.world.seed, is_pick, print, self.n_draws)
     }
 
     fn write(&mut self, text: &str, out: &mut Out) {

@@ -83,6 +83,15 @@ impl Variables {
     }
 }
 
+/// What is kept of values that come from elsewhere.
+pub fn within_limits(values: Values) -> Values {
+    let mut kept = Variables::default();
+    for (name, value) in values {
+        kept.set(Reach::Space, &name, &value);
+    }
+    kept.space
+}
+
 /// What counts as a number; nothing does as 0.
 fn number(text: &str) -> Option<f64> {
     match text.trim() {

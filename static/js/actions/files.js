@@ -32,6 +32,11 @@ export default class FileActions {
     return this.#api.importSpace(file)
   }
 
+  // Answers `{ name, blob }`.
+  exportSpace(id) {
+    return this.#api.exportSpace(id)
+  }
+
   cancelImport(id) {
     return this.#api.cancelImport(id)
   }

@@ -1,10 +1,14 @@
-// Lorebooks: one's shelf, their entries, and where they take part.
+// Lorebooks: one's shelf, their entries, where they take part, and how they are found there.
+import { withWorld } from "../models/world_info.js"
+
 export default class LoreActions {
   #api
+  #store
   #listeners = new Set()
 
-  constructor({ api }) {
+  constructor({ api, store }) {
     this.#api = api
+    this.#store = store
   }
 
   async shelf() {
@@ -68,5 +72,12 @@ export default class LoreActions {
   async link({ kind, id }, books) {
     const ids = books.map((book) => book.id)
     return (await this.#api.linkLorebooks(kind, id, ids)).lorebooks
+  }
+
+  // How a space finds its lore.
+  async changeWorld(space, world) {
+    const settings = withWorld(space.settings, world)
+    const body = { settings, settings_version: space.settings_version }
+    this.#store.putSpace(await this.#api.changeSpace(space.id, body))
   }
 }

@@ -6,6 +6,7 @@ import { button } from "./buttons.js"
 import LoreLinks from "./lore_links.js"
 import { nameBook, openBook } from "./lorebook_dialog.js"
 import NoteSection from "./note_section.js"
+import WorldSection from "./world_section.js"
 
 export default class LoreTab {
   #root
@@ -14,7 +15,7 @@ export default class LoreTab {
   #places = el("div", { class: "panel__section" })
   #books = []
   #links = []
-  #note
+  #sections = []
   #stops = []
   #isGone = false
 
@@ -32,17 +33,17 @@ export default class LoreTab {
       store.on("cast", () => this.#showPlaces()),
       this.#parts.lore.onBrought(() => this.#loadAll()),
     ]
-    const note = el("section", { class: "panel__section" })
-    this.#note = new NoteSection(note, this.#parts)
-    this.#note.mount()
-    replace(this.#root, note, this.#places, this.#shelfSection())
+    const [note, world] = [1, 2].map(() => el("section", { class: "panel__section" }))
+    this.#sections = [new NoteSection(note, this.#parts), new WorldSection(world, this.#parts)]
+    for (const it of this.#sections) it.mount()
+    replace(this.#root, note, this.#places, world, this.#shelfSection())
     this.#showPlaces()
     this.#load()
   }
 
   unmount() {
     this.#isGone = true
-    this.#note.unmount()
+    for (const it of this.#sections) it.unmount()
     for (const stop of this.#stops) stop()
     for (const it of this.#links) it.unmount()
   }

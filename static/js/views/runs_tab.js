@@ -150,8 +150,9 @@ export default class RunsTab {
       el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
       el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
     )
-    // Told is what a run sent that a model was asked by.
-    const isTold = run.prompt && may(this.#parts.store.openSpace?.my_role, "prompt")
+    // Told is what a run sent that a model was asked by; of a canceled one it is noted a moment later.
+    const wasAsked = run.prompt || (run.status === "canceled" && run.started_at)
+    const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
     replace(
       node.querySelector(".run__facts"),
       factList(factsOf(run)),

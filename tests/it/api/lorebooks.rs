@@ -11,6 +11,9 @@ use crate::support::chat_files;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
 
 async fn make(person: &Person, name: &str, entries: Value) -> Value {
     let body = json!({"name": name, "entries": entries});
@@ -151,6 +154,7 @@ on_both! {
 
         assert_eq!((&brought["lorebook"]["name"], &brought["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
         assert_eq!(brought["warnings"].as_array().unwrap().len(), 3);
+        assert!(brought["warnings_coded"][2]["code"].is_string(), "{brought}");
         let exported = expect(200, admin.get(&format!("{}/export", path_of(&brought["lorebook"]))).await);
         let again = chat_files::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
         assert_eq!(expect(201, again)["lorebook"]["entries"][0]["keys"], json!(["lamp", "lantern"]));
@@ -182,5 +186,48 @@ on_both! {
         assert_eq!(cast.moderator.delete(&path_of(&one)).await.0, 204);
         assert_eq!(expect(200, cast.moderator.get(&path).await)["lorebook_ids"], json!([id(&strange)]));
         cast.app.close().await;
+    }
+
+    async fn what_is_said_wakes_the_books_of_the_space_and_of_the_card(backend) {
+        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let admin = app.admin().await;
+        let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+        expect(201, admin.post("/api/providers", model).await);
+        let space = admin.create_space("Room", json!({"user_turn_debounce_ms": 0})).await;
+        let of_space = make(&admin, "The coast", json!([
+            {"keys": ["gull"], "content": "Gulls steal.", "name": "Gulls"},
+            {"keys": ["whale"], "content": "Whales sing.", "name": "Whales"},
+        ])).await;
+        let links = json!({"lorebook_ids": [id(&of_space)]});
+        expect(200, admin.put(&format!("/api/spaces/{}/lorebooks", id(&space)), links).await);
+        let card = json!({"name": "Ada", "character_book": {"name": "Ada's", "entries": [
+            {"keys": ["quay"], "content": "The quay is grey.", "name": "Quay", "enabled": true, "insertion_order": 1, "extensions": {}},
+            {"keys": ["tower"], "content": "The tower leans.", "name": "Tower", "enabled": true, "insertion_order": 1, "extensions": {}},
+        ]}});
+        let card = expect(201, admin.post("/api/characters", card).await);
+        admin.seat(&space, &card).await;
+        let here = root_of(&space);
+
+        let posted = expect(201, admin.post_message(here, "A gull on the quay.", None).await);
+        upstream.requested(1).await;
+        let sent = format!("/api/runs/{}/prompt", posted["run"]["id"].as_str().unwrap());
+        let sent = wait::until("what was sent is kept", async || {
+            let (status, sent) = admin.get(&sent).await;
+            (status == 200).then_some(sent)
+        }).await;
+
+        let mut woken: Vec<_> = sent["lore"].as_array().unwrap().iter().map(|it| {
+            let word = |field: &str| it[field].as_str().unwrap().to_owned();
+            (word("book"), word("name"), word("because"))
+        }).collect();
+        woken.sort();
+        let told = |book: &str, name: &str, because: &str| (book.to_owned(), name.to_owned(), because.to_owned());
+        assert_eq!(woken, [told("Ada's", "Quay", "key: quay"), told("The coast", "Gulls", "key: gull")]);
+        let asked = upstream.body(0)["messages"].to_string();
+        for (text, is_said) in [("Gulls steal.", true), ("The quay is grey.", true), ("Whales sing.", false), ("The tower leans.", false)] {
+            assert_eq!(sent["messages"].to_string().contains(text), is_said, "{text} in the record");
+            assert_eq!(asked.contains(text), is_said, "{text} in what the model was asked");
+        }
+        app.close().await;
     }
 }

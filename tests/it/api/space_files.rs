@@ -77,6 +77,26 @@ on_both! {
         app.close().await;
     }
 
+    async fn a_preset_keeps_what_the_file_that_it_came_from_said(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let file = include_bytes!("../../fixtures/presets/modern.json");
+        let brought = expect(201, bring(&ann, "/api/presets/import", "Small theatre.json", file).await);
+        let space = ann.create_space("The inn", json!({})).await;
+        let settings = json!({"settings": {"preset": {"preset_id": brought["preset"]["id"]}}});
+        expect(200, ann.patch(&format!("/api/spaces/{}", id(&space)), settings).await);
+        let export = async |preset: &Value| expect(200, ann.get(&format!("/api/presets/{preset}/export")).await);
+
+        let packed = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        let done = import(&ann, IMPORT, "inn.zip", &packed).await;
+
+        let arrived = expect(200, ann.get(&format!("/api/spaces/{}", done["space_id"])).await);
+        let copy = &arrived["settings"]["preset"]["preset_id"];
+        assert_ne!(copy, &brought["preset"]["id"]);
+        assert_eq!(export(copy).await, export(&brought["preset"]["id"]).await);
+        app.close().await;
+    }
+
     async fn a_lorebook_of_somebody_else_stays_on_their_shelf(backend) {
         let app = TestApp::start_with(backend, OPEN).await;
         let admin = app.admin().await;

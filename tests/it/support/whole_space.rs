@@ -309,3 +309,15 @@ pub fn with(zip: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
     put(name, bytes);
     out.finish().unwrap().into_inner()
 }
+
+/// The same zip without some of its entries.
+pub fn without(zip: &[u8], is_out: impl Fn(&str) -> bool) -> Vec<u8> {
+    let mut out = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in unpacked(zip) {
+        if !is_out(&name) {
+            out.start_file(&name, SimpleFileOptions::default()).unwrap();
+            out.write_all(&bytes).unwrap();
+        }
+    }
+    out.finish().unwrap().into_inner()
+}

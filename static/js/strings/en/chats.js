@@ -16,6 +16,7 @@ export default {
   "chats.export_jsonl": "Export for SillyTavern (JSONL)",
   "chats.export_txt": "Export as text",
   "chats.export_space": "Export the whole space",
+  "chats.packing": "The space is being packed…",
   "chats.looking": "Looking into {name}…",
   "chats.found": { one: "{name}: {n} message.", other: "{name}: {n} messages." },
   "chats.whose": "Whose are these names? A new seat keeps the name and nobody speaks from it.",

@@ -9,6 +9,8 @@ export default {
   "error.not_found": "It is not there any more.",
   "error.forbidden": "You may not do that here.",
   "error.space_archived": "This space is archived.",
+  "error.space_too_large":
+    "This space is larger than the files this server takes. Whoever runs the server may allow more.",
   "error.generation_locked": "A reply is being written. Wait for it, or stop it first.",
   "error.not_tail": "Only the newest message can be changed.",
   "error.fork_point": "A branch begins at this message, so it stays as it is.",
@@ -44,6 +46,8 @@ export default {
   "error.owner_cannot_leave": "The owner cannot leave. Delete the space instead, or hand it over first.",
   "error.registration_closed": "Nobody can register here without an invitation.",
   "error.root_conversation": "The first conversation of a space lives and ends with it.",
+  "error.storage_full":
+    "There is no room left for your cards, pictures and assets. Delete some that you do not need.",
   "error.too_large": "This is too large for the server.",
   "error.upstream_error": "{message}",
   "error.invalid_value": "{message}",

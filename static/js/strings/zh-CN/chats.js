@@ -16,6 +16,7 @@ export default {
   "chats.export_jsonl": "导出给 SillyTavern（JSONL）",
   "chats.export_txt": "导出为文本",
   "chats.export_space": "导出整个空间",
+  "chats.packing": "正在打包这个空间…",
   "chats.looking": "正在查看{name}…",
   "chats.found": { other: "{name}：{n}条消息。" },
   "chats.whose": "这些名字是谁的？新座位保留名字，没有人在那里发言。",

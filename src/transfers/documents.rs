@@ -1,0 +1,158 @@
+//! The documents of a space, as they go out.
+
+use crate::accounts::user;
+use crate::characters::character;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::presets::preset;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::transfers::document;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The rules of a space.
+pub fn space_document(it: &space::Model) -> document::Space {
+    document::Space {
+        name: it.name.clone(),
+        description: it.description.clone(),
+        reply_order: it.reply_order,
+        replies_per_turn: it.replies_per_turn,
+        card_handling_mode: it.card_handling_mode,
+        allow_self_responses: it.allow_self_responses,
+        auto_mode_enabled: it.auto_mode_enabled,
+        auto_mode_delay_ms: it.auto_mode_delay_ms,
+        auto_mode_max_turns: it.auto_mode_max_turns,
+        during_generation_user_input_policy: it.during_generation_user_input_policy,
+        user_turn_debounce_ms: it.user_turn_debounce_ms,
+        group_regenerate_mode: it.group_regenerate_mode,
+        settings: it.settings.clone(),
+        token_limit: it.token_limit,
+        created_at: it.created_at,
+    }
+}
+
+/// Its seats.
+///
+/// # Errors
+/// When the database fails.
+pub async fn seat_documents(
+    db: &impl ConnectionTrait,
+    seats: &[membership::Model],
+) -> Result<Vec<document::Seat>, DbErr> {
+    let people = user::Entity::find()
+        .filter(user::Column::Id.is_in(seats.iter().filter_map(|it| it.user_id)))
+        .all(db)
+        .await?;
+    let usernames: HashMap<_, _> = people.into_iter().map(|it| (it.id, it.username)).collect();
+    let seats = seats.iter().map(|it| document::Seat {
+        key: it.id.0,
+        kind: it.kind,
+        username: it.user_id.and_then(|id| usernames.get(&id).cloned()),
+        character: it.character_id.map(|id| id.0),
+        role: it.role,
+        position: it.position,
+        status: it.status,
+        participation: it.participation,
+        name: it.cached_display_name.clone(),
+        aliases: it.alias_list(),
+        persona: it.persona.clone(),
+        talkativeness: it.talkativeness,
+        preset: it.preset_id.map(|id| id.0),
+        settings: it.settings.clone(),
+        created_at: it.created_at,
+    });
+    Ok(seats.collect())
+}
+
+/// The cards of those who sit or sat at these seats.
+///
+/// # Errors
+/// When the database fails.
+pub async fn characters(
+    db: &impl ConnectionTrait,
+    seats: &[membership::Model],
+) -> Result<Vec<document::Character>, DbErr> {
+    let cards = character::Entity::find()
+        .filter(character::Column::Id.is_in(seats.iter().filter_map(|it| it.character_id)))
+        .order_by_asc(character::Column::Id)
+        .all(db)
+        .await?;
+    let cards = cards.into_iter().map(|it| document::Character {
+        key: it.id.0,
+        status: it.status,
+        card: it.card,
+        created_at: it.created_at,
+    });
+    Ok(cards.collect())
+}
+
+/// The presets that the space and its seats go by.
+///
+/// # Errors
+/// When the database fails.
+pub async fn presets(
+    db: &impl ConnectionTrait,
+    space: &space::Model,
+    seats: &[membership::Model],
+) -> Result<Vec<document::Preset>, DbErr> {
+    let named = |settings: &Value| settings["preset"]["preset_id"].as_i64();
+    let of_seats = seats
+        .iter()
+        .flat_map(|it| [it.preset_id.map(|id| id.0), named(&it.settings)]);
+    let ids = of_seats.chain([named(&space.settings)]).flatten();
+    let rows = preset::Entity::find()
+        .filter(preset::Column::Id.is_in(ids))
+        .order_by_asc(preset::Column::Id)
+        .all(db)
+        .await?;
+    let rows = rows.into_iter().map(|it| document::Preset {
+        key: it.id.0,
+        name: it.name,
+        document: it.document,
+        origin: it.origin,
+    });
+    Ok(rows.collect())
+}
+
+/// Its conversations, without their messages.
+///
+/// # Errors
+/// When the database fails.
+pub async fn conversation_documents(
+    db: &impl ConnectionTrait,
+    all: &[conversation::Model],
+) -> Result<Vec<document::Conversation>, DbErr> {
+    let forks: Vec<(i64, i64)> = message::Entity::find()
+        .select_only()
+        .column(message::Column::Id)
+        .column(message::Column::Seq)
+        .filter(message::Column::Id.is_in(all.iter().filter_map(|it| it.forked_from_message_id)))
+        .into_tuple()
+        .all(db)
+        .await?;
+    let seqs: HashMap<i64, i64> = forks.into_iter().collect();
+    let documents = all.iter().map(|it| document::Conversation {
+        key: it.id.0,
+        kind: it.kind,
+        title: it.title.clone(),
+        parent: it.parent_conversation_id.map(|id| id.0),
+        fork_seq: it
+            .forked_from_message_id
+            .and_then(|id| seqs.get(&id.0).copied()),
+        last_seq: it.last_seq,
+        auto_mode_turns: it.auto_mode_turns,
+        settings: it.settings.clone(),
+        variables: it.variables.clone(),
+        created_at: it.created_at,
+        archived_at: it.archived_at,
+    });
+    Ok(documents.collect())
+}

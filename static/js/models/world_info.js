@@ -1,0 +1,46 @@
+// How lore is found in a space, as it stands in settings and as a form shows it.
+export const NUMBERS = {
+  scan_depth: { usual: 2, most: 1000 },
+  token_budget_percent: { usual: 25, most: 100 },
+  token_budget_cap: { usual: 0, most: 10_000_000 },
+  max_steps: { usual: 3, most: 10 },
+  min_activations: { usual: 0, most: 1000 },
+  min_activations_depth: { usual: 0, most: 1000 },
+}
+export const FLAGS = {
+  recursive: false,
+  case_sensitive: false,
+  whole_words: false,
+  ascii_words: false,
+  include_names: true,
+  group_scoring: false,
+}
+export const STRATEGIES = ["character_lore_first", "global_lore_first", "sorted_evenly"]
+
+const USUAL = {
+  ...Object.fromEntries(Object.entries(NUMBERS).map(([name, it]) => [name, it.usual])),
+  ...FLAGS,
+  insertion_strategy: STRATEGIES[0],
+}
+
+// The rules of these settings; what they do not say is as usual.
+export function worldOf(settings) {
+  const stated = settings?.world_info ?? {}
+  const said = Object.entries(stated).filter(([name, value]) => name in USUAL && value !== null)
+  return { ...USUAL, ...Object.fromEntries(said) }
+}
+
+// The same settings with other rules. Only what is not as usual is written down, beside what we know
+// nothing of.
+export function withWorld(settings, world) {
+  const { world_info: known, ...others } = settings ?? {}
+  const strange = Object.entries(known ?? {}).filter(([name]) => !(name in USUAL))
+  const stated = Object.entries(world).filter(([name, value]) => value !== USUAL[name])
+  const rules = Object.fromEntries([...strange, ...stated])
+  return Object.keys(rules).length === 0 ? others : { ...others, world_info: rules }
+}
+
+// The number in a field; an empty one is as usual.
+export function numberOf(name, text) {
+  return text.trim() === "" ? NUMBERS[name].usual : Number(text)
+}

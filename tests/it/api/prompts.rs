@@ -1,0 +1,270 @@
+//! What a model is told: a group of three with books of their own, an author's note at depth and a
+//! preset, in the three modes of their cards, as their runs have sent it.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+const MODES: [&str; 3] = ["swap", "append", "append_disabled"];
+
+fn depth_prompt(text: &str, depth: i64, role: &str) -> Value {
+    json!({"prompt": text, "depth": depth, "role": role})
+}
+
+fn entry(name: &str, keys: &[&str], content: &str, extensions: Value) -> Value {
+    json!({
+        "name": name, "keys": keys, "content": content, "enabled": true, "insertion_order": 10,
+        "constant": keys.is_empty(), "extensions": extensions,
+    })
+}
+
+/// Ada, Cid and Dot; two of them with a book in their cards.
+fn cards() -> [Value; 3] {
+    let of_ada = [
+        entry(
+            "Engine",
+            &["engine"],
+            "The engine weighs fifteen tons.",
+            json!({"position": 0}),
+        ),
+        entry("Silence", &["never said"], "Nobody reads this.", json!({})),
+        entry(
+            "Rain",
+            &["london"],
+            "It rains on {{char}}.",
+            json!({"position": 1}),
+        ),
+        entry(
+            "Clock",
+            &[],
+            "A clock strikes.",
+            json!({"position": 4, "depth": 2, "role": 0}),
+        ),
+        entry(
+            "Bottom",
+            &["engine"],
+            "Below the note.",
+            json!({"position": 3}),
+        ),
+        entry(
+            "Once more",
+            &[],
+            "She has said it before.",
+            json!({"position": 1, "triggers": ["regenerate"]}),
+        ),
+        entry(
+            "First try",
+            &[],
+            "She says it for the first time.",
+            json!({"position": 1, "triggers": ["normal"]}),
+        ),
+    ];
+    let of_cid = [entry("Maker", &["engine"], "{{char}} made it.", json!({}))];
+    [
+        json!({
+            "name": "Ada",
+            "first_mes": "Good day.",
+            "description": "{{char}} is a mathematician. She knows {{user}}.",
+            "personality": "calm, exact",
+            "scenario": "A library in London.",
+            "mes_example": "<START>\n{{user}}: Why?\n{{char}}: Because {{noop}}it is so.",
+            "system_prompt": "{{original}} {{char}} speaks in full sentences.",
+            "post_history_instructions": "Stay {{char}}.",
+            "character_book": {"name": "Ada's book", "entries": of_ada},
+            "extensions": {"depth_prompt": depth_prompt("{{char}} holds a pen.", 1, "system")},
+        }),
+        json!({
+            "name": "Cid",
+            "description": "{{char}} builds engines.",
+            "personality": "loud",
+            "scenario": "A workshop.",
+            "mes_example": "{{char}}: Steam!",
+            "character_book": {"name": "Cid's book", "entries": of_cid},
+            "extensions": {"depth_prompt": depth_prompt("{{char}} smells of oil.", 2, "user")},
+        }),
+        json!({"name": "Dot", "description": "{{char}} is a cat.", "personality": "asleep"}),
+    ]
+}
+
+/// A preset with a line in the chat, and one for what is written anew.
+fn preset() -> Value {
+    let slot = |name: &str| json!({"id": name, "slot": name, "place": "relative"});
+    let order = [
+        json!({"id": "main", "slot": "main", "text": "Write what {{char}} says next.", "place": "relative"}),
+        slot("lore_before"),
+        slot("persona"),
+        slot("description"),
+        slot("personality"),
+        slot("scenario"),
+        slot("lore_after"),
+        slot("examples"),
+        slot("history"),
+        slot("post_history"),
+        json!({"id": "ooc", "label": "Out of character", "role": "user", "text": "(One paragraph, please.)",
+            "place": {"in_chat": {"depth": 0, "order": 5}}}),
+        json!({"id": "anew", "label": "Written anew", "text": "Say it in another way.", "place": "relative",
+            "triggers": ["regenerate"]}),
+    ];
+    json!({"name": "Exact", "document": {"temperature": 0.8, "prompt_order": order}})
+}
+
+/// Three characters in a room of this kind, Dot muted, and what has been said so far.
+struct Three<'a> {
+    bob: &'a Person,
+    upstream: &'a Upstream,
+    /// The address of the space.
+    space: String,
+    here: i64,
+    own_seat: i64,
+    seats: [i64; 3],
+}
+
+impl<'a> Three<'a> {
+    async fn meet(bob: &'a Person, upstream: &'a Upstream, mode: &str, preset: i64) -> Three<'a> {
+        let rules = json!({"reply_order": "manual", "card_handling_mode": mode});
+        let space = bob.create_space("Analytical", rules).await;
+        let settings = json!({
+            "preset": {"preset_id": preset},
+            "join_prefix": "[<FIELDNAME> of {{char}}: ",
+            "join_suffix": "]",
+            "author_note": {"text": "Keep it short, {{char}}.", "depth": 1},
+        });
+        let at = format!("/api/spaces/{}", id(&space));
+        expect(200, bob.patch(&at, json!({"settings": settings})).await);
+        let roster = expect(200, bob.get(&format!("{at}/memberships")).await);
+        let mut seats = Vec::new();
+        for card in cards() {
+            let card = expect(201, bob.post("/api/characters", card).await);
+            seats.push(id(&bob.seat(&space, &card).await));
+        }
+        let muted = json!({"participation": "muted"});
+        expect(
+            200,
+            bob.patch(&format!("/api/memberships/{}", seats[2]), muted)
+                .await,
+        );
+        let three = Three {
+            bob,
+            upstream,
+            space: at,
+            here: root_of(&space),
+            own_seat: id(&roster["data"][0]),
+            seats: seats.try_into().expect("three seats"),
+        };
+        three.says("How is London?").await;
+        three.answers(1, "Loud. {{char}} likes it.").await;
+        three.says("And the engine?").await;
+        three
+    }
+
+    async fn says(&self, text: &str) {
+        expect(201, self.bob.post_message(self.here, text, None).await);
+    }
+
+    /// One of them is made to speak; answers the run.
+    async fn answers(&self, nth: usize, text: &str) -> Value {
+        self.upstream.next(Script::say(text));
+        let asked = self.bob.generate(self.here, Some(self.seats[nth])).await;
+        self.ended(&expect(202, asked)["run"]).await
+    }
+
+    async fn ended(&self, run: &Value) -> Value {
+        let path = format!("/api/conversations/{}/runs", self.here);
+        wait::until("the run has succeeded", async || {
+            let runs = expect(200, self.bob.get(&path).await);
+            let mut runs = runs["data"].as_array().unwrap().iter();
+            let found = runs.find(|it| it["id"] == run["id"]).cloned()?;
+            (found["status"] == "succeeded").then_some(found)
+        })
+        .await
+    }
+
+    /// What a run has sent, as people read it; and it is what the model was asked by that request.
+    async fn sent_by(&self, run: &Value, nth: usize) -> String {
+        let path = format!("/api/runs/{}/prompt", run["id"].as_str().unwrap());
+        let sent = expect(200, self.bob.get(&path).await);
+        let asked = self.upstream.body(nth);
+        let asked = asked["messages"].as_array().expect("messages").iter();
+        let kept = sent["messages"].as_array().expect("messages").iter();
+        assert_eq!(asked.len(), kept.len());
+        for (asked, kept) in asked.zip(kept) {
+            let told = asked["content"].as_str().expect("a text");
+            // A model that takes no names is told them in the text.
+            let name = kept["name"].as_str().map(|it| format!("{it}: "));
+            let told = told.strip_prefix(name.as_deref().unwrap_or_default());
+            assert_eq!(
+                (told, &asked["role"]),
+                (kept["content"].as_str(), &kept["role"])
+            );
+        }
+        shown(&sent)
+    }
+}
+
+fn shown(sent: &Value) -> String {
+    let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
+    let mut out = String::new();
+    for it in sent["messages"].as_array().expect("messages") {
+        let name = match it["name"].as_str() {
+            Some(name) => format!(" {name}"),
+            None => String::new(),
+        };
+        out += &format!("--- {}{name}\n{}\n", text(it, "role"), text(it, "content"));
+    }
+    out += &format!("=== {} of {}\n", sent["total_tokens"], sent["limit_tokens"]);
+    for it in sent["lore"].as_array().expect("lore") {
+        let (name, book, because) = (text(it, "name"), text(it, "book"), text(it, "because"));
+        out += &format!("{name} ({book}): {because}\n");
+    }
+    out
+}
+
+on_both! {
+    async fn the_prompts_of_a_group_of_three_are_as_they_were(backend) {
+        for mode in MODES {
+            let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+            let bob = Person::set_up(&app.base, "Bob").await;
+            let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+            expect(201, bob.post("/api/providers", model).await);
+            let preset = id(&expect(201, bob.post("/api/presets", preset()).await));
+            let three = Three::meet(&bob, &upstream, mode, preset).await;
+            let run = three.answers(0, "Fifteen tons, says Cid.").await;
+            let normal = three.sent_by(&run, 1).await;
+            insta::assert_snapshot!(format!("normal_{mode}"), normal);
+
+            upstream.next(Script::say("It is heavy."));
+            let anew = format!("/api/conversations/{}/regenerate", three.here);
+            let run = three.ended(&expect(202, bob.post(&anew, json!({})).await)["run"]).await;
+            let regenerate = three.sent_by(&run, 2).await;
+            assert!(!regenerate.contains("Fifteen tons, says Cid."), "what it replaces is forgotten");
+            assert!(regenerate.contains("Say it in another way.") && !normal.contains("Say it in another way."));
+            assert!(regenerate.contains("She has said it before.") && !normal.contains("She has said it before."));
+            assert!(normal.contains("She says it for the first time.") && !regenerate.contains("She says it for the first time."));
+            assert!(regenerate.contains("only as Ada"), "the nudge is there as well: {regenerate}");
+            insta::assert_snapshot!(format!("regenerate_{mode}"), regenerate);
+
+            upstream.next(Script::say("I see."));
+            // What follows the copilot's words is not looked at.
+            expect(200, bob.patch(&three.space, json!({"reply_order": "list"})).await);
+            let seat = format!("/api/memberships/{}", three.own_seat);
+            let copilot = json!({"copilot_mode": "full", "copilot_remaining_steps": 1, "copilot_conversation_id": three.here});
+            expect(200, bob.patch(&seat, copilot).await);
+            let run = wait::until("the copilot has written", async || {
+                let runs = bob.runs(three.here).await;
+                let mut runs = runs.into_iter();
+                runs.find(|it| it["speaker_space_membership_id"] == three.own_seat && it["status"] == "succeeded")
+            }).await;
+            insta::assert_snapshot!(format!("copilot_{mode}"), three.sent_by(&run, 3).await);
+            app.close().await;
+        }
+    }
+}
