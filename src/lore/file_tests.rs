@@ -63,6 +63,16 @@ fn small_objects_in_large_numbers_are_not_read_into_memory() {
 }
 
 #[test]
+fn a_number_keeps_its_last_digit() {
+    let world = br#"{"entries": {}, "name": "N", "x": 1.6666666666666668e41, "y": 0.1}"#;
+    let first = read(world, "a.json").unwrap();
+
+    assert_eq!(first.document["x"].to_string(), "1.6666666666666668e+41");
+    let second = read(out(&first).to_string().as_bytes(), "b.json").unwrap();
+    assert_eq!(second.document, first.document);
+}
+
+#[test]
 fn a_world_file_keeps_all_its_fields() {
     let (_, bytes) = ALL[0];
     let stated: Value = serde_json::from_slice(bytes).unwrap();
