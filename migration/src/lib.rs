@@ -24,6 +24,7 @@ mod m20261122_000016_search_messages;
 mod m20261122_000017_run_prompts;
 mod m20261122_000019_find_messages_by_run;
 mod m20261122_000026_imports;
+mod m20261122_000040_responses;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -49,6 +50,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000019_find_messages_by_run::Migration),
             Box::new(m20261122_000026_imports::Migration),
             Box::new(m20261122_000017_run_prompts::Migration),
+            Box::new(m20261122_000040_responses::Migration),
         ]
     }
 }
