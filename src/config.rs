@@ -45,6 +45,11 @@ pub struct Config {
     pub allow_private_providers: bool,
     pub llm: Option<LlmFromEnvironment>,
     pub limits: Limits,
+    /// Under `/v1`, at once on this node: while somebody waits for them, and beside those.
+    pub responses_max_running: usize,
+    pub responses_max_background: usize,
+    /// 0: for ever.
+    pub responses_retention_days: u64,
     pub log_format: LogFormat,
 }
 
@@ -64,6 +69,8 @@ pub struct Limits {
     pub login_failures: u32,
     /// Per user.
     pub posts_per_minute: u32,
+    /// Per key.
+    pub responses_per_minute: u32,
     /// Per address.
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
@@ -153,6 +160,9 @@ impl Config {
                 .flag("TROUPE_ALLOW_PRIVATE_PROVIDERS", bind.ip().is_loopback())?,
             llm: it.llm()?,
             limits: it.limits()?,
+            responses_max_running: it.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
+            responses_max_background: it.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
+            responses_retention_days: it.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
             log_format: match it.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Pretty,
@@ -256,11 +266,8 @@ impl Reader<'_> {
         };
         let fits = ["http://", "https://"].iter().any(|it| got.starts_with(it));
         if !fits || got.contains(['?', '#', '@', ' ']) {
-            return Err(wrong(
-                name,
-                got,
-                "an address such as https://troupe.example",
-            ));
+            let takes = "an address such as https://troupe.example";
+            return Err(wrong(name, got, takes));
         }
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
@@ -352,17 +359,14 @@ impl Reader<'_> {
     }
 
     fn limits(&self) -> Result<Limits, ConfigError> {
+        let number = |name, default| self.number(name, default, 0, 1_000_000);
         Ok(Limits {
-            login_failures: self.number("LIMIT_LOGIN_FAILURES", 10, 0, 1_000_000)?,
-            posts_per_minute: self.number("LIMIT_POSTS_PER_MINUTE", 120, 0, 1_000_000)?,
-            registrations_per_hour: self.number(
-                "LIMIT_REGISTRATIONS_PER_HOUR",
-                30,
-                0,
-                1_000_000,
-            )?,
-            sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
-            sockets_per_address: self.number("LIMIT_SOCKETS_PER_ADDRESS", 100, 0, 1_000_000)?,
+            login_failures: number("LIMIT_LOGIN_FAILURES", 10)?,
+            posts_per_minute: number("LIMIT_POSTS_PER_MINUTE", 120)?,
+            responses_per_minute: number("RESPONSES_RATE_PER_MINUTE", 3_000)?,
+            registrations_per_hour: number("LIMIT_REGISTRATIONS_PER_HOUR", 30)?,
+            sockets_per_user: number("LIMIT_SOCKETS_PER_USER", 20)?,
+            sockets_per_address: number("LIMIT_SOCKETS_PER_ADDRESS", 100)?,
         })
     }
 }

@@ -36,6 +36,8 @@ pub mod generation;
 pub mod runs;
 // Floor 11: one node of several.
 pub mod nodes;
+// Floor 12: what programs ask for.
+pub mod responses;
 // Floor 13: the parts, built once.
 pub mod app;
 // Floor 14: what all doors share.
