@@ -44,6 +44,7 @@ pub mod app;
 pub mod http;
 // Floor 15: the doors.
 pub mod api;
+pub mod openai;
 pub mod socket;
 // Floor 16: mounts the doors.
 pub mod server;

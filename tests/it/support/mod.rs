@@ -24,6 +24,7 @@ pub mod names;
 pub mod nodes;
 pub mod person;
 pub mod process;
+pub mod program;
 pub mod queue_bench;
 pub mod raw;
 pub mod redis;
