@@ -11,6 +11,7 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json;
 use crate::http::json::Body;
+use crate::http::page;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::http::seat;
@@ -20,6 +21,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
+use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web;
 use actix_web::web::Data;
@@ -88,32 +90,56 @@ pub struct SwipeView {
 
 /// Messages by `seq`, ascending; the newest, unless a cursor is given.
 ///
-/// A cursor is a `seq`. Hidden messages are left out.
+/// A cursor is a `seq`. Hidden messages are left out. `around` takes the id of a message and no
+/// cursor beside it: half of the page comes before that message, and `has_more` speaks of both sides.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
-    params(Page),
-    responses((status = 200, body = Listing<message::View>))
+    params(
+        Page,
+        ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle.")
+    ),
+    responses((status = 200, body = Listing<message::View>), (status = 404))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
     page: Page,
+    request: HttpRequest,
 ) -> ApiResult<Json<Listing<message::View>>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    let part = match (page.before, page.after) {
-        (Some(before), Some(after)) => timeline::Page::Between(after, before),
-        (Some(seq), None) => timeline::Page::Before(seq),
-        (None, Some(seq)) => timeline::Page::After(seq),
-        (None, None) => timeline::Page::Newest,
+    let around = page::value_of::<MessageId>(request.query_string(), "around")?;
+    let part = match (around, page.before, page.after) {
+        (Some(message), None, None) => place_of(&app, at.conversation.id, message).await?,
+        (Some(_), _, _) => return Err(one_place_only()),
+        (None, Some(before), Some(after)) => timeline::Page::Between(after, before),
+        (None, Some(seq), None) => timeline::Page::Before(seq),
+        (None, None, Some(seq)) => timeline::Page::After(seq),
+        (None, None, None) => timeline::Page::Newest,
     };
     let (data, has_more) = app
         .engine
         .messages(at.conversation.id, part, page.limit)
         .await?;
     Ok(Json(Listing { data, has_more }))
+}
+
+/// A message of elsewhere and one that is hidden are nowhere.
+async fn place_of(
+    app: &App,
+    conversation: ConversationId,
+    message: MessageId,
+) -> ApiResult<timeline::Page> {
+    let seq = timeline::seq_of(app.db.reader(), conversation, message).await?;
+    seq.map(timeline::Page::Around)
+        .ok_or_else(ApiError::not_found)
+}
+
+fn one_place_only() -> ApiError {
+    let message = "This takes no `before` and no `after` beside it.";
+    ApiError::new(400, "invalid_value", message).about("around")
 }
 
 /// Posts a message, and lets the scheduler decide who answers.

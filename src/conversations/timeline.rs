@@ -141,9 +141,12 @@ pub enum Page {
     After(i64),
     /// The same of those with a smaller `seq` than the second.
     Between(i64, i64),
+    /// The nearest ones on both sides of this `seq`, and what stands there.
+    Around(i64),
 }
 
-/// A page of what is not hidden, ascending, and whether there is more in that direction.
+/// A page of what is not hidden, ascending, and whether there is more in that direction; of
+/// [`Page::Around`], in either.
 pub async fn page(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -151,6 +154,7 @@ pub async fn page(
     limit: u64,
 ) -> Result<(Vec<Model>, bool), DbErr> {
     let query = match page {
+        Page::Around(seq) => return around(db, id, seq, limit).await,
         Page::Newest => shown(id).order_by_desc(Column::Seq),
         Page::Before(seq) => shown(id)
             .filter(Column::Seq.lt(seq))
@@ -168,6 +172,32 @@ pub async fn page(
     found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     found.sort_by_key(|it| it.seq);
     Ok((found, has_more))
+}
+
+/// Half of the page stands before `seq`. Where one side has less, the page is shorter: who reads on
+/// asks for more there anyway.
+async fn around(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    seq: i64,
+    limit: u64,
+) -> Result<(Vec<Model>, bool), DbErr> {
+    let (earlier, later) = (limit / 2, limit - limit / 2);
+    let (mut found, has_older) = Box::pin(page(db, id, Page::Before(seq), earlier)).await?;
+    let (rest, has_newer) = Box::pin(page(db, id, Page::After(seq - 1), later)).await?;
+    found.extend(rest);
+    Ok((found, has_older || has_newer))
+}
+
+/// The place of a message that is not hidden in this conversation.
+pub async fn seq_of(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    message: MessageId,
+) -> Result<Option<i64>, DbErr> {
+    let query = shown(id).filter(Column::Id.eq(message));
+    let seq = query.select_only().column(Column::Seq);
+    seq.into_tuple().one(db).await
 }
 
 /// Everything created, changed or hidden after `rev`, in order of `seq`; one more than `limit`

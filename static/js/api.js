@@ -86,11 +86,13 @@ export default class Api {
   markRead = (id, seq) => this.#post(`/conversations/${id}/read`, { seq })
 
   // Messages
-  messagesBefore = (id, seq, limit) => this.#get(`/conversations/${id}/messages?before=${seq}&limit=${limit}`)
+  // `query`: `before`, `after` (places as `seq`), `around` (the id of a message), `limit`.
+  messages = (id, query) => this.#get(`/conversations/${id}/messages${search(query)}`)
   postMessage = (id, body) => this.#post(`/conversations/${id}/messages`, body)
   changeMessage = (id, body) => this.#patch(`/messages/${id}`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
+  swipes = (id) => this.#get(`/messages/${id}/swipes`)
   selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select`, { position })
   regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })

@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::house::House;
 use crate::house::Room;
 use crate::house::manual;
-use crate::page::Page;
 use crate::page::Screen;
 use crate::support::person::expect;
 
@@ -42,20 +41,6 @@ fn picture_with(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Drops a file in the middle of the page.
-async fn drop_file(page: &Page, name: &str, bytes: &[u8]) {
-    let packed = BASE64_STANDARD.encode(bytes);
-    let script = format!(
-        "const bytes = Uint8Array.from(atob({packed:?}), (it) => it.charCodeAt(0));
-         const transfer = new DataTransfer();
-         transfer.items.add(new File([bytes], {name:?}));
-         const target = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
-         for (const type of ['dragenter', 'dragover', 'drop'])
-           target.dispatchEvent(new DragEvent(type, {{ bubbles: true, cancelable: true, dataTransfer: transfer }}));"
-    );
-    page.run(&script).await;
-}
-
 async fn empty_room(house: &House) -> Room {
     house.room(manual(), &[]).await
 }
@@ -73,7 +58,8 @@ async fn c68_a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
     let page = room.page().await;
     let before = n_on_shelf(&room).await;
 
-    drop_file(&page, "mina.png", &picture_with(&card().to_string())).await;
+    page.drop_file("mina.png", &picture_with(&card().to_string()))
+        .await;
     page.see_text("dialog .sheet__name", "Mina Vale").await;
     page.see_text(
         "dialog .sheet__greeting",
@@ -127,7 +113,7 @@ async fn c69_a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
     ];
 
     for (name, bytes) in files {
-        drop_file(&page, name, &bytes).await;
+        page.drop_file(name, &bytes).await;
         page.see_text("dialog .dialog__lead", name).await;
         let said = page.texts("dialog .outcome--bad").await;
         assert!(said[0].len() > 20, "{name}: {said:?}");

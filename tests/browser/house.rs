@@ -8,6 +8,7 @@ use crate::page::Screen;
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
+use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::root_of;
@@ -69,6 +70,11 @@ impl House {
     /// One more server on the same database.
     pub async fn another_node(&self, env: &[(&str, &str)]) -> Server {
         Server::start(&self.database, env).await
+    }
+
+    /// A connection to what the server keeps, past it.
+    pub async fn facts(&self) -> Facts {
+        Facts::open(&self.database).await
     }
 
     /// A browser before the door.

@@ -1,7 +1,6 @@
 //! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
 
 use crate::house::House;
-use crate::page::Page;
 use crate::page::Screen;
 
 const WORLD: &str = r#"{"name": "The coast", "entries": {
@@ -9,24 +8,12 @@ const WORLD: &str = r#"{"name": "The coast", "entries": {
     "1": {"uid": 1, "key": ["whale"], "keysecondary": [], "comment": "Whales", "content": "They sing."},
     "2": {"uid": 2, "key": ["gull"], "keysecondary": ["bread"], "comment": "Bread", "content": "Gone."}}}"#;
 
-/// Drops a file with this name and this text in the middle of the page.
-async fn drop_text(page: &Page, name: &str, text: &str) {
-    let script = format!(
-        "const transfer = new DataTransfer();
-         transfer.items.add(new File([{text:?}], {name:?}));
-         const target = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
-         for (const type of ['dragenter', 'dragover', 'drop'])
-           target.dispatchEvent(new DragEvent(type, {{ bubbles: true, cancelable: true, dataTransfer: transfer }}));"
-    );
-    page.run(&script).await;
-}
-
 #[tokio::test]
 async fn c71_trying_a_sentence_says_which_entries_fire_and_why_the_others_do_not() {
     let house = House::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
     let page = room.page_on(Screen::Desktop).await;
-    drop_text(&page, "coast.json", WORLD).await;
+    page.drop_file("coast.json", WORLD.as_bytes()).await;
     page.click("dialog button[type=submit]").await;
     page.gone("dialog").await;
     page.click("#panel-tab-lore").await;

@@ -10,6 +10,8 @@ use std::process::Command;
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use serde_json::json;
 use tempfile::TempDir;
@@ -251,6 +253,20 @@ impl Page {
     pub async fn say(&self, text: &str) {
         self.write(FIELD, text).await;
         self.write(FIELD, Key::Enter).await;
+    }
+
+    /// Drops a file in the middle of the page.
+    pub async fn drop_file(&self, name: &str, bytes: &[u8]) {
+        let script = format!(
+            "const transfer = new DataTransfer()
+             transfer.items.add(new File([Uint8Array.from(atob({}), (it) => it.charCodeAt(0))], {}))
+             const target = document.elementFromPoint(innerWidth / 2, innerHeight / 2)
+             for (const type of ['dragenter', 'dragover', 'drop'])
+               target.dispatchEvent(new DragEvent(type, {{ bubbles: true, cancelable: true, dataTransfer: transfer }}))",
+            json!(BASE64_STANDARD.encode(bytes)),
+            json!(name)
+        );
+        self.run(&script).await;
     }
 
     pub async fn cdp(&self, method: &str, params: Value) -> Value {

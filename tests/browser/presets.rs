@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::files::drop_text;
 use crate::house::House;
 use crate::house::Room;
 use crate::house::manual;
@@ -61,7 +60,7 @@ async fn c73_a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() 
     room.say("Good evening.").await;
     let page = room.page().await;
 
-    drop_text(&page, "Sea.json", FILE).await;
+    page.drop_file("Sea.json", FILE.as_bytes()).await;
     page.see(".preset__entries [data-key=main]").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;

@@ -1,7 +1,10 @@
 // What one can do in the open conversation: write, let speak, hold, repair, read back.
 import { randomId } from "../base/ids.js"
+import { hasVersions } from "../models/versions.js"
 
 const PAGE = 60
+// On both sides of a message.
+const PAGE_AROUND = 100
 
 export default class RoomActions {
   #api
@@ -117,8 +120,10 @@ export default class RoomActions {
 
   // Reading
 
-  async olderPage(conversationId, beforeSeq, limit = PAGE) {
-    return this.#api.messagesBefore(conversationId, beforeSeq, limit)
+  // `cursor`: `{ before }`, `{ after, before }` or `{ around }`.
+  async page(conversationId, cursor) {
+    const limit = cursor.around ? PAGE_AROUND : PAGE
+    return this.#api.messages(conversationId, { ...cursor, limit })
   }
 
   async markRead(seq, id = this.#id) {
@@ -130,6 +135,13 @@ export default class RoomActions {
   }
   promptOfRun(runId) {
     return this.#api.promptOfRun(runId)
+  }
+  // The run that wrote the text that a message shows; null when none did. Each of several texts has one
+  // of its own; the message itself names only that of the first.
+  async runOf(message) {
+    if (!hasVersions(message)) return message.conversation_run_id
+    const { data } = await this.#api.swipes(message.id)
+    return data.find(({ position }) => position === message.swipes.active)?.conversation_run_id ?? null
   }
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)

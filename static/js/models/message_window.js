@@ -46,6 +46,11 @@ export default class MessageWindow {
     this.end += added
   }
 
+  // There are more after the last.
+  appended(n) {
+    this.#n = n
+  }
+
   // Returns whether there was something to show.
   showOlder() {
     if (this.start === 0) return false

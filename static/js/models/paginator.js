@@ -1,35 +1,51 @@
-// Asks for older messages one page at a time: never two requests at once, never past the beginning.
+// Asks for the messages beside those that are shown, one page at a time: never two requests at once,
+// never past the beginning or the end.
 export default class Paginator {
   #timeline
-  #fetchBefore
+  #read
   #loading = null
 
-  // `fetchBefore(seq, limit)` answers `{ data, has_more }`.
-  constructor(timeline, fetchBefore) {
+  // `read({ before, after })`, places as `seq`, answers `{ data, has_more }`.
+  constructor(timeline, read) {
     this.#timeline = timeline
-    this.#fetchBefore = fetchBefore
+    this.#read = read
   }
 
   get loading() {
     return this.#loading !== null
   }
 
-  // Resolves to the number of messages that came; `limit` asks for more of them than usual.
-  loadOlder(limit) {
+  // Both resolve to the number of messages that came.
+  loadOlder() {
+    const timeline = this.#timeline
+    return this.#once(timeline.mayHaveOlder, { before: timeline.oldestSeq }, (page) =>
+      timeline.prepend(page.data, page.has_more),
+    )
+  }
+
+  loadNewer() {
+    const timeline = this.#timeline
+    return this.#once(timeline.mayHaveNewer, timeline.gap, (page) => timeline.append(page.data, page.has_more))
+  }
+
+  // Private
+
+  #once(isMore, cursor, take) {
     if (this.#loading) return this.#loading
-    if (!this.#timeline.mayHaveOlder) return Promise.resolve(0)
-    this.#loading = this.#load(limit).finally(() => {
+    if (!isMore) return Promise.resolve(0)
+    this.#loading = this.#load(cursor, take).finally(() => {
       this.#loading = null
     })
     return this.#loading
   }
 
-  async #load(limit) {
-    const before = this.#timeline.oldestSeq
-    const page = await this.#fetchBefore(before, limit)
-    // A reset in the meantime made this page useless.
-    if (this.#timeline.oldestSeq !== before) return 0
-    this.#timeline.prepend(page.data, page.has_more)
-    return page.data.length
+  async #load(cursor, take) {
+    const { turn } = this.#timeline
+    const page = await this.#read(cursor)
+    // A reset or a jump in the meantime made this page useless.
+    if (this.#timeline.turn !== turn) return 0
+    const n = this.#timeline.messages.length
+    take(page)
+    return this.#timeline.messages.length - n
   }
 }

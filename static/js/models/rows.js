@@ -5,12 +5,15 @@ import { group } from "./grouping.js"
 // `seatId` is my membership, `unreadAfter` the last seq that was read when the room was opened.
 export function rows({ room, entries, seatId, now, start = 0, end = Infinity, unreadAfter = null }) {
   const messages = room.timeline.messages
-  const isAtEnd = end >= messages.length
+  // What is being written stands below the newest.
+  const isAtEnd = end >= messages.length && !room.timeline.mayHaveNewer
   const shown = messages.slice(Math.max(0, start - 1), end).map((message) => ofMessage(room, message))
   const late = isAtEnd
     ? [...entries.map((entry) => ofEntry(room, entry, seatId)), ...ofStream(room, now)]
     : []
-  const marked = mark([...shown, ...late], unreadAfter, seatId)
+  // Far back, where the unread begin is not known before it is there.
+  const isAllUnread = room.timeline.mayHaveNewer && messages[0]?.seq > unreadAfter
+  const marked = mark([...shown, ...late], isAllUnread ? null : unreadAfter, seatId)
   // The message before the window only says whether the first one begins a day or a group.
   return start > 0 ? marked.filter((row) => row.index !== 0) : marked
 }

@@ -18,3 +18,12 @@ export function isGreeting(message) {
 export function keepsTextOf(run, message) {
   return run.target_message_id === message?.id && message.metadata?.stopped === true
 }
+
+export function hasVersions(message) {
+  return message.swipes?.count > 1
+}
+
+// Whether a run may have written the text that is shown. Of several, each may come from elsewhere.
+export function mayBeOfRun(message) {
+  return message.conversation_run_id !== null || hasVersions(message)
+}

@@ -7,9 +7,10 @@ import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { copyText } from "../base/clipboard.js"
 import { may } from "../models/rights.js"
+import { mayBeOfRun } from "../models/versions.js"
 import { iconButton } from "./buttons.js"
 import MessageEditor from "./message_editor.js"
-import { showPromptOfRun } from "./prompt_dialog.js"
+import { showPromptOfMessage } from "./prompt_dialog.js"
 import { UNDO_MS } from "./toast.js"
 
 export default class MessageTools {
@@ -102,11 +103,9 @@ export default class MessageTools {
         this.#button("retry", t("tools.regenerate"), () => this.#versions.regenerate(message)),
       may(this.#parts.store.openSpace?.my_role, "generate") &&
         this.#button("branch", t("tools.branch"), () => this.#versions.branch(message)),
-      message.conversation_run_id &&
+      mayBeOfRun(message) &&
         may(this.#parts.store.openSpace?.my_role, "prompt") &&
-        this.#button("list", t("prompt.of_run"), () =>
-          showPromptOfRun(this.#parts, message.conversation_run_id),
-        ),
+        this.#button("list", t("prompt.of_run"), () => showPromptOfMessage(this.#parts, message)),
       this.#mayDelete(message) &&
         this.#button(
           isExcluded ? "eye" : "eye-off",

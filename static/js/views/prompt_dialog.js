@@ -22,6 +22,18 @@ export async function showPromptOfRun({ room, toasts }, runId) {
   }
 }
 
+// The same for the text that a message shows.
+export async function showPromptOfMessage(parts, message) {
+  const { room, toasts } = parts
+  try {
+    const runId = await room.runOf(message)
+    if (runId) await showPromptOfRun(parts, runId)
+    else toasts.show(t("prompt.no_run"))
+  } catch (error) {
+    toasts.error(error)
+  }
+}
+
 function open(title, prompt) {
   return openDialog({ title, wide: true, content: () => contentOf(prompt) })
 }

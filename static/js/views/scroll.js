@@ -5,15 +5,18 @@ const NEAR_EDGE_PX = 700
 export default class Scroll {
   #node
   #onMove
+  #isWhole
   #observer
   #isPinned = true
   // Where the last jump to the end came to rest.
   #jumpedTo = 0
 
-  // `onMove({ nearTop, nearBottom, isPinned })` is told after every scroll.
-  constructor(node, onMove) {
+  // `onMove({ nearTop, nearBottom, isPinned })` is told after every scroll. `isWhole()` says whether
+  // what stands last is the newest: nothing else is the end.
+  constructor(node, { onMove, isWhole }) {
     this.#node = node
     this.#onMove = onMove
+    this.#isWhole = isWhole
   }
 
   // Lifecycle
@@ -83,7 +86,7 @@ export default class Scroll {
     const below = scrollHeight - clientHeight - scrollTop
     // Our own jump is told late, when the page may have grown again: the reader has not moved.
     if (this.#isPinned && below > NEAR_END_PX && scrollTop === this.#jumpedTo) return this.#jump()
-    this.#isPinned = below <= NEAR_END_PX
+    this.#isPinned = below <= NEAR_END_PX && this.#isWhole()
     this.#onMove({
       nearTop: scrollTop < NEAR_EDGE_PX,
       nearBottom: below < NEAR_EDGE_PX,

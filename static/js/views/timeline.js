@@ -1,4 +1,5 @@
-// The timeline: rows in order, older ones on the way up, the end kept in view, new ones announced.
+// The timeline: rows in order, older ones on the way up and newer ones on the way down from a place far
+// back, the end kept in view, new ones announced.
 //
 // It is a log by role, but silent: a text that is being written changes twenty times a second.
 // Finished messages are read once, by the announcer.
@@ -19,8 +20,6 @@ import Scroll from "./scroll.js"
 import Versions from "./versions.js"
 
 const READ_EVERY_MS = 1500
-// On the way to a message far back.
-const LONG_PAGE = 200
 
 export default class TimelineView {
   #root
@@ -31,6 +30,7 @@ export default class TimelineView {
   #unreadAfter = null
   #readSeq = 0
   #wanted = null
+  #jumps = 0
   #stops = []
 
   constructor(root, parts) {
@@ -45,10 +45,11 @@ export default class TimelineView {
     const { room } = store
     this.room = room
     this.#build()
-    this.paginator = new Paginator(room.timeline, (seq, limit) =>
-      actions.olderPage(room.conversationId, seq, limit),
-    )
-    this.scroll = new Scroll(this.scroller, (place) => this.#onMove(place))
+    this.paginator = new Paginator(room.timeline, (cursor) => actions.page(room.conversationId, cursor))
+    this.scroll = new Scroll(this.scroller, {
+      onMove: (place) => this.#onMove(place),
+      isWhole: () => this.#isAtEnd,
+    })
     this.scroll.mount(this.inner)
     this.announcer = new Announcer(announcer)
     const viewOf = (node) => this.#nodes.get(node?.dataset.key)
@@ -79,9 +80,10 @@ export default class TimelineView {
   // Actions
 
   toEnd() {
+    this.#jumps += 1
     this.#unseen = 0
     this.#unreadAfter = null
-    this.#window.toEnd()
+    this.#leap()
     this.#render()
     this.scroll.toEnd()
     this.#updateJump()
@@ -92,16 +94,17 @@ export default class TimelineView {
     this.#wanted = id
     if (!this.wasRestored) return
     this.#wanted = null
-    const { timeline } = this.room
+    const jump = ++this.#jumps
     try {
-      // Ids rise with time: what is older than all that is here may still come.
-      while (!timeline.byId(id) && timeline.mayHaveOlder && timeline.messages[0]?.id > id)
-        this.#window.prepended(await this.paginator.loadOlder(LONG_PAGE))
+      await this.#bring(id, () => jump === this.#jumps && this.scroller.isConnected)
     } catch (error) {
-      return this.#parts.toasts.error(error)
+      return error.status === 404
+        ? this.#parts.toasts.show(t("search.gone"))
+        : this.#parts.toasts.error(error)
     }
-    if (!this.scroller.isConnected) return
-    const index = timeline.messages.findIndex((message) => message.id === id)
+    if (jump !== this.#jumps || !this.scroller.isConnected) return
+    const { messages } = this.room.timeline
+    const index = messages.findIndex((message) => message.id === id)
     if (index < 0) return this.#parts.toasts.show(t("search.gone"))
     this.#window.around(index)
     this.#render()
@@ -109,17 +112,42 @@ export default class TimelineView {
     this.scroll.to(node)
     node.classList.remove("message--found")
     requestAnimationFrame(() => node.classList.add("message--found"))
-    this.announcer.announce([timeline.messages[index]])
+    this.announcer.announce([messages[index]])
     this.#updateJump()
   }
 
   editMyTail() {
+    if (!this.#isAtEnd) this.toEnd()
     const { tail } = this.room.timeline
     const node = tail && this.#nodes.get(this.room.timeline.keyOf(tail))
     return node ? this.tools.edit(node) : false
   }
 
   // Private
+
+  get #isAtEnd() {
+    return this.#window.isAtEnd && !this.room.timeline.mayHaveNewer
+  }
+
+  // Back to the newest, from wherever one has jumped to.
+  #leap() {
+    const { timeline } = this.room
+    timeline.leap()
+    this.#window.reset(timeline.messages.length)
+  }
+
+  // Sees to it that a message is among those that can be shown: one page with it in the middle, unless
+  // it is here.
+  async #bring(id, isWanted) {
+    const { timeline, conversationId } = this.room
+    const isShown = () => timeline.messages.some((message) => message.id === id)
+    if (isShown()) return
+    if (timeline.byId(id)) return this.#leap()
+    const { data } = await this.#parts.room.page(conversationId, { around: id })
+    if (!isWanted() || isShown()) return
+    timeline.jump(data)
+    this.#window.reset(timeline.messages.length)
+  }
 
   #build() {
     this.top = el("div", { class: "timeline__top" })
@@ -130,7 +158,8 @@ export default class TimelineView {
       "aria-label": t("timeline.label"),
     })
     this.end = el("div", { class: "timeline__end" })
-    this.inner = el("div", { class: "timeline__inner" }, this.top, this.list, this.end)
+    this.more = el("p", { class: "timeline__loading", hidden: true }, t("timeline.loading_newer"))
+    this.inner = el("div", { class: "timeline__inner" }, this.top, this.list, this.more, this.end)
     this.scroller = el("section", { class: "timeline", tabindex: "-1" }, this.inner)
     this.jump = button(null, { look: "small", class: "jump", hidden: true, click: () => this.toEnd() })
     this.#root.append(this.scroller, this.jump)
@@ -185,6 +214,9 @@ export default class TimelineView {
         update: (node, row) => this.#nodes.get(row.key)?.update(row),
       })
       this.card.update()
+      const { mayHaveNewer } = this.room.timeline
+      this.more.hidden = !mayHaveNewer
+      this.end.hidden = mayHaveNewer
     })
     this.#forgetGone()
     this.tools.settle()
@@ -248,9 +280,9 @@ export default class TimelineView {
   }
 
   #onMove({ nearTop, nearBottom, isPinned }) {
-    if (isPinned && this.#window.isAtEnd) this.#unseen = 0
+    if (isPinned) this.#unseen = 0
     if (nearTop) this.#showOlder()
-    if (nearBottom && this.#window.showNewer()) this.#render()
+    if (nearBottom) this.#showNewer()
     this.#updateJump()
     this.#markRead()
   }
@@ -258,10 +290,26 @@ export default class TimelineView {
   async #showOlder() {
     if (this.#window.showOlder()) return this.#render()
     if (this.paginator.loading || !this.room.timeline.mayHaveOlder) return
-    try {
-      const added = await this.paginator.loadOlder()
-      this.#window.prepended(added)
+    await this.#grow(async () => {
+      this.#window.prepended(await this.paginator.loadOlder())
       this.#window.showOlder()
+    })
+  }
+
+  async #showNewer() {
+    if (this.#window.showNewer()) return this.#render()
+    const { timeline } = this.room
+    if (this.paginator.loading || !timeline.mayHaveNewer) return
+    await this.#grow(async () => {
+      await this.paginator.loadNewer()
+      this.#window.appended(timeline.messages.length)
+      this.#window.showNewer()
+    })
+  }
+
+  async #grow(load) {
+    try {
+      await load()
       if (this.scroller.isConnected) this.#render()
     } catch (error) {
       this.#parts.toasts.error(error)
@@ -269,7 +317,7 @@ export default class TimelineView {
   }
 
   #updateJump() {
-    const isAway = !this.scroll.isPinned || !this.#window.isAtEnd
+    const isAway = !this.scroll.isPinned || !this.#isAtEnd
     this.jump.hidden = !isAway
     if (!isAway) return
     const label = this.#unseen > 0 ? t("timeline.new", { n: this.#unseen }) : t("timeline.latest")
@@ -281,7 +329,7 @@ export default class TimelineView {
   // Read is what stood at the end of the page while one looked at it.
   #markRead = () => {
     const { tail } = this.room.timeline
-    if (!tail || document.hidden || !this.scroll.isPinned) return
+    if (!tail || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return
     this.#readSeq = tail.seq
     this.#tellRead()
   }

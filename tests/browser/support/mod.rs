@@ -1,7 +1,11 @@
 //! The server as a process, people at its door, and a model that does what a test tells it.
 
+#[path = "../../it/support/answer.rs"]
+pub mod answer;
 #[path = "../../it/support/backends.rs"]
 pub mod backends;
+#[path = "../../it/support/chat_files.rs"]
+pub mod chat_files;
 #[path = "../../it/support/decoy.rs"]
 pub mod decoy;
 #[path = "../../it/support/ear.rs"]

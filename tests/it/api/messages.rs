@@ -53,4 +53,58 @@ on_both! {
         }
         app.close().await;
     }
+
+    async fn a_page_around_a_message_has_it_in_the_middle(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("Room", json!({})).await;
+        let messages = format!("/api/conversations/{}/messages", root_of(&space));
+        for n in 1..=9 {
+            expect(201, ann.post(&messages, json!({"content": n.to_string()})).await);
+        }
+        let ids: Vec<i64> = ann.messages(root_of(&space)).await.iter().map(id).collect();
+        expect(204, ann.delete(&format!("/api/messages/{}", ids[3])).await);
+
+        for (query, texts, has_more) in [
+            (format!("around={}&limit=4", ids[4]), "2 3 5 6", true),
+            (format!("around={}&limit=5", ids[4]), "2 3 5 6 7", true),
+            (format!("around={}&limit=1", ids[4]), "5", true),
+            (format!("around={}&limit=4", ids[0]), "1 2", true),
+            (format!("around={}&limit=4", ids[8]), "7 8 9", true),
+            (format!("around={}", ids[4]), "1 2 3 5 6 7 8 9", false),
+        ] {
+            let page = expect(200, ann.get(&format!("{messages}?{query}")).await);
+            let found = page["data"].as_array().unwrap().iter();
+            let found: Vec<_> = found.map(|it| it["content"].as_str().unwrap()).collect();
+            assert_eq!((found.join(" ").as_str(), &page["has_more"]), (texts, &json!(has_more)), "{query}");
+        }
+        app.close().await;
+    }
+
+    async fn there_is_nothing_around_a_message_that_is_not_shown_here(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("Room", json!({})).await;
+        let there = ann.create_space("Elsewhere", json!({})).await;
+        let post = async |space| {
+            let messages = format!("/api/conversations/{}/messages", root_of(space));
+            id(&expect(201, ann.post(&messages, json!({"content": "Hi."})).await)["message"])
+        };
+        let (gone, elsewhere, shown) = (post(&space).await, post(&there).await, post(&space).await);
+        expect(204, ann.delete(&format!("/api/messages/{gone}")).await);
+
+        for (status, query) in [
+            (404, format!("around={gone}")),
+            (404, format!("around={elsewhere}")),
+            (404, "around=999999".to_owned()),
+            (400, "around=x".to_owned()),
+            (400, format!("around={shown}&before=9")),
+            (400, format!("around={shown}&after=0")),
+        ] {
+            let path = format!("/api/conversations/{}/messages?{query}", root_of(&space));
+            let answer = ann.get(&path).await;
+            assert_eq!(answer.0, status, "{query}");
+        }
+        app.close().await;
+    }
 }

@@ -196,12 +196,13 @@ pub fn all_doors() -> Vec<Door> {
     [all.api, all.open].concat()
 }
 
-/// Every table with its columns, as the database has them.
+/// Every table with its columns, as the database has them. Those in which SQLite keeps the index of
+/// the search are left out: it merges their rows as it likes.
 pub async fn columns(facts: &mut Facts) -> BTreeMap<String, Vec<String>> {
     let sql = match facts {
         Facts::Sqlite(_) => {
-            "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c \
-             WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
+            "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c \
+             WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
         }
         Facts::Postgres(_) => {
             "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) \

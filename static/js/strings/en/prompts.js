@@ -38,6 +38,7 @@ export default {
   "prompt.warnings": "What is wrong with the lore",
   "prompt.of_run": "What it was told",
   "prompt.not_kept": "What this reply was told is not kept any more.",
+  "prompt.no_run": "No model wrote this text here, so nothing was told.",
   "prompt.because_constant": "always",
   "prompt.because_sticky": "stays from before",
   "prompt.because_kept_after_match": "stays for good",

@@ -11,6 +11,7 @@ export default {
 
   "timeline.label": "Conversation",
   "timeline.loading": "Loading older messages…",
+  "timeline.loading_newer": "Loading newer messages…",
   "timeline.unread": "New",
   "timeline.latest": "Latest",
   "timeline.new": { one: "{n} new", other: "{n} new" },

@@ -38,6 +38,7 @@ export default {
   "prompt.warnings": "世界书的问题",
   "prompt.of_run": "模型读到的内容",
   "prompt.not_kept": "这条回复读到的内容已不再保存。",
+  "prompt.no_run": "这段文字不是这里的模型写的，因此没有可显示的内容。",
   "prompt.because_constant": "始终使用",
   "prompt.because_sticky": "延续自之前",
   "prompt.because_kept_after_match": "一直保留",

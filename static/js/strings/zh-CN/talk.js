@@ -10,6 +10,7 @@ export default {
 
   "timeline.label": "对话内容",
   "timeline.loading": "正在加载更早的消息…",
+  "timeline.loading_newer": "正在加载更新的消息…",
   "timeline.unread": "新消息",
   "timeline.latest": "最新消息",
   "timeline.new": { other: "{n}条新消息" },

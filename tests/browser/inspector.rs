@@ -1,0 +1,158 @@
+//! What a reply was told, opened from the reply itself.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::Room;
+use crate::house::list;
+use crate::house::manual;
+use crate::page::Page;
+use crate::support::person::expect;
+use crate::support::upstream::script::Script;
+
+const TAIL: &str = ".message:last-child .message__body";
+
+/// Opens the inspector from the toolbar of a message.
+async fn inspect(page: &Page, message: &str) {
+    page.click(message).await;
+    page.click(".message__tools [aria-label='What it was told']")
+        .await;
+}
+
+/// Whether the open inspector holds this text, folded or not.
+async fn is_told(page: &Page, text: &str) -> bool {
+    let blocks =
+        "[...document.querySelectorAll('dialog .block__text')].map((it) => it.textContent)";
+    page.see("dialog .block").await;
+    page.value(&format!(
+        "{blocks}.some((it) => it.includes({}))",
+        json!(text)
+    ))
+    .await
+        == json!(true)
+}
+
+async fn close(page: &Page) {
+    page.press(thirtyfour::Key::Escape).await;
+    page.gone("dialog").await;
+}
+
+/// From now on the model is told this of Mina.
+async fn describe(room: &Room, text: &str) {
+    let path = format!("/api/characters/{}", room.cast[0]["character_id"]);
+    expect(
+        200,
+        room.ann.patch(&path, json!({"description": text})).await,
+    );
+}
+
+#[tokio::test]
+async fn c73_a_reply_tells_what_it_was_told() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.say("What do you know about lighthouses?").await;
+    page.answered_by("Mina").await;
+
+    inspect(&page, TAIL).await;
+
+    page.see_text("dialog", "tokens").await;
+    assert!(is_told(&page, "What do you know about lighthouses?").await);
+    close(&page).await;
+}
+
+#[tokio::test]
+async fn c73_each_version_of_a_reply_tells_what_it_alone_was_told() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    describe(&room, "Keeps the lighthouse.").await;
+    let page = room.page().await;
+    page.say("Good evening.").await;
+    page.answered_by("Mina").await;
+    describe(&room, "Keeps the ferry.").await;
+    house.upstream.next(Script::say("Good day to you."));
+    page.click(TAIL).await;
+    page.click(".message__tools [aria-label='Write another version']")
+        .await;
+    page.see_text(TAIL, "Good day to you.").await;
+    page.see_text(".versions__place", "2/2").await;
+
+    inspect(&page, TAIL).await;
+    assert!(is_told(&page, "Keeps the ferry.").await);
+    assert!(!is_told(&page, "Keeps the lighthouse.").await);
+    close(&page).await;
+    page.click("[data-id='version--1']").await;
+    page.see_text(".versions__place", "1/2").await;
+    inspect(&page, TAIL).await;
+
+    assert!(is_told(&page, "Keeps the lighthouse.").await);
+    assert!(!is_told(&page, "Keeps the ferry.").await);
+}
+
+#[tokio::test]
+async fn c73_a_text_that_the_ai_wrote_for_a_person_tells_what_it_was_told() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click("[aria-label='Help me write']").await;
+    page.run("document.querySelector('.helper__row--copilot select').value = '1'")
+        .await;
+    page.click_text(".helper button", "Speak for me").await;
+    page.gone(".copilot-lock").await;
+    page.answered_by("Mina").await;
+
+    inspect(&page, ".message--own .message__body").await;
+    page.see("dialog .block").await;
+    close(&page).await;
+    page.say("These are my own words.").await;
+    page.see_text(".message--own[data-state=final]", "These are my own words.")
+        .await;
+
+    page.answered_by("Mina").await;
+    page.click(".message--own:nth-last-child(2) .message__body")
+        .await;
+    page.see(".message__tools [aria-label='Copy']").await;
+    assert_eq!(
+        page.n(".message__tools [aria-label='What it was told']")
+            .await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn c73_where_nothing_is_kept_any_more_it_is_said() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.say("Good evening.").await;
+    page.answered_by("Mina").await;
+    let mut facts = house.facts().await;
+    // As the fifty-first reply after it does.
+    facts.execute("DELETE FROM run_prompts").await;
+
+    inspect(&page, TAIL).await;
+
+    page.see_text(".toast", "is not kept any more").await;
+    page.gone("dialog").await;
+}
+
+#[tokio::test]
+async fn c73_a_text_that_no_run_wrote_says_so() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
+    let ada = expect(201, room.ann.post("/api/characters", card).await);
+    let space = expect(
+        200,
+        room.ann
+            .get(&format!("/api/conversations/{}", room.conversation))
+            .await,
+    );
+    let space = json!({"id": space["space_id"]});
+    room.ann.seat(&space, &ada).await;
+    let page = room.page().await;
+
+    inspect(&page, TAIL).await;
+
+    page.see_text(".toast", "No model wrote this text").await;
+}
