@@ -92,6 +92,8 @@ impl Desk {
             true => None,
             false => Some(self.place(user)?),
         };
+        // Never closed: an error would only let one more in.
+        let _turn = self.parts.beginnings.acquire().await.ok();
         let prepared = self.prepare(user, &mut spec).await?;
         let now = self.parts.clock.now();
         let id = names::mint(names::RESPONSE);

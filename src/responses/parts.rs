@@ -18,6 +18,9 @@ use tokio::sync::Semaphore;
 /// The longest answer, in bytes; it waits in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
+/// Responses that are looked up and written down at the same time.
+const MAX_BEGINNINGS: usize = 8;
+
 /// Calls that one provider gets from this room at once; the others wait.
 const MAX_CALLS_PER_PROVIDER: usize = 64;
 
@@ -36,6 +39,9 @@ pub struct Parts {
     pub held: Held,
     /// Rung when a response is queued, or a place is free again.
     pub bell: Arc<Notify>,
+    /// Begun at once: who comes in a crowd waits here, and not for the database's connections, of
+    /// which the rooms want some, too.
+    pub beginnings: Arc<Semaphore>,
     calls: Arc<DashMap<ProviderId, Arc<Semaphore>>>,
 }
 
@@ -92,6 +98,7 @@ impl Parts {
             background: Places::new(config.responses_max_background),
             held: Held::default(),
             bell: Arc::default(),
+            beginnings: Arc::new(Semaphore::new(MAX_BEGINNINGS)),
             calls: Arc::default(),
         }
     }

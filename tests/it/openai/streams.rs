@@ -35,8 +35,8 @@ on_both! {
     // R68
     async fn who_does_not_read_is_let_go_and_a_stored_response_completes(backend) {
         let stage = Stage::open(backend).await;
-        let piece = "x".repeat(1_000);
-        let script = (0..7_000).fold(Script::stream().role(), |it, _| it.text(&piece));
+        let piece = "x".repeat(10_000);
+        let script = (0..500).fold(Script::stream().role(), |it, _| it.text(&piece));
         stage.upstream.always(script.finish("stop").usage(1, 1).done());
         let host = stage.app.base.strip_prefix("http://").unwrap().to_owned();
         let mut idle = TcpStream::connect(&host).await.unwrap();
