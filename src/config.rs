@@ -75,6 +75,8 @@ pub struct Limits {
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
     pub sockets_per_address: u32,
+    /// How many bytes one person's cards may take.
+    pub stored_bytes: u64,
 }
 
 /// How log lines look.
@@ -220,13 +222,10 @@ impl Reader<'_> {
         let Some(got) = self.text(name) else {
             return Ok(default);
         };
+        let takes = format!("a whole number from {least} to {most}");
         match got.parse() {
             Ok(value) if least <= value && value <= most => Ok(value),
-            _ => Err(wrong(
-                name,
-                got,
-                &format!("a whole number from {least} to {most}"),
-            )),
+            _ => Err(wrong(name, got, &takes)),
         }
     }
 
@@ -367,6 +366,7 @@ impl Reader<'_> {
             registrations_per_hour: number("LIMIT_REGISTRATIONS_PER_HOUR", 30)?,
             sockets_per_user: number("LIMIT_SOCKETS_PER_USER", 20)?,
             sockets_per_address: number("LIMIT_SOCKETS_PER_ADDRESS", 100)?,
+            stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }
 }

@@ -8,6 +8,7 @@ pub mod fail_point;
 pub mod ids;
 pub mod keys;
 pub mod shutdown;
+pub mod warning;
 // Floor 2: the database, the loudspeaker, the models.
 pub mod db;
 pub mod llm;

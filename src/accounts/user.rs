@@ -11,7 +11,9 @@ use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::LockType;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
@@ -157,6 +159,23 @@ pub async fn create(
     now: Timestamp,
 ) -> Result<Model, UserError> {
     row(new, Role::User, now).insert(tx).await.map_err(taken)
+}
+
+/// Lets one transaction at a time count what an account has, until it ends.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lock(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr> {
+    let row = Entity::find_by_id(id).select_only().column(Column::Id);
+    let locked: Option<UserId> = row
+        .lock(LockType::NoKeyUpdate) // others may still refer to the account
+        .into_tuple()
+        .one(tx)
+        .await?;
+    match locked {
+        Some(_) => Ok(()),
+        None => Err(DbErr::RecordNotFound("an account that was there".into())),
+    }
 }
 
 /// Changes an account.

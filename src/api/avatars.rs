@@ -24,7 +24,6 @@ use actix_web::http::header::IF_NONE_MATCH;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
-use sea_orm::EntityTrait;
 use std::io::BufReader;
 
 /// A picture that is opened by itself may do nothing.
@@ -70,11 +69,9 @@ pub async fn avatar(
     if is_known {
         return Ok(answer.finish());
     }
-    let found = asset::Entity::find_by_id(asset)
-        .one(app.db.reader())
-        .await?;
-    let found = found.ok_or_else(ApiError::not_found)?;
-    Ok(answer.content_type(picture::MEDIA_TYPE).body(found.bytes))
+    let bytes = asset::bytes_of(app.db.reader(), asset).await?;
+    let bytes = bytes.ok_or_else(ApiError::not_found)?;
+    Ok(answer.content_type(picture::MEDIA_TYPE).body(bytes))
 }
 
 /// Gives a character another picture: a PNG, JPEG, WebP or GIF.
@@ -85,7 +82,7 @@ pub async fn avatar(
     request_body(content = Form, content_type = "multipart/form-data"),
     responses(
         (status = 200, body = character::View),
-        (status = 413, description = "`too_large`: more than 20 MiB."),
+        (status = 413, description = "`too_large`: more than 20 MiB; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_picture`, with the reason.")
     )
@@ -100,11 +97,13 @@ pub async fn paint(
     let file = upload.save(picture::MAX_BYTES).await?.file;
     let drawn = card_files::apart(&app, || picture::render(BufReader::new(file))).await?;
     let drawn = drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))?;
-    let changed = shelf::give_picture(&app.db, &present, drawn, app.clock.now()).await?;
+    let limit = app.config.limits.stored_bytes;
+    let now = app.clock.now();
+    let changed = shelf::give_picture(&app.db, present.id, limit, drawn, now).await?;
     shown(&app, changed).await
 }
 
-/// Takes the picture from a character.
+/// Takes the picture from a character, also where its card lists it. Its other assets stay.
 #[utoipa::path(
     delete,
     path = "/api/characters/{character_id}/avatar",

@@ -25,6 +25,9 @@ use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::prompt::greeting;
 use crate::prompt::greeting::Company;
+use crate::prompt::macros::variables::Variables;
+use crate::warning;
+use crate::warning::Warning;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -48,6 +51,8 @@ pub struct Imported {
     character: character::View,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    warnings_coded: Vec<Warning>,
 }
 
 /// What a file has in it, before anything is stored.
@@ -59,6 +64,8 @@ pub struct Preview {
     spec_version: String,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    warnings_coded: Vec<Warning>,
     /// Its first message, as it would greet the caller.
     greeting: String,
     /// How many first messages it can choose from.
@@ -111,7 +118,8 @@ pub async fn preview(
         linked_world: card.world().map(str::to_owned),
         avatar,
         duplicate_of: same.map(|it| it.id),
-        warnings: card.warnings,
+        warnings: warning::sentences(&card.warnings),
+        warnings_coded: card.warnings,
         card: card.document,
     }))
 }
@@ -125,8 +133,9 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
         // There is none yet; what is left to chance may come out differently there.
         conversation: ConversationId(0),
     };
-    let greetings = greeting::greetings(card, &company, app.clock.now());
-    greetings.into_iter().next().unwrap_or_default()
+    let known = Variables::default();
+    let greetings = greeting::greetings(card, &company, known, app.clock.now());
+    greetings.texts.into_iter().next().unwrap_or_default()
 }
 
 /// Puts the card of a file on one's shelf, with its picture and its assets.
@@ -141,7 +150,7 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
     responses(
         (status = 201, body = Imported),
         (status = 200, body = Imported),
-        (status = 413, description = "`too_large`."),
+        (status = 413, description = "`too_large`; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_card`, with the reason.")
     )
@@ -153,18 +162,20 @@ pub async fn import(
 ) -> ApiResult<HttpResponse> {
     let parcel = received(&app, upload).await?;
     let mut warnings = parcel.card.warnings.clone();
-    let arrival = shelf::put(&app.db, caller.id(), parcel, app.clock.now()).await?;
+    let shelf = characters::shelf_of(&app, &caller);
+    let arrival = shelf::put(&app.db, shelf, parcel, app.clock.now()).await?;
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
-            let there = "This card is on your shelf already: nothing was stored.";
-            warnings.push(there.to_owned());
+            let sentence = "This card is on your shelf already: nothing was stored.";
+            warnings.push(Warning::new("card_already_there", sentence));
             HttpResponse::Ok()
         }
     };
     Ok(answer.json(Imported {
         character: arrival.character.view(),
-        warnings,
+        warnings: warning::sentences(&warnings),
+        warnings_coded: warnings,
     }))
 }
 
@@ -293,6 +304,7 @@ impl From<ShelfError> for ApiError {
     fn from(error: ShelfError) -> Self {
         match error {
             ShelfError::Card(error) => error.into(),
+            ShelfError::Full(full) => Self::new(413, "storage_full", full.to_string()),
             ShelfError::Db(error) => error.into(),
         }
     }

@@ -6,6 +6,8 @@ use crate::api::card_bodies::NewCharacter;
 use crate::app::App;
 use crate::characters::card::Card;
 use crate::characters::character;
+use crate::characters::room::Shelf;
+use crate::characters::shelf;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -13,13 +15,13 @@ use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::CharacterId;
+use crate::ids::UserId;
 use crate::spaces::events;
 use crate::spaces::roster;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
-use sea_orm::EntityTrait;
 use serde_json::Map;
 use serde_json::Value;
 
@@ -49,6 +51,7 @@ pub async fn list(
     request_body = NewCharacter,
     responses(
         (status = 201, body = character::View),
+        (status = 413, description = "`storage_full`."),
         (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
     )
 )]
@@ -72,7 +75,7 @@ pub async fn create(
             Card::from_flat(body)?
         }
     };
-    let made = character::create(&app.db, caller.id(), card, app.clock.now()).await?;
+    let made = shelf::make(&app.db, shelf_of(&app, &caller), card, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(made.view()))
 }
 
@@ -132,7 +135,8 @@ pub async fn change(
             present.card()?.edited(body)?
         }
     };
-    let changed = character::replace_card(&app.db, present.id, card).await?;
+    let limit = app.config.limits.stored_bytes;
+    let changed = shelf::replace(&app.db, &present, limit, card).await?;
     if changed.name != present.name {
         for seat in roster::show_character(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&seat));
@@ -164,24 +168,39 @@ pub async fn visible(
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::Model> {
-    let found = met(app, caller, id).await?;
-    match found.status {
-        character::Status::Active => Ok(found),
-        character::Status::Deleted => Err(ApiError::not_found()),
+    let found = character::active(app.db.reader(), id).await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    match may_read(app, caller, found.owner_id, id).await? {
+        true => Ok(found),
+        false => Err(ApiError::not_found()),
     }
 }
 
-/// The same, also off its shelf: its seats stay, and have a face.
-pub async fn met(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
-    let db = app.db.reader();
-    let found = character::Entity::find_by_id(id).one(db).await?;
+/// The face of one that is visible, or off its shelf: its seats stay, and have a face.
+pub async fn met(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Face> {
+    let found = character::face(app.db.reader(), id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    let may_read = caller.is_admin()
-        || found.owner_id == Some(caller.id())
-        || roster::share_a_space(db, caller.id(), id).await?;
-    match may_read {
+    match may_read(app, caller, found.owner_id, id).await? {
         true => Ok(found),
         false => Err(ApiError::not_found()),
+    }
+}
+
+async fn may_read(
+    app: &App,
+    caller: &CurrentUser,
+    owner: Option<UserId>,
+    id: CharacterId,
+) -> ApiResult<bool> {
+    let is_theirs = caller.is_admin() || owner == Some(caller.id());
+    Ok(is_theirs || roster::share_a_space(app.db.reader(), caller.id(), id).await?)
+}
+
+/// The caller's shelf.
+pub fn shelf_of(app: &App, caller: &CurrentUser) -> Shelf {
+    Shelf {
+        owner: caller.id(),
+        limit: app.config.limits.stored_bytes,
     }
 }
 

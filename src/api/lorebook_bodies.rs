@@ -14,6 +14,7 @@ use crate::lore::file;
 use crate::lore::file::BookError;
 use crate::lore::lorebook;
 use crate::lore::outcome;
+use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -91,6 +92,8 @@ pub struct Imported {
     pub lorebook: Whole,
     /// What was put right or left out, in sentences.
     pub warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    pub warnings_coded: Vec<Warning>,
 }
 
 /// A text to try a book on.

@@ -32,6 +32,7 @@ use crate::lore::scan::Spoken;
 use crate::lore::scan::Texts;
 use crate::lore::sources;
 use crate::lore::timed::Timed;
+use crate::warning;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
 use actix_web::http::header::DispositionParam;
@@ -112,7 +113,8 @@ pub async fn import(
     let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(Imported {
         lorebook: whole(&app, made).await?,
-        warnings,
+        warnings: warning::sentences(&warnings),
+        warnings_coded: warnings,
     }))
 }
 

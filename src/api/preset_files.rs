@@ -14,6 +14,8 @@ use crate::presets::import;
 use crate::presets::import::Form;
 use crate::presets::import::ImportError;
 use crate::presets::preset;
+use crate::warning;
+use crate::warning::Warning;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
@@ -35,6 +37,8 @@ pub struct Imported {
     preset: preset::View,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    warnings_coded: Vec<Warning>,
 }
 
 /// Puts the preset of a file on one's shelf.
@@ -71,7 +75,8 @@ pub async fn import(
     let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(Imported {
         preset: made.view(),
-        warnings: found.warnings,
+        warnings: warning::sentences(&found.warnings),
+        warnings_coded: found.warnings,
     }))
 }
 

@@ -102,6 +102,7 @@ pub async fn import(
     let arrival = Arrival {
         job,
         owner: caller.user.clone(),
+        limit: app.config.limits.stored_bytes,
         file: file.file,
         n_bytes: file.n_bytes,
     };

@@ -7,6 +7,7 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 use sha2::Digest;
 use sha2::Sha256;
 
@@ -27,14 +28,18 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Keeps these bytes; what is there already is not written again.
+/// How long bytes that nobody shows are kept: whoever brings them has so long to say whose they are.
+pub const SPARED_MS: i64 = 60 * 60 * 1000;
+
+/// Keeps these bytes; what is there already is not written again, and is as young as if it were:
+/// it is spared for [`SPARED_MS`], or half of that where it was asked for shortly before.
 pub async fn keep(
     tx: &impl ConnectionTrait,
     bytes: Vec<u8>,
     now: Timestamp,
 ) -> Result<AssetId, DbErr> {
     let sha256 = hash_of(&bytes);
-    if let Some(id) = by_hash(tx, &sha256).await? {
+    if let Some(id) = by_hash(tx, &sha256, now).await? {
         return Ok(id);
     }
     let row = ActiveModel {
@@ -49,14 +54,32 @@ pub async fn keep(
         .on_conflict_do_nothing_on([Column::Sha256])
         .exec_without_returning(tx)
         .await?;
-    let kept = by_hash(tx, &sha256).await?;
+    let kept = by_hash(tx, &sha256, now).await?;
     kept.ok_or_else(|| DbErr::RecordNotFound("an asset that was just kept".into()))
 }
 
-async fn by_hash(tx: &impl ConnectionTrait, sha256: &str) -> Result<Option<AssetId>, DbErr> {
+/// An asset that is there and stays for now: a sweep that is about to take it looks at its age once
+/// more when it has waited for this row.
+async fn by_hash(
+    tx: &impl ConnectionTrait,
+    sha256: &str,
+    now: Timestamp,
+) -> Result<Option<AssetId>, DbErr> {
+    Entity::update_many()
+        .col_expr(Column::CreatedAt, Expr::value(now))
+        .filter(Column::Sha256.eq(sha256))
+        .filter(Column::CreatedAt.lt(now.plus_ms(-SPARED_MS / 2)))
+        .exec(tx)
+        .await?;
     let found = Entity::find().select_only().column(Column::Id);
     let found = found.filter(Column::Sha256.eq(sha256));
     found.into_tuple().one(tx).await
+}
+
+/// The bytes of an asset.
+pub async fn bytes_of(db: &impl ConnectionTrait, id: AssetId) -> Result<Option<Vec<u8>>, DbErr> {
+    let found = Entity::find_by_id(id).select_only().column(Column::Bytes);
+    found.into_tuple().one(db).await
 }
 
 /// The SHA-256 of bytes, in hexadecimal.

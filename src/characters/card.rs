@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use crate::characters::forms;
 use crate::characters::repair;
+use crate::warning::Warning;
 
 /// The largest card document that is read, in bytes.
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
@@ -55,8 +56,8 @@ pub struct Card {
     pub spec: CardSpec,
     /// The whole document; what is stored and exported.
     pub document: Value,
-    /// What had to be put right, in sentences for whoever brought it.
-    pub warnings: Vec<String>,
+    /// What had to be put right, for whoever brought it.
+    pub warnings: Vec<Warning>,
 }
 
 /// Text that a card wants inside the history, so many messages before its end.
@@ -97,7 +98,7 @@ impl Card {
     fn whole(
         spec: CardSpec,
         document: Map<String, Value>,
-        warnings: Vec<String>,
+        warnings: Vec<Warning>,
     ) -> Result<Self, CardError> {
         let document = Value::Object(document);
         match depth(&document) < MAX_DEPTH {

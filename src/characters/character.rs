@@ -12,9 +12,11 @@ use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
+use sea_orm::FromQueryResult;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::LockType;
 use serde::Serialize;
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -134,12 +136,31 @@ pub fn blank(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
 
 /// Gives a character another card.
 pub async fn replace_card(db: &Db, id: CharacterId, card: Card) -> Result<Model, DbErr> {
+    db.write(move |tx| Box::pin(async move { rewrite(tx, id, card).await }))
+        .await
+}
+
+/// The same inside of a transaction.
+pub async fn rewrite(
+    tx: &impl ConnectionTrait,
+    id: CharacterId,
+    card: Card,
+) -> Result<Model, DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
         ..columns_of(card)
     };
-    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
-        .await
+    row.update(tx).await
+}
+
+/// A character as it is now, for this transaction alone.
+///
+/// # Errors
+/// When it is gone, or the database fails.
+pub async fn lock(tx: &impl ConnectionTrait, id: CharacterId) -> Result<Model, DbErr> {
+    let found = Entity::find_by_id(id).lock(LockType::NoKeyUpdate).one(tx);
+    let gone = || DbErr::RecordNotFound("a character that was there".into());
+    found.await?.ok_or_else(gone)
 }
 
 fn columns_of(card: Card) -> ActiveModel {
@@ -196,6 +217,30 @@ pub async fn of_hash(
     of_owner(owner)
         .filter(Column::ContentHash.eq(content_hash))
         .order_by_asc(Column::Id)
+        .one(db)
+        .await
+}
+
+/// What is known of a character's picture without its card, which may be large.
+#[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
+pub struct Face {
+    pub id: CharacterId,
+    pub owner_id: Option<UserId>,
+    pub avatar_id: Option<AssetId>,
+    pub avatar_hash: Option<String>,
+}
+
+/// The face of a character, also of one that is off its shelf.
+pub async fn face(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<Face>, DbErr> {
+    Entity::find_by_id(id)
+        .select_only()
+        .columns([
+            Column::Id,
+            Column::OwnerId,
+            Column::AvatarId,
+            Column::AvatarHash,
+        ])
+        .into_model()
         .one(db)
         .await
 }

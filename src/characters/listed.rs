@@ -8,6 +8,8 @@ use std::collections::HashSet;
 /// Both ways to spell it are in use; the first is the one of the specification.
 const IN_ARCHIVE: [&str; 2] = ["embeded://", "embedded://"];
 const IN_PNG: &str = "__asset:";
+/// Whatever picture the card comes with.
+const DEFAULT: &str = "ccdefault:";
 
 /// Where an asset lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,24 @@ pub fn main_icon(document: &Value) -> Option<Place> {
     let mut icons = icons.filter(|it| it["type"] == "icon");
     let main = icons.clone().find(|it| it["name"] == "main");
     main.or_else(|| icons.next()).map(place_of)
+}
+
+/// The same document with the default picture as its main icon, and where that one lay; `None`: it
+/// has none, or it lies elsewhere. The entry stays: without it another icon would be the main one.
+pub fn without_main_icon(document: &Value) -> Option<(Value, Place)> {
+    let place = main_icon(document)?;
+    if !matches!(place, Place::Inside(_) | Place::Written(_)) {
+        return None;
+    }
+    let mut document = document.clone();
+    let assets = document.pointer_mut("/data/assets")?.as_array_mut()?;
+    let is_icon = |it: &Value| it["type"] == "icon";
+    let main = assets
+        .iter()
+        .position(|it| is_icon(it) && it["name"] == "main");
+    let main = main.or_else(|| assets.iter().position(is_icon))?;
+    assets[main]["uri"] = Value::from(DEFAULT);
+    Some((document, place))
 }
 
 /// The same document with the assets that lie in the file named as an archive names them, or as a
@@ -101,6 +121,7 @@ mod tests {
     use super::main_icon;
     use super::places;
     use super::renamed;
+    use super::without_main_icon;
     use serde_json::json;
 
     #[test]
@@ -121,6 +142,26 @@ mod tests {
         assert_eq!(places[4..], [Place::Default, Place::Default]);
         assert_eq!(main_icon(&card), Some(Place::Written(vec![1, 2, 3])));
         assert_eq!(main_icon(&json!({})), None);
+    }
+
+    #[test]
+    fn a_main_icon_is_forgotten_and_no_other_takes_its_place() {
+        let card = json!({"data": {"assets": [
+            {"type": "emotion", "uri": "embeded://sad.png", "name": "sad"},
+            {"type": "icon", "uri": "embeded://old.png", "name": "old"},
+            {"type": "icon", "uri": "embeded://now.png", "name": "main", "ext": "png"},
+        ]}});
+
+        let (without, place) = without_main_icon(&card).expect("it has one");
+
+        assert_eq!(place, Place::Inside("now.png".into()));
+        assert_eq!(main_icon(&without), Some(Place::Default));
+        assert_eq!(super::paths(&without), ["sad.png", "old.png"]);
+        assert_eq!(
+            without_main_icon(&without),
+            None,
+            "there is nothing left to forget"
+        );
     }
 
     #[test]

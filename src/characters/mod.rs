@@ -14,5 +14,6 @@ pub mod parcel;
 pub mod picture;
 pub mod png;
 pub mod repair;
+pub mod room;
 pub mod shelf;
 pub mod spool;

@@ -14,6 +14,7 @@ use crate::characters::picture::Picture;
 use crate::characters::png;
 use crate::characters::spool;
 use crate::characters::spool::Spool;
+use crate::warning::Warning;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
@@ -37,6 +38,16 @@ pub struct Parcel {
     pub picture: Option<Picture>,
     /// Its other assets, by the paths that the card has for them.
     pub assets: Spool,
+}
+
+impl Parcel {
+    /// How many bytes all of it takes.
+    pub fn n_bytes(&self) -> u64 {
+        let picture = self.picture.as_ref();
+        let drawn = picture.map_or(0, |it| it.large.len() + it.small.len());
+        let document = self.card.document.to_string().len();
+        self.assets.n_bytes() + (document + drawn) as u64
+    }
 }
 
 /// Unpacks a file that stands at its beginning. Work for a thread of its own.
@@ -94,14 +105,15 @@ fn from_png(mut file: File) -> Result<Parcel, CardError> {
         },
         Some(Err(error)) => {
             let mut card = v2().transpose()?.ok_or_else(|| error.clone())?;
-            let warning = format!("Its newer card cannot be read, so the older one was: {error}");
+            let sentence = format!("Its newer card cannot be read, so the older one was: {error}");
+            let warning = Warning::new("newer_card_unreadable", sentence);
             card.warnings.push(warning);
             card
         }
         None => match v2() {
             Some(card) => card?,
             None => {
-                let reason = found.warnings.pop();
+                let reason = found.warnings.pop().map(|it| it.message);
                 let usual = "This PNG has no card in it: it is a picture alone.";
                 return Err(CardError::because(reason.unwrap_or_else(|| usual.into())));
             }
@@ -198,9 +210,10 @@ fn assets_of(archive: &mut Archive, card: &mut Card) -> Result<Spool, CardError>
         .collect();
     if let Some(first) = left.first() {
         let (n, first) = (left.len(), first.chars().take(60).collect::<String>());
-        let warning =
+        let sentence =
             format!("Files that the card does not name were left out: {n}, `{first}` among them.");
-        card.warnings.push(warning);
+        let warning = Warning::new("files_left_out", sentence).with("n", n);
+        card.warnings.push(warning.with("name", first));
     }
     tell_of_assets(card, &assets);
     Ok(assets)
@@ -212,7 +225,8 @@ fn tell_of_assets(card: &mut Card, assets: &Spool) {
     let is_missing = |it: &&String| !kept.contains(it.as_str());
     let missing = named.iter().filter(is_missing).count();
     if missing > 0 {
-        let warning = format!("Assets that the card names are not in the file: {missing}.");
+        let sentence = format!("Assets that the card names are not in the file: {missing}.");
+        let warning = Warning::new("assets_missing", sentence).with("n", missing);
         card.warnings.push(warning);
     }
 }
@@ -221,16 +235,18 @@ fn tell_of_what_is_missing(card: &mut Card) {
     let places = listed::places(&card.document);
     let elsewhere = places.iter().filter(|it| **it == Place::Elsewhere).count();
     if elsewhere > 0 {
-        card.warnings.push(format!(
-            "Assets on other servers were not fetched: {elsewhere}."
-        ));
+        let sentence = format!("Assets on other servers were not fetched: {elsewhere}.");
+        let warning = Warning::new("assets_elsewhere", sentence).with("n", elsewhere);
+        card.warnings.push(warning);
     }
     if let Some(world) = card.linked_world() {
         let world: String = world.chars().take(100).collect();
-        card.warnings.push(format!(
+        let sentence = format!(
             "The card is linked to the lorebook \"{world}\", which is not in the file: bring it \
              as a file of its own."
-        ));
+        );
+        let warning = Warning::new("lorebook_elsewhere", sentence).with("name", world);
+        card.warnings.push(warning);
     }
 }
 
@@ -239,8 +255,11 @@ fn drawn(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<Picture>
     match picture::render(file) {
         Ok(picture) => Some(picture),
         Err(error) => {
-            card.warnings
-                .push(format!("It comes without a picture: {error}"));
+            let sentence = format!("It comes without a picture: {error}");
+            card.warnings.push(match error {
+                CardError::TooLarge(_) => Warning::new("picture_too_large", sentence),
+                CardError::NotACard(_) => Warning::new("picture_unreadable", sentence),
+            });
             None
         }
     }

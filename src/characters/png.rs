@@ -6,6 +6,7 @@
 
 use crate::characters::card;
 use crate::characters::card::CardError;
+use crate::warning::Warning;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -47,7 +48,7 @@ pub struct Found {
     pub v2: Option<Vec<u8>>,
     /// Where assets lie, by their paths.
     pub assets: Vec<Asset>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// An asset in base64, not read yet.
@@ -158,7 +159,8 @@ fn take_text(
         _ => return Ok(()),
     };
     if !is_new {
-        let again = format!("The PNG has more than one `{keyword}`; the first one is used.");
+        let sentence = format!("The PNG has more than one `{keyword}`; the first one is used.");
+        let again = Warning::new("png_twice", sentence).with("keyword", keyword);
         if !found.warnings.contains(&again) {
             found.warnings.push(again);
         }
@@ -166,13 +168,15 @@ fn take_text(
     }
     let data = whole(file, chunk, &keyword, found)?;
     let text = text_of(&chunk.kind, &data, end)?;
-    let json = json_of(&text)
-        .ok_or_else(|| CardError::because(format!("`{keyword}` in the PNG is not base64.")));
-    match (keyword.as_str(), json) {
-        ("ccv3", Ok(json)) => found.v3 = Some(json),
-        ("chara", Ok(json)) => found.v2 = Some(json),
-        (_, Err(error)) => found.warnings.push(error.to_string()),
-        (_, Ok(_)) => {}
+    match (keyword.as_str(), json_of(&text)) {
+        ("ccv3", Some(json)) => found.v3 = Some(json),
+        ("chara", Some(json)) => found.v2 = Some(json),
+        (_, None) => {
+            let sentence = format!("`{keyword}` in the PNG is not base64.");
+            let warning = Warning::new("png_card_unreadable", sentence);
+            found.warnings.push(warning.with("keyword", keyword));
+        }
+        (_, Some(_)) => {}
     }
     Ok(())
 }
@@ -193,9 +197,10 @@ fn whole(
     let mut stated = [0; 4];
     file.read_exact(&mut stated).map_err(unreadable)?;
     if checksum(&chunk.kind, &data) != u32::from_be_bytes(stated) {
-        let warning =
+        let sentence =
             format!("The checksum of `{keyword}` in the PNG is wrong; it was read anyway.");
-        found.warnings.push(warning);
+        let warning = Warning::new("png_checksum", sentence);
+        found.warnings.push(warning.with("keyword", keyword));
     }
     Ok(data)
 }
@@ -318,7 +323,8 @@ fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError
     let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {
         true => {
-            found.warnings.push(sentence);
+            let warning = Warning::new("png_cut", sentence);
+            found.warnings.push(warning.with("n", n_bytes));
             Ok(found)
         }
         false => Err(CardError::because(sentence)),

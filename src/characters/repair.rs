@@ -9,6 +9,8 @@ use crate::accounts::names;
 use crate::characters::card::CardError;
 use crate::characters::card::CardSpec;
 use crate::characters::forms::kind_of;
+use crate::characters::forms::kind_word;
+use crate::warning::Warning;
 
 /// As long as any name that is shown.
 const MAX_NAME_CHARS: usize = 100;
@@ -35,10 +37,11 @@ const RARE_LISTS: [&str; 2] = ["group_only_greetings", "source"];
 pub fn repair(
     document: &mut Map<String, Value>,
     spec: CardSpec,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<(), CardError> {
     if remove_nul_from(document) {
-        warnings.push("NUL characters were removed: they cannot be stored.".into());
+        let sentence = "NUL characters were removed: they cannot be stored.";
+        warnings.push(Warning::new("nul_removed", sentence));
     }
     repair_version(document);
     let data = document.get_mut("data").and_then(Value::as_object_mut);
@@ -69,22 +72,23 @@ pub fn repair(
 
 /// A name stands in one line of every prompt and beside every message. `false`: nothing of it can
 /// be seen.
-fn repair_name(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) -> bool {
+fn repair_name(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) -> bool {
     let stated = data.get(field).and_then(Value::as_str).unwrap_or_default();
     let Some(name) = names::fitted(stated, MAX_NAME_CHARS) else {
         return false;
     };
     if name != stated.trim() {
-        warnings.push(format!(
-            "`{field}` was made one line of at most {MAX_NAME_CHARS} characters."
-        ));
+        let sentence =
+            format!("`{field}` was made one line of at most {MAX_NAME_CHARS} characters.");
+        let warning = Warning::new("name_shortened", sentence).with("field", field);
+        warnings.push(warning.with("n", MAX_NAME_CHARS));
         data.insert(field.to_owned(), json!(name));
     }
     true
 }
 
 /// A nickname of which nothing can be seen is none.
-fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>) {
     let is_blank = |it: &Value| it.as_str().is_some_and(|it| it.trim().is_empty());
     let is_stated = data.get("nickname").is_some_and(|it| !is_blank(it));
     if is_stated && !repair_name(data, "nickname", warnings) {
@@ -93,9 +97,9 @@ fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<String>) {
 }
 
 /// Text, whatever it was: numbers are written out, lists become lines.
-fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) {
+fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) {
     let value = data.entry(field).or_insert(Value::Null);
-    let found = kind_of(value);
+    let kept = kept_as_text(field, value);
     let text = match &*value {
         Value::String(_) => return,
         Value::Null => {
@@ -108,14 +112,14 @@ fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<St
         }
         other => plain_text(other).unwrap_or_default(),
     };
-    warnings.push(format!("`{field}` was {found}; it is kept as text."));
+    warnings.push(kept);
     *value = json!(text);
 }
 
 /// A list of texts: a text alone is a list of one, tags are separated by commas.
-fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<String>) {
+fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) {
     let value = data.entry(field).or_insert(Value::Null);
-    let found = kind_of(value);
+    let kept = kept_as_list(field, value);
     let texts: Vec<String> = match &*value {
         Value::Array(items) if items.iter().all(Value::is_string) => return,
         Value::Null => {
@@ -123,19 +127,32 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<St
             return;
         }
         Value::Array(items) => {
-            warnings.push(format!("`{field}` held something other than text."));
+            let sentence = format!("`{field}` held something other than text.");
+            warnings.push(Warning::new("list_cleaned", sentence).with("field", field));
             items.iter().filter_map(plain_text).collect()
         }
         Value::String(text) => {
-            warnings.push(format!("`{field}` was {found}; it is kept as a list."));
+            warnings.push(kept);
             pieces(field, text)
         }
         other => {
-            warnings.push(format!("`{field}` was {found}; it is kept as a list."));
+            warnings.push(kept);
             plain_text(other).into_iter().collect()
         }
     };
     *value = json!(texts);
+}
+
+fn kept_as_text(field: &str, value: &Value) -> Warning {
+    let sentence = format!("`{field}` was {}; it is kept as text.", kind_of(value));
+    let warning = Warning::new("kept_as_text", sentence).with("field", field);
+    warning.with("found", kind_word(value))
+}
+
+fn kept_as_list(field: &str, value: &Value) -> Warning {
+    let sentence = format!("`{field}` was {}; it is kept as a list.", kind_of(value));
+    let warning = Warning::new("kept_as_list", sentence).with("field", field);
+    warning.with("found", kind_word(value))
 }
 
 fn pieces(field: &str, text: &str) -> Vec<String> {
@@ -151,14 +168,14 @@ fn pieces(field: &str, text: &str) -> Vec<String> {
 }
 
 /// `extensions` is an object, and the talkativeness in it a number.
-fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>) {
     let value = data.entry("extensions").or_insert_with(|| json!({}));
     if !value.is_object() {
         if !value.is_null() {
             let found = kind_of(value);
-            warnings.push(format!(
-                "`extensions` was {found}; it was replaced by an empty object."
-            ));
+            let sentence = format!("`extensions` was {found}; it was replaced by an empty object.");
+            let warning = Warning::new("extensions_replaced", sentence);
+            warnings.push(warning.with("found", kind_word(value)));
         }
         *value = json!({});
     }
@@ -167,10 +184,14 @@ fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<String>) 
     };
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => {
-            warnings.push("`talkativeness` was text; it is kept as a number.".into());
+            let sentence = "`talkativeness` was text; it is kept as a number.";
+            warnings.push(Warning::new("talkativeness_read", sentence));
             value["talkativeness"] = json!(number);
         }
-        _ => warnings.push("`talkativeness` is not a number; it is not used.".into()),
+        _ => {
+            let sentence = "`talkativeness` is not a number; it is not used.";
+            warnings.push(Warning::new("talkativeness_unusable", sentence));
+        }
     }
 }
 

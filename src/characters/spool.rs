@@ -51,6 +51,11 @@ impl Spool {
         Ok(())
     }
 
+    /// How many bytes all pieces have together.
+    pub fn n_bytes(&self) -> u64 {
+        self.end
+    }
+
     /// The names, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().map(|it| it.name.as_str())

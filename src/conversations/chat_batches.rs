@@ -7,6 +7,7 @@ use crate::conversations::chat_line::Line;
 use crate::conversations::chat_line::LineError;
 use crate::conversations::chat_reader::Lines;
 use crate::conversations::chat_reader::Piece;
+use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use std::io::BufRead;
@@ -56,21 +57,24 @@ pub struct Trouble {
     /// From 1.
     pub line: u64,
     pub reason: String,
+    /// The same for programs. Empty in what was told before there were codes.
+    #[serde(default)]
+    pub code: String,
     /// Whether the line was left out.
     pub skipped: bool,
 }
 
 impl Report {
-    fn tell(&mut self, line: u64, reason: &str, skipped: bool) {
+    fn tell(&mut self, line: u64, what: &Warning, skipped: bool) {
         match skipped {
             true => self.n_skipped += 1,
             false => self.n_repaired += 1,
         }
         if self.lines.len() < MAX_TOLD {
-            let reason = reason.to_owned();
             self.lines.push(Trouble {
                 line,
-                reason,
+                reason: what.message.clone(),
+                code: what.code.to_owned(),
                 skipped,
             });
         }
@@ -110,7 +114,7 @@ pub fn read(
                 }
                 batch.push(*message, count);
             }
-            Err(error) => report.tell(number, &error.to_string(), true),
+            Err(error) => report.tell(number, &error.told(), true),
         }
         if batch.is_full() {
             batch.bytes_read = lines.n_bytes();

@@ -13,6 +13,7 @@ use crate::conversations::message_text;
 use crate::conversations::message_text::MessageText;
 use crate::conversations::message_text::TextError;
 use crate::conversations::swipe::Text;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 
@@ -51,7 +52,7 @@ pub struct ChatMessage {
     pub texts: Vec<Text>,
     pub active: usize,
     /// What had to be done to it.
-    pub repairs: Vec<&'static str>,
+    pub repairs: Vec<Warning>,
 }
 
 /// Why a line is no message.
@@ -65,6 +66,19 @@ pub enum LineError {
     NoMessage,
     #[error("This message has no text.")]
     Blank,
+}
+
+impl LineError {
+    /// The same, for whoever brought the file.
+    pub fn told(self) -> Warning {
+        let sentence = self.to_string();
+        match self {
+            Self::Broken => Warning::new("chat_line_broken", sentence),
+            Self::TooLong => Warning::new("chat_line_too_long", sentence),
+            Self::NoMessage => Warning::new("chat_line_without_message", sentence),
+            Self::Blank => Warning::new("chat_line_blank", sentence),
+        }
+    }
 }
 
 /// Reads a line that is not blank; `is_first`: it may be the header.
@@ -167,7 +181,8 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
         texts.push(text);
     }
     if swipes.len() > MAX_SWIPES {
-        repairs.push("It had more versions than are kept.");
+        let sentence = "It had more versions than are kept.";
+        repairs.push(Warning::new("chat_versions_left_out", sentence));
     }
     let active = shown(current, &mut texts, active, &mut repairs).ok_or(LineError::Blank)?;
     let about = chat_extra::metadata(line);
@@ -221,38 +236,43 @@ fn shown(
     current: Option<String>,
     texts: &mut Vec<Text>,
     said: Option<usize>,
-    repairs: &mut Vec<&'static str>,
+    repairs: &mut Vec<Warning>,
 ) -> Option<usize> {
     let Some(current) = current else {
         let last = texts.len().checked_sub(1)?;
-        repairs.push("It had no text of its own; one of its versions is shown.");
+        let sentence = "It had no text of its own; one of its versions is shown.";
+        repairs.push(Warning::new("chat_without_own_text", sentence));
         return Some(said.unwrap_or(last));
     };
     if let Some(at) = said.filter(|at| texts[*at].content == current) {
         return Some(at);
     }
     if let Some(at) = texts.iter().position(|it| it.content == current) {
-        repairs.push("It named another of its versions than the one it shows.");
+        let sentence = "It named another of its versions than the one it shows.";
+        repairs.push(Warning::new("chat_other_version", sentence));
         return Some(at);
     }
     if !texts.is_empty() {
-        repairs.push("The text it shows was none of its versions, and became one.");
+        let sentence = "The text it shows was none of its versions, and became one.";
+        repairs.push(Warning::new("chat_version_added", sentence));
     }
     texts.push(Text::new(current, 0));
     Some(texts.len() - 1)
 }
 
 /// A text as a message may have it; `None`: nothing of it can be seen.
-fn clean(text: &str, repairs: &mut Vec<&'static str>) -> Option<String> {
+fn clean(text: &str, repairs: &mut Vec<Warning>) -> Option<String> {
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),
         Err(TextError::Blank) => None,
         Err(TextError::Nul) => {
-            repairs.push("Characters that no text may hold were left out.");
+            let sentence = "Characters that no text may hold were left out.";
+            repairs.push(Warning::new("chat_signs_removed", sentence));
             clean(&text.replace('\0', ""), repairs)
         }
         Err(TextError::TooLong) => {
-            repairs.push("It was longer than 64 KiB and was cut there.");
+            let sentence = "It was longer than 64 KiB and was cut there.";
+            repairs.push(Warning::new("chat_text_cut", sentence));
             let to = text.floor_char_boundary(message_text::MAX_BYTES);
             clean(&text[..to], repairs)
         }

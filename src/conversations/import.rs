@@ -81,6 +81,7 @@ pub async fn give_up(tools: &Tools, id: crate::ids::ImportId, error: &ImportErro
         ImportError::Gone => "not_found",
         ImportError::NotAChat => "not_a_chat",
         ImportError::NotASpace(_) => "not_a_space",
+        ImportError::Full(_) => "storage_full",
         ImportError::Io(_) | ImportError::Db(_) => {
             tracing::error!(%error, import.id = %id, "an import failed: {error:?}");
             "internal"

@@ -1,6 +1,8 @@
 //! The transactions of an import: the first one hides a place, each batch writes into it, the last
 //! one shows it.
 
+use crate::characters::room::Full;
+use crate::characters::room::RoomError;
 use crate::clock::Timestamp;
 use crate::conversations::chat_authors::Author;
 use crate::conversations::chat_authors::Name;
@@ -56,10 +58,21 @@ pub enum ImportError {
     NotAChat,
     #[error("{0}")]
     NotASpace(String),
+    #[error(transparent)]
+    Full(#[from] Full),
     #[error("The file could not be read.")]
     Io(#[from] std::io::Error),
     #[error("The database could not take it.")]
     Db(#[from] DbErr),
+}
+
+impl From<RoomError> for ImportError {
+    fn from(error: RoomError) -> Self {
+        match error {
+            RoomError::Full(full) => Self::Full(full),
+            RoomError::Db(error) => Self::Db(error),
+        }
+    }
 }
 
 /// Begins an import: a row that tells of it, and a hidden space.

@@ -9,6 +9,7 @@ use sea_orm::SqlErr;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::IntoColumnRef;
+use sea_orm::sea_query::Query;
 use sea_orm::sea_query::SimpleExpr;
 
 /// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
@@ -18,6 +19,26 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
         Dialect::Sqlite => Expr::value(now.0),
         // clock_timestamp(), not now(): that stands still inside a transaction.
         Dialect::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+    }
+}
+
+/// What the clock shows that heartbeats and stale checks use. `None` on SQLite, where one process
+/// has everything and asks nobody.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn leases_show(
+    db: &impl ConnectionTrait,
+    dialect: Dialect,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, DbErr> {
+    if dialect == Dialect::Sqlite {
+        return Ok(None);
+    }
+    let question = Query::select().expr(lease_clock(dialect, now)).to_owned();
+    match db.query_one(&question).await? {
+        Some(row) => row.try_get_by_index(0).map(Some),
+        None => Ok(None),
     }
 }
 

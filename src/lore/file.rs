@@ -6,6 +6,7 @@
 use crate::accounts::names;
 use crate::lore::convert;
 use crate::lore::foreign;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -49,8 +50,8 @@ pub struct Draft {
     pub document: Map<String, Value>,
     /// As a `character_book` has them, complete, each with an `id` of its own.
     pub entries: Vec<Map<String, Value>>,
-    /// What was put right or left out, in sentences for whoever brought it.
-    pub warnings: Vec<String>,
+    /// What was put right or left out, for whoever brought it.
+    pub warnings: Vec<Warning>,
 }
 
 /// Reads the bytes of a file; `file_name` names a book that has no name.
@@ -138,7 +139,7 @@ fn unwrapped(mut root: Map<String, Value>) -> Result<Map<String, Value>, BookErr
 /// The entries of a world file or a `character_book`: a list, or an object by their numbers.
 fn own_entries(
     mut book: Map<String, Value>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<(Object, Vec<Object>), BookError> {
     let entries: Vec<(Option<String>, Value)> = match book.shift_remove("entries") {
         Some(Value::Array(entries)) => entries.into_iter().map(|it| (None, it)).collect(),
@@ -156,14 +157,16 @@ fn own_entries(
     let mut read = Vec::new();
     for (uid, entry) in entries {
         let Value::Object(mut entry) = entry else {
-            warnings.push("Something among the entries is not an entry; it was left out.".into());
+            let sentence = "Something among the entries is not an entry; it was left out.";
+            warnings.push(Warning::new("entry_unknown", sentence));
             continue;
         };
         let has_words = ["key", "keys", "content"]
             .iter()
             .any(|it| entry.contains_key(*it));
         if !has_words {
-            warnings.push("An entry has neither keys nor content; it was left out.".into());
+            let sentence = "An entry has neither keys nor content; it was left out.";
+            warnings.push(Warning::new("entry_empty", sentence));
             continue;
         }
         let is_of_world = convert::is_of_world(&entry, in_world);
@@ -183,7 +186,7 @@ fn own_entries(
 /// The entries within their limits, each with an `id` of its own.
 fn judged(
     mut entries: Vec<Map<String, Value>>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Map<String, Value>>, BookError> {
     if entries.len() > MAX_ENTRIES {
         let message = format!("The lorebook has more than {MAX_ENTRIES} entries.");
@@ -194,9 +197,9 @@ fn judged(
     }
     let n_renamed = give_ids(&mut entries);
     if n_renamed > 0 {
-        warnings.push(format!(
-            "{n_renamed} entries had the number of another; they have new ones."
-        ));
+        let sentence =
+            format!("{n_renamed} entries had the number of another; they have new ones.");
+        warnings.push(Warning::new("entries_renumbered", sentence).with("n", n_renamed));
     }
     Ok(entries)
 }

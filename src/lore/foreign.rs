@@ -3,6 +3,7 @@
 
 use crate::lore::convert;
 use crate::lore::loose;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -16,7 +17,7 @@ type Read = (Map<String, Value>, Vec<Map<String, Value>>);
 /// Reads a book of one of these tools, or gives it back.
 pub fn read(
     mut book: Map<String, Value>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Read, Map<String, Value>> {
     let word = |field: &str| book.get(field).and_then(Value::as_str).unwrap_or_default();
     let (field, one): (&str, Translate) = if word("kind") == "memory" {
@@ -34,7 +35,7 @@ pub fn read(
     let telling = ["kind", "type", "ver", "lorebookVersion", "entries"];
     set_aside(&mut book, &telling);
     let Some(Value::Array(entries)) = entries else {
-        warnings.push("The book has no entries.".into());
+        warnings.push(Warning::new("book_empty", "The book has no entries."));
         return Ok((book, Vec::new()));
     };
     let n_stated = entries.len();
@@ -45,9 +46,8 @@ pub fn read(
     let read: Vec<_> = read.collect();
     let n_left_out = n_stated - read.len();
     if n_left_out > 0 {
-        warnings.push(format!(
-            "{n_left_out} folders or broken entries were left out."
-        ));
+        let sentence = format!("{n_left_out} folders or broken entries were left out.");
+        warnings.push(Warning::new("entries_left_out", sentence).with("n", n_left_out));
     }
     Ok((book, read))
 }

@@ -5,6 +5,7 @@ use crate::presets::formats::chat_completion_out;
 use crate::presets::formats::reading::Reading;
 use crate::presets::formats::text_completion;
 use crate::presets::stated::Stated;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -25,8 +26,8 @@ pub struct Imported {
     pub document: Value,
     /// What it says beside that, to be given back.
     pub origin: Option<Value>,
-    /// What was left out, put right, or will do nothing: a sentence each.
-    pub warnings: Vec<String>,
+    /// What was left out, put right, or will do nothing.
+    pub warnings: Vec<Warning>,
 }
 
 /// Why a file is no preset: a sentence for whoever brought it.
@@ -64,7 +65,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
         && let Some(Value::Object(inner)) = fields.shift_remove("preset")
     {
         fields = inner;
-        warnings.push("Of the file only the samplers were taken, not the templates.".to_owned());
+        let sentence = "Of the file only the samplers were taken, not the templates.";
+        warnings.push(Warning::new("samplers_alone", sentence));
     }
     let mut reading = Reading::of(fields);
     reading.warnings = warnings;

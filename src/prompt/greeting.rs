@@ -5,8 +5,11 @@ use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::meanings::Meanings;
+use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::Variables;
 use crate::prompt::macros::world::Seed;
 use crate::prompt::macros::world::World;
+use std::cell::RefCell;
 
 /// Who a greeting is for.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +26,19 @@ pub struct Company<'a> {
     pub conversation: ConversationId,
 }
 
-/// The greetings of a card, expanded once and for all: the first is posted, the others are its
-/// swipes. Among other characters those that are meant for groups come first.
-pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> {
+/// What a character says when it comes in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greetings {
+    /// The first is posted, the others are its swipes.
+    pub texts: Vec<String>,
+    /// What macros in the first have set. What those in the others would have is forgotten: they
+    /// are only offered.
+    pub changes: Changes,
+}
+
+/// The greetings of a card, expanded once and for all. Among other characters those that are meant
+/// for groups come first. `known`: what macros have set so far.
+pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestamp) -> Greetings {
     let called = card.nickname().unwrap_or(company.character);
     let meanings = Meanings {
         character: called.to_owned(),
@@ -49,6 +62,10 @@ pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> 
             conversation: company.conversation.0,
             message: 0,
         },
+        variables: RefCell::new(Variables {
+            changes: Changes::default(),
+            ..known
+        }),
         ..World::default()
     };
     let for_groups = match company.group {
@@ -57,8 +74,22 @@ pub fn greetings(card: &Card, company: &Company, now: Timestamp) -> Vec<String> 
     };
     let greetings = for_groups.into_iter().chain([card.first_mes()]);
     let greetings = greetings.chain(card.alternate_greetings());
-    let greetings = greetings.map(|it| expand(it, &meanings, &world).trim().to_owned());
-    greetings.filter(|it| !it.is_empty()).collect()
+    let mut told = Greetings::default();
+    for greeting in greetings {
+        // Each begins where the card came in, whichever of them is read.
+        let (text, changes) = world.forgetting(|| {
+            let text = expand(greeting, &meanings, &world).trim().to_owned();
+            (text, world.variables.borrow().changes.clone())
+        });
+        if text.is_empty() {
+            continue;
+        }
+        if told.texts.is_empty() {
+            told.changes = changes;
+        }
+        told.texts.push(text);
+    }
+    told
 }
 
 #[cfg(test)]
@@ -67,6 +98,7 @@ mod tests {
     use super::Company;
     use super::ConversationId;
     use super::Timestamp;
+    use super::Variables;
     use super::greetings;
     use serde_json::json;
 
@@ -88,9 +120,9 @@ mod tests {
 
     #[test]
     fn the_first_greeting_is_followed_by_its_alternates() {
-        let greetings = greetings(&card(), &ALONE, Timestamp(0));
+        let greetings = greetings(&card(), &ALONE, Variables::default(), Timestamp(0));
 
-        assert_eq!(greetings, ["Hi Bob, I am Ada.", "*Ada nods.*"]);
+        assert_eq!(greetings.texts, ["Hi Bob, I am Ada.", "*Ada nods.*"]);
     }
 
     #[test]
@@ -100,16 +132,38 @@ mod tests {
             ..ALONE
         };
 
-        let greetings = greetings(&card(), &company, Timestamp(0));
+        let greetings = greetings(&card(), &company, Variables::default(), Timestamp(0));
 
-        assert_eq!(greetings[0], "Ada, Cid!");
-        assert_eq!(greetings.len(), 3);
+        assert_eq!(greetings.texts[0], "Ada, Cid!");
+        assert_eq!(greetings.texts.len(), 3);
     }
 
     #[test]
     fn a_card_without_greetings_stays_silent() {
         let card = Card::from_document(json!({"name": "Ada", "description": "d"})).expect("a card");
 
-        assert!(greetings(&card, &ALONE, Timestamp(0)).is_empty());
+        let greetings = greetings(&card, &ALONE, Variables::default(), Timestamp(0));
+        assert!(greetings.texts.is_empty());
+    }
+
+    #[test]
+    fn only_the_greeting_that_is_posted_sets_variables_and_it_knows_those_that_are_set() {
+        let card = json!({"name": "Ada", "first_mes": "{{setvar::hat::red}}{{incglobalvar::n}} {{getvar::hat}}",
+            "alternate_greetings": ["{{setvar::hat::blue}}{{setvar::coat::x}}{{getvar::hat}}"]});
+        let card = Card::from_document(json!({"data": card})).expect("a card");
+        let mut known = Variables::default();
+        known.space.insert("n".to_owned(), "4".to_owned());
+
+        let greetings = greetings(&card, &ALONE, known, Timestamp(0));
+
+        assert_eq!(greetings.texts, ["5 red", "blue"]);
+        assert_eq!(
+            greetings.changes.conversation,
+            [("hat".to_owned(), "red".to_owned())].into()
+        );
+        assert_eq!(
+            greetings.changes.space,
+            [("n".to_owned(), "5".to_owned())].into()
+        );
     }
 }

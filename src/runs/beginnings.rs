@@ -5,10 +5,14 @@ use crate::characters::character;
 use crate::conversations::conversation;
 use crate::conversations::roots;
 use crate::conversations::swipe;
+use crate::conversations::timeline;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::prompt::greeting;
+use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::Variables;
+use crate::prompt::space_variable;
 use crate::runs::command::Command;
 use crate::runs::command::Greeting;
 use crate::runs::command::Refusal;
@@ -19,9 +23,12 @@ use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
+use serde::Deserialize;
 use serde_json::json;
 
 /// A conversation to be made.
@@ -142,8 +149,15 @@ impl Engine {
             .filter(character::Column::Id.is_in(seated.iter().map(|(_, card)| *card)))
             .all(db)
             .await?;
+        let mut known = Variables {
+            space: space_variable::of_space(db, id).await?,
+            conversation: variables_of(db, conversation).await?,
+            ..Variables::default()
+        };
+        let greeted = timeline::authors(db, conversation).await?;
         let mut greetings = Vec::new();
-        for (seat, card) in &seated {
+        let new = seated.iter().filter(|(it, _)| !greeted.contains(&it.id));
+        for (seat, card) in new {
             let Some(row) = cards.iter().find(|it| it.id == *card) else {
                 continue;
             };
@@ -157,16 +171,31 @@ impl Engine {
                 users: &users,
                 conversation,
             };
+            let now = self.context.clock.now();
+            let told = greeting::greetings(&card, &company, known.clone(), now);
             let mut texts = Vec::new();
-            for text in greeting::greetings(&card, &company, self.context.clock.now()) {
+            for text in told.texts {
                 let token_count = self.count_tokens(text.clone()).await?;
                 texts.push(swipe::Text::new(text, token_count));
             }
             if !texts.is_empty() {
-                let seat = seat.id;
-                greetings.push(Greeting { seat, texts });
+                // Whoever comes in later knows what those before have set.
+                known.conversation.extend(told.changes.conversation.clone());
+                known.space.extend(told.changes.space.clone());
+                greetings.push(Greeting {
+                    seat: seat.id,
+                    texts,
+                    macros: told.changes,
+                });
             }
         }
         Ok(greetings)
     }
+}
+
+/// What macros have set in a conversation so far.
+async fn variables_of(db: &impl ConnectionTrait, id: ConversationId) -> Result<Values, DbErr> {
+    let row = conversation::Entity::find_by_id(id).one(db).await?;
+    let set = row.map(|it| it.variables["macros"].clone());
+    Ok(Values::deserialize(set.unwrap_or_default()).unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::prompt::builder::Memory;
+use crate::prompt::macros::variables::Changes;
 use crate::prompt::record::Record;
 use crate::runs::run;
 use std::sync::Arc;
@@ -139,6 +140,8 @@ pub struct Greeting {
     pub seat: MembershipId,
     /// The greeting, then its alternates; macros expanded.
     pub texts: Vec<swipe::Text>,
+    /// What macros in the greeting have set.
+    pub macros: Changes,
 }
 
 /// How the executor's work on a run ended.
@@ -153,6 +156,8 @@ pub enum End {
     /// A cancel was asked for; `partial` is what is to be kept, if anything.
     Canceled {
         partial: Option<Written>,
+        /// What was sent, where no text of it is kept.
+        prompt: Option<Sent>,
     },
 }
 
@@ -184,7 +189,10 @@ impl End {
         match self {
             Self::Succeeded(written) => written.prompt.as_ref(),
             Self::Failed { prompt, .. } => prompt.as_ref(),
-            Self::Canceled { partial } => partial.as_ref()?.prompt.as_ref(),
+            Self::Canceled { partial, prompt } => match partial {
+                Some(written) => written.prompt.as_ref(),
+                None => prompt.as_ref(),
+            },
         }
     }
 }

@@ -108,10 +108,15 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
         }
         End::Canceled {
             partial: Some(written),
+            ..
         } => {
             commit(d, run, written, queue::End::Canceled);
         }
-        End::Canceled { partial: None } => {
+        End::Canceled {
+            partial: None,
+            prompt,
+        } => {
+            note(d, &mut run, None, prompt.as_ref());
             d.push(Change::Finish {
                 run,
                 end: queue::End::Canceled,

@@ -30,6 +30,8 @@ use crate::runs::scheduler;
 use crate::runs::scheduler::Claimed;
 use crate::runs::sink;
 use crate::runs::situation::Situation;
+use crate::runs::writer_memory;
+use crate::runs::writer_memory::Late;
 use futures::FutureExt;
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
@@ -74,7 +76,26 @@ async fn take_turn(
     } = prepared;
     let trim = trim(&speaker, &others);
     let outcome = stream(context, run, lease, provider.as_ref(), &request, trim).await;
+    if matches!(outcome, Outcome::Canceled { .. }) && lease.why() == Why::Lost {
+        keep_late(context, run, lease, sent).await;
+        return None;
+    }
     end_of(outcome, lease, sent)
+}
+
+/// Whoever cancels a run at once does not wait for what its executor knows: that is kept afterwards,
+/// so that people may see what was asked. Nothing hangs on it but that.
+async fn keep_late(context: &Context, run: &run::Model, lease: &Lease, sent: Sent) {
+    let late = Late {
+        run: run.id,
+        conversation: run.conversation_id,
+        lease: lease.number,
+        sent,
+        now: context.clock.now(),
+    };
+    if let Err(error) = writer_memory::keep_late(&context.db, late).await {
+        tracing::warn!(run.id = %run.id, %error, "what the canceled run {} sent is not kept: {error}", run.id);
+    }
 }
 
 async fn stream(
@@ -133,12 +154,17 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
             usage,
         } => match lease.why() {
             Why::Lost | Why::Closing => None,
-            Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled { partial: None }),
+            Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled {
+                partial: None,
+                prompt: Some(sent),
+            }),
             Why::KeepPartial => {
                 let mut metadata = thought(reasoning);
                 metadata["stopped"] = json!(true);
-                let partial = Some(written(text, usage, metadata, sent));
-                Some(End::Canceled { partial })
+                Some(End::Canceled {
+                    partial: Some(written(text, usage, metadata, sent)),
+                    prompt: None,
+                })
             }
         },
     }
@@ -230,7 +256,14 @@ async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<
             Ok(_) => return,
             // Canceled, reaped or claimed anew: whoever did it has told everyone. So has an earlier
             // try of ours whose answer was lost.
-            Err(EngineError::Lost | EngineError::Refused(Refusal::AlreadyFinished)) => return,
+            Err(EngineError::Lost | EngineError::Refused(Refusal::AlreadyFinished)) => {
+                if let Command::Ended { end, .. } = &command
+                    && let Some(sent) = end.sent()
+                {
+                    keep_late(context, run, lease, sent.clone()).await;
+                }
+                return;
+            }
             Err(EngineError::Refused(Refusal::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "the end of run {} could not be written: {error}", run.id);

@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::ids::MembershipId;
+use crate::prompt::builder::Memory;
 use crate::rounds::round;
 use crate::runs::auto_mode;
 use crate::runs::choosing;
@@ -35,6 +36,7 @@ use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::speakers::candidates::Choice;
+use std::sync::Arc;
 
 /// A burst is gathered for at most this many times the debounce, and no less than
 /// [`LEAST_BOUND_MS`].
@@ -172,6 +174,12 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
             },
             metadata: serde_json::json!({ swipe::GREETING: true }),
         }));
+        if !it.macros.is_empty() {
+            d.push(Change::Remember(Arc::new(Memory {
+                macros: it.macros.clone(),
+                lore: None,
+            })));
+        }
     }
 }
 

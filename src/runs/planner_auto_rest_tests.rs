@@ -189,7 +189,10 @@ fn what_a_person_stopped_leads_to_nothing() {
     stage.does(&Command::Stop { keep_partial }).unwrap();
 
     let partial = Some(written("I am"));
-    let plan = stage.ends(End::Canceled { partial });
+    let plan = stage.ends(End::Canceled {
+        partial,
+        prompt: None,
+    });
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
     assert!(stage.s.queued.is_none() && stage.s.round.is_none());

@@ -279,7 +279,10 @@ fn kept_words_of_a_stopped_run_spend_a_step_and_are_not_answered() {
     stage.does(&Command::Stop { keep_partial: true }).unwrap();
 
     let partial = Some(written("I was"));
-    let told = stage.ends(End::Canceled { partial });
+    let told = stage.ends(End::Canceled {
+        partial,
+        prompt: None,
+    });
 
     assert_eq!(
         told,

@@ -145,7 +145,10 @@ fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
     stage.does(&stop(true)).unwrap();
 
     let partial = Some(written("Hel"));
-    let plan = stage.ends(End::Canceled { partial });
+    let plan = stage.ends(End::Canceled {
+        partial,
+        prompt: None,
+    });
 
     let expected = [
         "finish Ada: canceled",
@@ -161,7 +164,10 @@ fn a_stop_before_the_first_word_keeps_the_slot_pending() {
     let mut stage = running();
     stage.does(&stop(true)).unwrap();
 
-    let plan = stage.ends(End::Canceled { partial: None });
+    let plan = stage.ends(End::Canceled {
+        partial: None,
+        prompt: None,
+    });
 
     assert_eq!(plan, ["finish Ada: canceled"]);
     let round = stage.s.round.unwrap();
@@ -175,7 +181,10 @@ fn a_kept_text_of_a_superseded_round_moves_no_slot() {
     stage.eve_says("Go on.").unwrap();
 
     let partial = Some(written("Hel"));
-    let plan = stage.ends(End::Canceled { partial });
+    let plan = stage.ends(End::Canceled {
+        partial,
+        prompt: None,
+    });
 
     assert_eq!(plan, ["finish Ada: canceled", r#"Ada says "Hel""#]);
 }

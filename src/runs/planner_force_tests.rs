@@ -2,6 +2,7 @@
 
 use crate::conversations::swipe::Text;
 use crate::ids::MembershipId;
+use crate::prompt::macros::variables::Changes;
 use crate::runs::command::Command;
 use crate::runs::command::Greeting;
 use crate::runs::command::Refusal;
@@ -131,6 +132,10 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
             .iter()
             .map(|it| Text::new((*it).to_owned(), 1))
             .collect(),
+        macros: Changes {
+            conversation: [("hat".to_owned(), "red".to_owned())].into(),
+            ..Changes::default()
+        },
     };
     let greet = Command::Greet(vec![greeting(ADA, &["Hello.", "Hey."]), greeting(BOB, &[])]);
     let mut stage = idle();
@@ -143,7 +148,7 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
     stage.s.is_untouched = false;
     let late = stage.does(&greet).unwrap();
 
-    assert_eq!(greeted, [r#"Ada says "Hello.""#]);
+    assert_eq!(greeted, [r#"Ada says "Hello.""#, "remember"]);
     let told = format!("{plan:?}");
     assert!(
         told.contains(r#"alternates: [Text { content: "Hello.""#),

@@ -268,8 +268,12 @@ fn end(how: How, asked: bool) -> End {
         How::Failure => failure(),
         How::KeptIfAsked if asked => End::Canceled {
             partial: Some(written("Hel")),
+            prompt: None,
         },
-        How::NothingIfAsked if asked => End::Canceled { partial: None },
+        How::NothingIfAsked if asked => End::Canceled {
+            partial: None,
+            prompt: None,
+        },
         _ => success("Hello."),
     }
 }

@@ -228,7 +228,10 @@ fn what_was_streamed_is_kept_as_a_text_when_that_is_asked_for() {
     stage.does(&Command::Stop { keep_partial: true }).unwrap();
 
     let partial = Some(written("Goo"));
-    let plan = stage.ends(End::Canceled { partial });
+    let plan = stage.ends(End::Canceled {
+        partial,
+        prompt: None,
+    });
 
     assert_eq!(plan, ["finish Ada: canceled", r#"another text "Goo""#]);
     assert_eq!(texts(&stage), [(0, "Hello."), (1, "Goo")]);

@@ -184,7 +184,33 @@ pub async fn finish(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-/// Ends a run whose heartbeat is older than `stale_ms`, as long as the lease is the one that was
+/// Notes what a run had sent that was canceled before its executor could say so. `false`: it was
+/// not canceled under this lease, or that is known already.
+pub async fn note_late(
+    tx: &impl ConnectionTrait,
+    id: RunId,
+    lease: i64,
+    sent: &run::PromptRecord,
+) -> Result<bool, DbErr> {
+    let canceled = run::Entity::find_by_id(id)
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease))
+        .one(tx)
+        .await?;
+    let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
+        return Ok(false);
+    };
+    let mut debug = run.debug;
+    debug.prompt = Some(sent.clone());
+    let noted = run::Entity::update_many()
+        .col_expr(Column::Debug, Expr::value(json(&debug)))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease));
+    Ok(noted.exec(tx).await?.rows_affected == 1)
+}
+
+/// Ends a run whose heartbeat is as far from now as `stale` says, if the lease is the one that was
 /// seen: a node that came back to life in between keeps it.
 pub async fn expire(
     tx: &impl ConnectionTrait,
@@ -291,9 +317,12 @@ pub struct Stale {
 }
 
 impl Stale {
+    /// A heart that beats so far in the future beat before the clock was set back.
     fn condition(&self, now: Timestamp) -> SimpleExpr {
-        let clock = dialect::lease_clock(self.dialect, now);
-        Expr::col(Column::HeartbeatAt).lte(clock.sub(self.after_ms))
+        let clock = || dialect::lease_clock(self.dialect, now);
+        let beat = || Expr::col(Column::HeartbeatAt);
+        let silent = beat().lte(clock().sub(self.after_ms));
+        silent.or(beat().gte(clock().add(self.after_ms)))
     }
 }
 

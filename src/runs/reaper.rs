@@ -2,10 +2,13 @@
 //! Runs on every node; two at once do no harm, since every move names the lease it saw.
 //!
 //! **Invariant:** a reaper that was itself stopped, or whose database was, does not judge others:
-//! after a gap in its own ticks, or a look that failed or took as long as a heartbeat, it waits one
-//! full stale time, in which living nodes beat again. What its own node executes it never judges.
+//! after a gap in its own ticks, a look that failed or took as long as a heartbeat, or a clock of the
+//! database that was set, it waits one full stale time, in which living nodes beat again. What its
+//! own node executes it never judges.
 
+use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
+use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::command::Command;
@@ -52,7 +55,7 @@ pub async fn keep_reaping(context: Context) {
             _ = tick.tick() => {}
         }
         // It looks in any case: what stands still longer than that is seen only by looking.
-        let judges = patience.may_judge(Instant::now());
+        let judges = |shows| patience.may_judge(Instant::now(), shows);
         match sweep_silent_for(&context, stale_ms(&context), judges).await {
             Ok(Some(_)) => {}
             Ok(None) => patience.stood_still(Instant::now()),
@@ -67,28 +70,45 @@ pub async fn keep_reaping(context: Context) {
 /// When a reaper may judge others: not for a stale time after something stood still.
 struct Patience {
     longest_gap: Duration,
+    heartbeat: Duration,
     stale_after: Duration,
     last: Instant,
     judges_from: Instant,
+    /// When the clock that hearts are told by was looked at, and what it showed.
+    showed: Option<(Instant, Timestamp)>,
 }
 
 impl Patience {
     fn new(settings: &Settings, now: Instant) -> Self {
         Self {
             longest_gap: settings.reaper_interval + settings.heartbeat,
+            heartbeat: settings.heartbeat,
             stale_after: settings.stale_after,
             last: now,
             judges_from: now,
+            showed: None,
         }
     }
 
-    /// At each tick. A gap between two: this very process stood still.
-    fn may_judge(&mut self, now: Instant) -> bool {
-        if now.duration_since(self.last) > self.longest_gap {
+    /// After each look, with what the clock of the hearts shows. A gap between two: this very process
+    /// stood still. Time that passed on one clock and not on ours: that one was set.
+    fn may_judge(&mut self, now: Instant, shows: Option<Timestamp>) -> bool {
+        if now.duration_since(self.last) > self.longest_gap || self.was_set(now, shows) {
             self.stood_still(now);
         }
+        self.showed = shows.map(|it| (now, it));
         self.last = now;
         now >= self.judges_from
+    }
+
+    fn was_set(&self, now: Instant, shows: Option<Timestamp>) -> bool {
+        let (Some((at, before)), Some(shows)) = (self.showed, shows) else {
+            return false;
+        };
+        let passed = now.duration_since(at).as_millis();
+        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        let off = shows.ms_since(before).saturating_sub(passed);
+        u128::from(off.unsigned_abs()) > self.heartbeat.as_millis()
     }
 
     fn stood_still(&mut self, now: Instant) {
@@ -102,7 +122,7 @@ impl Patience {
 /// # Errors
 /// When the database does not answer.
 pub async fn sweep(context: &Context) -> Result<Report, DbErr> {
-    let report = sweep_silent_for(context, stale_ms(context), true).await?;
+    let report = sweep_silent_for(context, stale_ms(context), |_| true).await?;
     Ok(report.unwrap_or_default())
 }
 
@@ -122,7 +142,7 @@ const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
     match context.db.dialect() {
         Dialect::Sqlite => {
-            let report = sweep_silent_for(context, HOWEVER_YOUNG_MS, true).await?;
+            let report = sweep_silent_for(context, HOWEVER_YOUNG_MS, |_| true).await?;
             Ok(report.unwrap_or_default())
         }
         Dialect::Postgres => sweep(context).await,
@@ -134,7 +154,7 @@ pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
 async fn sweep_silent_for(
     context: &Context,
     after_ms: i64,
-    judges: bool,
+    judges: impl FnOnce(Option<Timestamp>) -> bool,
 ) -> Result<Option<Report>, DbErr> {
     crate::fail_point!("reap.begin", ?);
     let stale = Stale {
@@ -143,11 +163,14 @@ async fn sweep_silent_for(
     };
     let mut report = Report::default();
     let asked = Instant::now();
-    let silent = queue::expired(context.db.reader(), context.clock.now(), &stale).await?;
+    let (db, now) = (context.db.reader(), context.clock.now());
+    let silent = queue::expired(db, now, &stale).await?;
+    // After the list: a clock that was set before it is seen to have been.
+    let shows = dialect::leases_show(db, stale.dialect, now).await?;
     if asked.elapsed() > context.settings.heartbeat {
         return Ok(None);
     }
-    if !judges {
+    if !judges(shows) {
         return Ok(Some(Report::default()));
     }
     // What this node itself executes lives, whatever a clock says that was set.
@@ -219,15 +242,18 @@ async fn adrift(context: &Context) -> Result<Vec<ConversationId>, DbErr> {
 #[cfg(test)]
 mod tests {
     use super::Patience;
+    use crate::clock::Timestamp;
     use std::time::Duration;
     use std::time::Instant;
 
     fn patience(now: Instant) -> Patience {
         Patience {
             longest_gap: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(5),
             stale_after: Duration::from_secs(30),
             last: now,
             judges_from: now,
+            showed: None,
         }
     }
 
@@ -236,7 +262,7 @@ mod tests {
         let start = Instant::now();
         let mut patience = patience(start);
 
-        let judged = (1..9).map(|n| patience.may_judge(start + Duration::from_secs(5 * n)));
+        let judged = (1..9).map(|n| patience.may_judge(start + Duration::from_secs(5 * n), None));
 
         assert!(judged.into_iter().all(|it| it));
     }
@@ -248,25 +274,45 @@ mod tests {
         let woken = start + Duration::from_secs(90);
         let later = |s| woken + Duration::from_secs(s);
 
-        assert!(!patience.may_judge(woken));
-        assert!(!patience.may_judge(later(5)));
-        assert!(!patience.may_judge(later(15)) && !patience.may_judge(later(25)));
-        assert!(patience.may_judge(later(30)));
+        assert!(!patience.may_judge(woken, None));
+        assert!(!patience.may_judge(later(5), None));
+        assert!(!patience.may_judge(later(15), None) && !patience.may_judge(later(25), None));
+        assert!(patience.may_judge(later(30), None));
     }
 
     #[test]
     fn so_does_who_waited_for_the_database() {
         let start = Instant::now();
         let mut patience = patience(start);
-        assert!(patience.may_judge(start + Duration::from_secs(5)));
+        assert!(patience.may_judge(start + Duration::from_secs(5), None));
         let answered = start + Duration::from_secs(70);
         let later = |s| answered + Duration::from_secs(s);
 
         patience.stood_still(answered);
 
-        assert!(!patience.may_judge(later(5)));
-        let mut ticks = (2..6).map(|n| patience.may_judge(later(5 * n)));
+        assert!(!patience.may_judge(later(5), None));
+        let mut ticks = (2..6).map(|n| patience.may_judge(later(5 * n), None));
         assert!(ticks.all(|it| !it));
-        assert!(patience.may_judge(later(30)));
+        assert!(patience.may_judge(later(30), None));
+    }
+
+    #[test]
+    fn so_does_who_sees_that_the_clock_was_set() {
+        const HOUR: i64 = 3_600_000;
+        for set_by in [HOUR, -HOUR] {
+            let start = Instant::now();
+            let mut patience = patience(start);
+            // It goes a little slower than ours.
+            let mut look = |s: u64, by: i64| {
+                let shows = Timestamp(HOUR + by + i64::try_from(s).unwrap() * 990);
+                patience.may_judge(start + Duration::from_secs(s), Some(shows))
+            };
+            assert!(look(5, 0) && look(10, 0));
+
+            assert!(!look(15, set_by));
+
+            assert!(!look(20, set_by) && !look(30, set_by) && !look(40, set_by));
+            assert!(look(45, set_by));
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::openai::routes;
 use crate::server::client_files;
 use crate::server::doors;
 use crate::server::openapi::Published;
+use crate::spaces::leftovers;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -91,6 +92,9 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
         .with_context(|| format!("TROUPE_BIND {bind} cannot be listened on"))?;
     app.engine.start().await?;
     app.responses.start().await?;
+    let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
+    app.shutdown
+        .spawn(leftovers::keep_sweeping(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);
     Ok(Listening {
         address,

@@ -3,6 +3,7 @@
 pub mod events;
 pub mod invite;
 pub mod joining;
+pub mod leftovers;
 pub mod membership;
 pub mod permissions;
 pub mod preset_use;

@@ -31,6 +31,8 @@ const WAITING_BATCHES: usize = 2;
 pub struct Arrival {
     pub job: import_job::Model,
     pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub limit: u64,
     pub file: File,
     pub n_bytes: u64,
 }
@@ -100,6 +102,7 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
         import: arrival.job,
         hidden,
         owner: arrival.owner,
+        limit: arrival.limit,
         head: there.head,
         known: there.known,
         assets: there.assets.ok_or(ImportError::Canceled)?,

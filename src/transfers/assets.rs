@@ -153,7 +153,10 @@ impl Arrived {
         now: Timestamp,
     ) -> Result<HashMap<CharacterId, String>, ImportError> {
         let mut pictures = HashMap::new();
-        for it in std::mem::take(&mut self.assets) {
+        let mut all = std::mem::take(&mut self.assets);
+        // Two spaces with the same pictures at once ask for them in the same order.
+        all.sort_by(|a, b| a.sha256.cmp(&b.sha256));
+        for it in all {
             let card = cards.get(&it.character).copied();
             let card = card.ok_or_else(|| broken(document::ASSETS))?;
             if it.path == PICTURE {

@@ -4,6 +4,8 @@ use crate::accounts::names;
 use crate::accounts::user;
 use crate::characters::card::Card;
 use crate::characters::character;
+use crate::characters::room;
+use crate::characters::room::Shelf;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
@@ -50,6 +52,8 @@ pub struct Finished {
     pub import: import_job::Model,
     pub hidden: SpaceId,
     pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub limit: u64,
     pub head: Arc<Head>,
     pub known: Arc<Known>,
     pub assets: assets::Arrived,
@@ -64,9 +68,12 @@ pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
             if !import_job::beat(tx, it.import.id, 0, it.n_messages, it.now).await? {
                 return Err(ImportError::Canceled);
             }
+            let (owner, limit) = (it.owner.id, it.limit);
+            user::lock(tx, owner).await?;
             let cards = cards(tx, it.owner.id, &it.head).await?;
             let presets = presets(tx, it.owner.id, &it.head, it.now).await?;
             let pictures = it.assets.give(tx, &cards, it.now).await?;
+            room::must_fit(tx, Shelf { owner, limit }, 0).await?;
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
             forks(tx, &it.head, &it.known).await?;
             let (head, known) = (&it.head, &it.known);

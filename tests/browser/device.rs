@@ -11,6 +11,7 @@ use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Screen;
 use crate::support::person::Person;
+use crate::support::person::expect;
 
 #[tokio::test]
 async fn c76_a_phone_shows_all_without_scrolling_sideways() {
@@ -47,6 +48,43 @@ async fn c76_a_phone_shows_all_without_scrolling_sideways() {
         &format!("innerHeight === 450 && document.querySelector('{FIELD}').getBoundingClientRect().bottom <= 450"),
     )
     .await;
+}
+
+#[tokio::test]
+async fn c76_a_language_of_short_words_leaves_a_finger_as_much_room() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let preset = json!({"name": "Sea"});
+    expect(201, room.ann.post("/api/presets", preset).await);
+    let wish = json!({"locale": "zh-CN"});
+    expect(200, room.ann.patch("/api/users/me", wish).await);
+    let page = room.page_on(Screen::Phone).await;
+
+    page.click("[aria-controls=panel]").await;
+    for tab in ["cast", "lore", "runs"] {
+        page.click(&format!("#panel-tab-{tab}")).await;
+        page.see(&format!("#panel-tab-{tab}[aria-selected=true]"))
+            .await;
+        assert_eq!(page.value(SMALL_TARGETS).await, json!([]), "{tab}");
+    }
+    page.go("/settings/presets").await;
+    page.see_text(".list__item", "Sea").await;
+    assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+}
+
+#[tokio::test]
+async fn c77_every_menu_of_the_list_says_what_it_is_of() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.see_text("#rail .space__name", "Harbor Lights").await;
+
+    let names =
+        "[...document.querySelectorAll('#rail .space [aria-haspopup]')].map((it) => it.ariaLabel)";
+    let names = page.value(names).await.to_string();
+
+    assert!(names.contains("Space menu: Harbor Lights"), "{names}");
+    assert!(names.contains("Conversation menu: Main"), "{names}");
 }
 
 /// What a finger could miss.

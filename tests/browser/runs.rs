@@ -27,6 +27,22 @@ async fn c73_the_panel_shows_the_runs_and_what_would_be_sent() {
 }
 
 #[tokio::test]
+async fn c73_the_runs_name_who_spoke_however_late_the_cast_comes() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.say("Good evening.").await;
+    page.answered_by("Mina").await;
+    page.click("#panel-tab-runs").await;
+    page.see_text(".run", "Mina").await;
+
+    page.reload().await;
+
+    page.see_text(".run", "Mina").await;
+    page.see_text(".run", "succeeded").await;
+}
+
+#[tokio::test]
 async fn c68_a_pasted_card_is_shown_before_it_is_stored() {
     let house = House::open().await;
     let room = house.room(manual(), &[]).await;

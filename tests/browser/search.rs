@@ -54,6 +54,11 @@ async fn jump(page: &Page) {
         .await;
     page.press(Key::Enter).await;
     page.see_text(".message--found", "heron").await;
+    page.truth(
+        "one is at the message",
+        "document.activeElement.matches('.message--found')",
+    )
+    .await;
 }
 
 /// The places of what is on the page, in order.
@@ -137,6 +142,11 @@ async fn c57_the_way_back_from_a_jump_is_one_button_and_what_came_meanwhile_is_t
 
     page.see_text(".message:last-child", "Hello.").await;
     page.gone(".jump").await;
+    page.truth(
+        "one is at the newest message",
+        "document.activeElement.matches('.message:last-child')",
+    )
+    .await;
     let shown = places(&page).await;
     assert_whole(&shown);
     assert_eq!(shown.last(), Some(&401));

@@ -16,10 +16,12 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 
 use crate::node::Node;
-use crate::postgres::Postgres;
 use crate::record::Fault;
+use crate::record::Us;
 use crate::record::now;
 use crate::settings::STALE_AFTER;
+use crate::starved::starved_for;
+use crate::support::own_postgres::Postgres;
 
 /// All that was done so far.
 pub type Done = Arc<Mutex<Vec<Fault>>>;
@@ -213,14 +215,16 @@ async fn comes_true(within: Duration, is_so: impl Fn() -> bool) -> bool {
 /// Replaces one node after another, as an upgrade does, and again from the first until the end: it is
 /// told to go, gives away what it has, and the next one is told when it is back.
 pub async fn replace(nodes: Vec<Arc<Node>>, end: Instant, done: Done) {
-    for node in nodes.iter().cycle() {
-        if Instant::now() >= end {
+    for (n, node) in nodes.iter().cycle().enumerate() {
+        if Instant::now() >= end && n >= ROUNDS * nodes.len() {
             return;
         }
         let (worker, at) = (node.worker(), now());
         node.signal("TERM");
-        let left = comes_true(DRAINS, || node.is_gone()).await;
+        let left = comes_true(MOST_STARVED * DRAINS, || node.is_gone()).await;
         let until = now();
+        let starved = starved_for(&done.lock(), &worker, at, until);
+        let left = left && until - at - starved <= DRAINS.as_micros() as Us;
         node.kill();
         let healed = timeout(HEALS, node.start()).await.unwrap_or(false);
         done.lock().push(Fault {
@@ -235,10 +239,14 @@ pub async fn replace(nodes: Vec<Arc<Node>>, end: Instant, done: Done) {
     }
 }
 
-/// A node that takes longer to leave does not leave.
+/// Each is replaced so often at least, however long that takes.
+pub const ROUNDS: usize = 2;
+/// A node that takes longer to leave, while the machine lets it, does not leave.
 const DRAINS: Duration = Duration::from_secs(15);
+/// So many times as long it may take where the machine does not.
+const MOST_STARVED: u32 = 4;
 /// A node that was told to go and is back.
-const REPLACED: &str = "replaced";
+pub const REPLACED: &str = "replaced";
 
 /// What all nodes stand on.
 pub struct Ground {
@@ -321,25 +329,3 @@ pub async fn answers(url: &str) {
         sleep(Duration::from_millis(50)).await;
     }
 }
-
-/// Notes when this machine itself had no time for anybody: then a node may rightly look dead.
-pub async fn watch_the_clock(done: Done) {
-    let beat = Duration::from_millis(50);
-    loop {
-        let (before, began) = (now(), Instant::now());
-        sleep(beat).await;
-        if began.elapsed() > beat * 8 {
-            done.lock().push(Fault {
-                kind: STARVED.to_owned(),
-                node: None,
-                worker: String::new(),
-                at: before,
-                until: now(),
-                healed: true,
-            });
-        }
-    }
-}
-
-/// No fault that was done, but one that was found.
-pub const STARVED: &str = "the machine was busy";

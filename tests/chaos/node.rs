@@ -5,13 +5,10 @@ use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
 use std::io::Write;
-use std::net::TcpListener;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU16;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +20,7 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 
 use crate::support::person::http_client;
+use crate::support::ports::lasting_port;
 
 /// A start that takes longer is none.
 const START: Duration = Duration::from_secs(60);
@@ -50,7 +48,7 @@ impl Node {
     /// One that is not started yet.
     pub fn new(index: usize, mut env: Vec<(String, String)>) -> Node {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let bind = format!("127.0.0.1:{}", free_port());
+        let bind = format!("127.0.0.1:{}", lasting_port());
         env.push(("TROUPE_BIND".to_owned(), bind.clone()));
         let data = folder.path().join("data").display().to_string();
         env.push(("TROUPE_DATA_DIR".to_owned(), data));
@@ -141,7 +139,8 @@ impl Node {
         }
     }
 
-    fn pid(&self) -> Option<u32> {
+    /// Its process, while there is one.
+    pub fn pid(&self) -> Option<u32> {
         self.process.lock().as_ref().map(Child::id)
     }
 
@@ -222,18 +221,6 @@ fn without_colors(line: &str) -> String {
         }
     }
     plain
-}
-
-/// A free port below the ephemeral range: nothing takes it between a kill and the restart.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 500) as u16 * 8;
-    loop {
-        let port = 30_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 2_700;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 #[cfg(test)]

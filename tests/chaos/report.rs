@@ -9,13 +9,15 @@ use crate::checks::forms;
 use crate::checks::progress;
 use crate::checks::promises;
 use crate::checks::runs;
+use crate::checks::silence;
 use crate::checks::sockets;
 use crate::checks::streams;
 use crate::checks::texts;
 use crate::checks::timelines;
 use crate::checks::versions;
-use crate::faults::STARVED;
 use crate::record::Evidence;
+use crate::starved;
+use crate::starved::STARVED;
 
 /// Everything that must hold.
 const CHECKS: &[fn(&Evidence) -> Check] = &[
@@ -54,7 +56,7 @@ const CHECKS: &[fn(&Evidence) -> Check] = &[
     streams::d1_deltas_are_the_text,
     streams::d2_nothing_of_the_dead,
     streams::d3_typing_ends_once,
-    streams::d4_a_canceled_run_is_silent,
+    silence::d4_a_canceled_run_is_silent,
     streams::d5_deltas_are_gathered,
     promises::a1_auto_mode_ends,
     promises::a3_a_stop_is_a_stop,
@@ -78,6 +80,7 @@ pub struct Report {
     n_acknowledged: usize,
     n_spoilt: usize,
     n_succeeded: usize,
+    starved: String,
     checks: Vec<Check>,
 }
 
@@ -103,6 +106,7 @@ impl Report {
             n_acknowledged: acknowledged.count(),
             n_spoilt: evidence.n_spoilt,
             n_succeeded: succeeded.count(),
+            starved: starved::told(evidence),
             checks: CHECKS.iter().map(|check| check(evidence)).collect(),
         }
     }
@@ -135,6 +139,7 @@ impl fmt::Display for Report {
             "replies {}, answers of the model spoilt {}",
             self.n_succeeded, self.n_spoilt
         )?;
+        writeln!(f, "{}", self.starved)?;
         for (kind, (n, healed)) in &self.kinds {
             writeln!(f, "  {n:5} {kind}, healed {healed}")?;
         }

@@ -23,12 +23,13 @@ use crate::node::Node;
 use crate::people::Deeds;
 use crate::people::Visitor;
 use crate::people::dice_of;
-use crate::postgres::Postgres;
 use crate::record::Evidence;
 use crate::record::Look;
 use crate::redis_faults::Redis;
 use crate::settings;
 use crate::settings::Settings;
+use crate::starved;
+use crate::support::own_postgres::Postgres;
 use crate::support::person::http_client;
 use crate::tabs::Tab;
 use crate::triggers;
@@ -58,10 +59,14 @@ pub async fn play(settings: &Settings) -> Evidence {
         .collect();
 
     let (done, looks) = (Done::default(), Arc::<Mutex<Vec<Look>>>::default());
-    let watching = [
-        tokio::spawn(faults::watch_the_clock(Arc::clone(&done))),
+    let mut watching = vec![
+        tokio::spawn(starved::watch_the_clock(Arc::clone(&done))),
         tokio::spawn(look(ground.postgres.url(), Arc::clone(&looks))),
     ];
+    for node in &ground.nodes {
+        let watch = starved::watch_a_node(Arc::clone(node), Arc::clone(&done));
+        watching.push(tokio::spawn(watch));
+    }
     let (deeds, _redis) = live(settings, &ground, redis, &house, &tabs, &done).await;
     heal(&ground).await;
     let witness = house.guests[0].clone();

@@ -189,6 +189,14 @@ fn transactions_time_and_tasks_have_one_place() {
 }
 
 #[test]
+fn the_clock_of_the_database_is_asked_in_one_place() {
+    let sql = "//! Doc.\nconst A: &str = \"SELECT 1 WHERE at < now()\";\nconst B: &str = \"CURRENT_TIMESTAMP\";\nfn f() { clock.now(); }\n";
+
+    assert_eq!(broken("src/accounts/session.rs", sql).len(), 2);
+    assert_eq!(broken("src/db/dialect.rs", sql), Vec::<String>::new());
+}
+
+#[test]
 fn calls_have_one_way_out() {
     let text = "//! Doc.\nfn f() {\n    let client = reqwest::Client::new();\n    reqwest::Client::builder();\n}\n";
 

@@ -17,6 +17,7 @@ mod llm;
 mod migrations;
 mod nodes;
 mod openai;
+mod outages;
 mod outbound;
 mod pages;
 mod prompt;

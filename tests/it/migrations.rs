@@ -79,6 +79,21 @@ on_both! {
         assert!(plan.join(" ").contains("messages_of_a_run"), "{plan:?}");
     }
 
+    async fn what_goes_with_something_else_is_found_without_reading_all(backend) {
+        let database = fresh_database(&backend).await;
+        let connection = Database::connect(database.url()).await.expect("the test database answers");
+        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let mut facts = Facts::open(&database).await;
+
+        let sought = match backend {
+            Backend::Sqlite => SOUGHT_ON_SQLITE,
+            Backend::Postgres => SOUGHT_ON_POSTGRES,
+        };
+        let sought: Vec<String> = facts.rows(sought).await.iter().map(|row| word(&row[0])).collect();
+
+        assert_eq!(sought, READ_WHOLE, "each of these has its table read whole for each row that goes");
+    }
+
     // K12. When it falls is a matter of time; wherever that is, the next start finds or makes a
     // whole database.
     async fn who_is_killed_while_it_brings_the_tables_up_to_date_leaves_whole_steps(backend) {
@@ -103,6 +118,31 @@ on_both! {
         assert!(n_killed > 0, "each was done before it could be killed");
     }
 }
+
+/// Columns that refer to something and are led by no index. Users are disabled, never deleted; a
+/// provider is deleted by an admin, and seats are few.
+const READ_WHOLE: &[&str] = &[
+    "invites.created_by",
+    "space_memberships.llm_provider_id",
+    "spaces.owner_id",
+];
+
+/// An index is of use when the column comes first, and when it leaves out no row that refers.
+const SOUGHT_ON_POSTGRES: &str = "\
+    SELECT c.conrelid::regclass || '.' || a.attname FROM pg_constraint c \
+    JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] \
+    WHERE c.contype = 'f' AND NOT EXISTS (SELECT 1 FROM pg_index i \
+      WHERE i.indrelid = c.conrelid AND i.indkey[0] = c.conkey[1] AND (i.indpred IS NULL \
+        OR pg_get_expr(i.indpred, i.indrelid) = '(' || a.attname || ' IS NOT NULL)')) \
+    ORDER BY 1";
+
+const SOUGHT_ON_SQLITE: &str = "\
+    SELECT t.name || '.' || f.\"from\" FROM sqlite_master t, pragma_foreign_key_list(t.name) f \
+    WHERE t.type = 'table' AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i \
+      JOIN pragma_index_info(i.name) c LEFT JOIN sqlite_master m ON m.name = i.name \
+      WHERE c.seqno = 0 AND c.name = f.\"from\" \
+        AND (NOT i.partial OR m.sql LIKE '%WHERE \"' || f.\"from\" || '\" IS NOT NULL')) \
+    ORDER BY 1";
 
 fn name_of(database: &TestDatabase) -> &str {
     database

@@ -7,6 +7,7 @@ use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::integer;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::truth;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -211,7 +212,7 @@ fn tell_what_is_idle(reading: &mut Reading) {
         ("send_if_empty", "a text to send when nobody said anything"),
     ] {
         if said(&reading.fields, field) {
-            reading.warn(format!("`{field}`, {what}, is kept and not used."));
+            reading.warn(unused(field, what));
         }
     }
     for (field, what) in [
@@ -221,7 +222,7 @@ fn tell_what_is_idle(reading: &mut Reading) {
         ("enable_web_search", "search on the web"),
     ] {
         if is_on(&reading.fields, field) {
-            reading.warn(format!("`{field}`, {what}, is kept and not used."));
+            reading.warn(unused(field, what));
         }
     }
     let scripts = reading
@@ -230,8 +231,12 @@ fn tell_what_is_idle(reading: &mut Reading) {
         .map(|it| &it["regex_scripts"]);
     let n_scripts = scripts.and_then(Value::as_array).map_or(0, Vec::len);
     if n_scripts > 0 {
-        reading.warn(format!(
-            "{n_scripts} scripts that replace text are kept and not run."
-        ));
+        let sentence = format!("{n_scripts} scripts that replace text are kept and not run.");
+        reading.warn(Warning::new("scripts_unused", sentence).with("n", n_scripts));
     }
+}
+
+fn unused(field: &str, what: &str) -> Warning {
+    let sentence = format!("`{field}`, {what}, is kept and not used.");
+    Warning::new("field_unused", sentence).with("field", field)
 }

@@ -13,6 +13,7 @@ use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::integer;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::truth;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -73,19 +74,17 @@ pub fn entries(prompts: Vec<Value>, orders: Option<&Orders>, reading: &mut Readi
     for line in orders.map_or(&[][..], |it| &it.lines) {
         let id = identifier(line);
         if entries.iter().any(|it| it.id == id) {
-            reading.warn(format!(
-                "“{}” stands in the order twice: once is kept.",
-                cut(&id)
-            ));
+            let name = cut(&id);
+            let sentence = format!("“{name}” stands in the order twice: once is kept.");
+            reading.warn(Warning::new("entry_twice", sentence).with("name", name));
             continue;
         }
         let at = prompts.iter().position(|it| identifier(it) == id);
         let found = at.map(|at| entry(prompts.remove(at), reading));
         let Some(mut entry) = found.or_else(|| usual(&id)) else {
-            reading.warn(format!(
-                "“{}” stands in the order, but there is no such prompt.",
-                cut(&id)
-            ));
+            let name = cut(&id);
+            let sentence = format!("“{name}” stands in the order, but there is no such prompt.");
+            reading.warn(Warning::new("entry_missing", sentence).with("name", name));
             continue;
         };
         entry.enabled = line.get("enabled").and_then(truth).unwrap_or(true);
@@ -119,7 +118,8 @@ fn complete(entries: &mut Vec<Entry>, orders: Option<&Orders>, reading: &mut Rea
             .position(|it| it.slot == Some(Slot::LoreBefore));
         let at = after.map_or(1, |it| it + 1).min(entries.len());
         entries.splice(at..at, usual("personaDescription"));
-        reading.warn("The order is from before personas: theirs stands before the character.");
+        let sentence = "The order is from before personas: theirs stands before the character.";
+        reading.warn(Warning::new("order_without_persona", sentence));
     }
     if !has(entries, Slot::History) {
         let before = entries
@@ -127,7 +127,8 @@ fn complete(entries: &mut Vec<Entry>, orders: Option<&Orders>, reading: &mut Rea
             .position(|it| it.slot == Some(Slot::PostHistory));
         let at = before.unwrap_or(entries.len());
         entries.splice(at..at, usual("chatHistory"));
-        reading.warn("The order had no place for the conversation: it was given one.");
+        let sentence = "The order had no place for the conversation: it was given one.";
+        reading.warn(Warning::new("order_without_history", sentence));
     }
 }
 
@@ -165,10 +166,9 @@ fn entry(mut prompt: Map<String, Value>, reading: &mut Reading) -> Entry {
     forget_if(&mut prompt, "marker", is_mark(slot));
     forget_if(&mut prompt, "system_prompt", usual.is_some());
     if prompt.get("marker").and_then(truth) == Some(true) {
-        reading.warn(format!(
-            "“{}” stands for something that is not there yet.",
-            cut(&label)
-        ));
+        let name = cut(&label);
+        let sentence = format!("“{name}” stands for something that is not there yet.");
+        reading.warn(Warning::new("entry_marker_unknown", sentence).with("name", name));
     }
     let mut entry = Entry {
         slot,
@@ -235,10 +235,11 @@ fn triggers(prompt: &mut Map<String, Value>, label: &str, reading: &mut Reading)
         match serde_json::from_value(word) {
             Ok(trigger) if triggers.contains(&trigger) => {}
             Ok(trigger) => triggers.push(trigger),
-            Err(_) => reading.warn(format!(
-                "“{}” names a kind of turn that is not known.",
-                cut(label)
-            )),
+            Err(_) => {
+                let name = cut(label);
+                let sentence = format!("“{name}” names a kind of turn that is not known.");
+                reading.warn(Warning::new("turn_unknown", sentence).with("name", name));
+            }
         }
     }
     triggers

@@ -1,5 +1,6 @@
 //! Reads the fields of a file that other tools have written: numbers as text, `-1` for "off".
 
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -19,7 +20,7 @@ const PRIVATE: [&str; 7] = [
 pub struct Reading {
     pub fields: Map<String, Value>,
     pub stated: Map<String, Value>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Reading {
@@ -89,21 +90,22 @@ impl Reading {
             !goes
         });
         if said_something {
-            self.warn("Addresses and passwords in the file were not taken over.");
+            let sentence = "Addresses and passwords in the file were not taken over.";
+            self.warn(Warning::new("secrets_left_out", sentence));
         }
     }
 
     /// Something to tell whoever brought the file.
-    pub fn warn(&mut self, warning: impl Into<String>) {
-        self.warnings.push(warning.into());
+    pub fn warn(&mut self, warning: Warning) {
+        self.warnings.push(warning);
     }
 
     fn leave_out(&mut self, field: &str, found: &Value) {
         if !found.is_null() {
             let found: String = found.to_string().chars().take(40).collect();
-            self.warn(format!(
-                "`{field}` is {found}, which makes no sense: left out."
-            ));
+            let sentence = format!("`{field}` is {found}, which makes no sense: left out.");
+            let warning = Warning::new("value_left_out", sentence).with("field", field);
+            self.warn(warning.with("value", found));
         }
     }
 }

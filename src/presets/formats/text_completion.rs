@@ -4,6 +4,7 @@
 use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::number;
+use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -84,9 +85,8 @@ pub fn read(reading: &mut Reading) -> Value {
     idle.extend(texts.into_iter().filter(|it| says(it)));
     if !idle.is_empty() {
         let idle = idle.join(", ");
-        reading.warn(format!(
-            "No provider here understands these, they are only kept: {idle}."
-        ));
+        let sentence = format!("No provider here understands these, they are only kept: {idle}.");
+        reading.warn(Warning::new("samplers_unused", sentence).with("names", idle));
     }
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
 }

@@ -17,6 +17,7 @@ import presets from "./en/presets.js"
 import settings from "./en/settings.js"
 import spaces from "./en/spaces.js"
 import talk from "./en/talk.js"
+import warnings from "./en/warnings.js"
 
 export default {
   "app.name": "Troupe",
@@ -53,4 +54,5 @@ export default {
   ...admin,
   ...errors,
   ...docs,
+  ...warnings,
 }

@@ -25,6 +25,7 @@ import presets from "./zh-CN/presets.js"
 import settings from "./zh-CN/settings.js"
 import spaces from "./zh-CN/spaces.js"
 import talk from "./zh-CN/talk.js"
+import warnings from "./zh-CN/warnings.js"
 
 export default {
   "app.name": "Troupe",
@@ -61,4 +62,5 @@ export default {
   ...admin,
   ...errors,
   ...docs,
+  ...warnings,
 }

@@ -36,6 +36,7 @@ class CardEditor {
   #made = null
   #close = null
   #face = el("div", { class: "editor__face" })
+  #removal = null
   #body = el("div", {})
   #isDone = false
 
@@ -131,6 +132,9 @@ class CardEditor {
   #showFace() {
     const { name, avatar_url: url } = this.#character
     replace(this.#face, avatar({ name, url, size: "sheet" }))
+    if (!this.#removal) return
+    if (!url && document.activeElement === this.#removal) this.#removal.previousElementSibling.focus()
+    this.#removal.hidden = !url
   }
 
   #links() {
@@ -151,12 +155,13 @@ class CardEditor {
 
   #pictureButtons() {
     const change = button(t("card.picture"), { look: "small", icon: "image", click: () => this.#choosePicture() })
-    const remove = button(t("card.picture_remove"), {
+    this.#removal = button(t("card.picture_remove"), {
       look: "small quiet",
       icon: "trash",
       click: () => this.#changePicture((library, id) => library.removePicture(id)),
     })
-    return el("div", { class: "editor__files" }, change, remove)
+    this.#removal.hidden = !this.#character.avatar_url
+    return el("div", { class: "editor__files" }, change, this.#removal)
   }
 
   #choosePicture() {

@@ -4,6 +4,7 @@ import { bdi, el, icon } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { looksLikeCard } from "../models/card_file.js"
 import { may } from "../models/rights.js"
+import { sentencesOf } from "../models/warnings.js"
 import { avatar } from "./avatar.js"
 import { button } from "./buttons.js"
 import { openDialog } from "./dialog.js"
@@ -51,7 +52,7 @@ function sheet(parts, file, found, close) {
     head(found),
     greeting(found),
     el("ul", { class: "sheet__facts" }, facts(found)),
-    found.warnings.length > 0 && warnings(found.warnings),
+    found.warnings.length > 0 && warnings(sentencesOf(found)),
     problem,
     el("div", { class: "form__actions" }, actions(parts, file, close, problem)),
   ]

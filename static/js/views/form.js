@@ -58,6 +58,8 @@ export function form({ fields = {}, children, submit, onError = null }) {
   node.addEventListener("submit", async (event) => {
     event.preventDefault()
     clear(fields, problem)
+    // A button that cannot be pressed for a while loses the focus for good.
+    const focused = node.contains(document.activeElement) ? document.activeElement : null
     setBusy(node, true)
     try {
       await submit()
@@ -66,6 +68,7 @@ export function form({ fields = {}, children, submit, onError = null }) {
       onError?.(error)
     } finally {
       setBusy(node, false)
+      if (document.activeElement === document.body) focused?.focus()
     }
   })
   return node

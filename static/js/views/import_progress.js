@@ -1,6 +1,7 @@
 // A file that is coming in: how far it is, a way to stop it, and what became of it.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
+import { sentenceOf } from "../models/warnings.js"
 import { button } from "./buttons.js"
 import { explain } from "./explain.js"
 
@@ -67,6 +68,6 @@ export function progress({ files, begin, close, again }) {
 function troubles(lines) {
   const items = lines
     .slice(0, MAX_LINES)
-    .map(({ line, reason }) => el("li", {}, t("chats.line", { n: line, reason })))
+    .map((it) => el("li", {}, t("chats.line", { n: it.line, reason: sentenceOf(it, it.reason) })))
   return el("details", { class: "import__lines" }, el("summary", {}, t("chats.lines")), el("ul", {}, items))
 }

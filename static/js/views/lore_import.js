@@ -3,6 +3,7 @@ import { bdi, el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { looksLikeBook, previewOf } from "../models/lore_file.js"
 import { may } from "../models/rights.js"
+import { sentencesOf } from "../models/warnings.js"
 import { submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
 import { check, form } from "./form.js"
@@ -49,15 +50,15 @@ function sheet(parts, { file, name, n }, close) {
   })
 }
 
-function tellWarnings({ lorebook, warnings }) {
+function tellWarnings(brought) {
   return openDialog({
-    title: lorebook.name,
+    title: brought.lorebook.name,
     content: () => [
       el("p", { class: "dialog__lead" }, t("lore.warnings")),
       el(
         "ul",
         { class: "lore-warnings" },
-        warnings.map((it) => el("li", {}, it)),
+        sentencesOf(brought).map((it) => el("li", {}, it)),
       ),
     ],
   })

@@ -71,6 +71,7 @@ export default class LoreLinks {
 
   #show() {
     if (this.#isGone) return
+    const focused = this.#list.contains(document.activeElement) && document.activeElement.closest("[data-book-id]")
     replace(
       this.#list,
       this.#books.length === 0 && el("li", { class: "member__note" }, t("lore.none_here")),
@@ -79,6 +80,7 @@ export default class LoreLinks {
     const linked = new Set(this.#books.map((book) => book.id))
     const others = this.#shelf.filter((book) => !linked.has(book.id))
     replace(this.#adding, this.#isChangeable && others.length > 0 && this.#adder(others))
+    if (focused) this.#list.querySelector(`[data-book-id="${focused.dataset.bookId}"] button`)?.focus()
   }
 
   #row(book) {
@@ -154,6 +156,9 @@ export default class LoreLinks {
       this.#books = await this.#parts.lore.link(this.#place, books)
     })
     this.#show()
+    // The row or the button that was pressed is gone.
+    if (document.activeElement === document.body)
+      (this.#list.querySelector("button") ?? this.#adding.querySelector("select"))?.focus()
   }
 
   async #try(act) {

@@ -11,7 +11,7 @@ export default class LoreTab {
   #root
   #parts
   #shelf = el("ul", { class: "lore-shelf" })
-  #places = el("div", {})
+  #places = el("div", { class: "panel__section" })
   #books = []
   #links = []
   #note
@@ -107,6 +107,7 @@ export default class LoreTab {
   }
 
   #showShelf() {
+    const focused = this.#shelf.contains(document.activeElement) ? document.activeElement.dataset.bookId : null
     replace(
       this.#shelf,
       this.#books.length === 0 && el("li", { class: "panel__empty" }, t("lore.shelf_empty")),
@@ -133,6 +134,7 @@ export default class LoreTab {
         ),
       ),
     )
+    if (focused) this.#shelf.querySelector(`[data-book-id="${focused}"]`)?.focus()
   }
 
   async #create() {

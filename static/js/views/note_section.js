@@ -38,19 +38,20 @@ export default class NoteSection {
     if (signature === this.#shown) return
     this.#shown = signature
     const { notes } = this.#parts
+    const place = focusPlace(this.#root)
     const ofConversation = noteForm(this.#parts, {
       settings: conversation.settings,
       label: t("note.of_conversation"),
       hint: t("note.of_conversation_hint"),
       disabled: !may(space.my_role, "prompt"),
-      save: (note) => notes.ofConversation(this.#parts.store.openConversation, note),
+      save: (note) => this.#saved(notes.ofConversation(this.#parts.store.openConversation, note), 0),
     })
     const ofSpace = noteForm(this.#parts, {
       settings: space.settings,
       label: t("note.of_space"),
       hint: t("note.of_space_hint"),
       disabled: !may(space.my_role, "settings"),
-      save: (note) => notes.ofSpace(this.#parts.store.openSpace, note),
+      save: (note) => this.#saved(notes.ofSpace(this.#parts.store.openSpace, note), 1),
     })
     replace(
       this.#root,
@@ -59,5 +60,21 @@ export default class NoteSection {
       ofConversation,
       ofSpace,
     )
+    controlsOf(this.#root)[place]?.focus()
   }
+
+  // What was saved is shown anew: whoever pressed the button goes on from there.
+  async #saved(saving, index) {
+    await saving
+    if (document.activeElement !== document.body) return
+    this.#root.querySelectorAll("form")[index]?.querySelector("[type=submit]")?.focus()
+  }
+}
+
+function controlsOf(root) {
+  return [...root.querySelectorAll("textarea, summary, button, input, select")]
+}
+
+function focusPlace(root) {
+  return controlsOf(root).indexOf(document.activeElement)
 }

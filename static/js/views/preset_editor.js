@@ -4,6 +4,7 @@ import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import PresetDocument from "../models/preset_document.js"
 import { isPreset } from "../models/preset_file.js"
+import { sentencesOf } from "../models/warnings.js"
 import { button, submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
 import { field, form, input } from "./form.js"
@@ -30,7 +31,8 @@ export async function editPreset(parts, id) {
 
 // Asks for a file and reads what came of it out loud. Answers the preset, or null.
 export async function bringPreset(parts, file) {
-  const { preset, warnings } = await parts.presets.bring(file)
+  const brought = await parts.presets.bring(file)
+  const { preset, warnings } = brought
   if (warnings.length === 0) {
     parts.toasts.show(t("preset.brought", { name: preset.name }))
     return preset
@@ -42,7 +44,7 @@ export async function bringPreset(parts, file) {
       el(
         "ul",
         { class: "preset__warnings" },
-        warnings.map((it) => el("li", {}, it)),
+        sentencesOf(brought).map((it) => el("li", {}, it)),
       ),
       el("div", { class: "form__actions" }, button(t("close"), { look: "primary", click: () => close() })),
     ],

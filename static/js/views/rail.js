@@ -101,7 +101,7 @@ export default class Rail {
       el("span", { class: "badge badge--soft", hidden: true }),
     )
     const menu = menuButton({
-      label: t("space.menu"),
+      label: "",
       className: "icon-button icon-button--small icon-button--reveal",
       items: () => this.#spaceItems(id),
     })
@@ -118,6 +118,9 @@ export default class Rail {
     const isOpen = !this.#folded.has(space.id)
     name.setAttribute("aria-expanded", String(isOpen))
     name.querySelector("bdi").textContent = space.name
+    node
+      .querySelector(".space__row > .icon-button")
+      .setAttribute("aria-label", t("space.menu", { name: space.name }))
     const { store } = this.#parts
     showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
     const list = node.querySelector(".space__list")
@@ -158,7 +161,7 @@ export default class Rail {
       el("span", { class: "badge", hidden: true }),
     )
     const menu = menuButton({
-      label: t("conversation.menu"),
+      label: "",
       className: "icon-button icon-button--small icon-button--reveal",
       items: () => this.#placeItems(id),
     })
@@ -179,6 +182,7 @@ export default class Rail {
     showBadge(node.querySelector(".badge"), unread)
     const menu = node.querySelector(".icon-button")
     menu.hidden = this.#placeItems(place.id).length === 0
+    menu.setAttribute("aria-label", t("conversation.menu_of", { name: placeName(place, space) }))
   }
 
   #spaceItems(id) {

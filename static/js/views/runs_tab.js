@@ -16,6 +16,7 @@ export default class RunsTab {
   #prompt = el("section", { class: "panel__section" })
   #speaker
   #stops = []
+  #runs = null
   #isAsking = false
   #again = false
 
@@ -42,7 +43,7 @@ export default class RunsTab {
       store.on("room", (what) => {
         if (ENDS.includes(what)) this.#load()
       }),
-      store.on("cast", () => this.#fillSpeakers()),
+      store.on("cast", () => this.#takeCast()),
       store.on("rights", () => this.#showPrompt()),
     ]
     this.#showPrompt()
@@ -81,6 +82,12 @@ export default class RunsTab {
     currentTarget.disabled = false
   }
 
+  // The runs may have come before those who made them.
+  #takeCast() {
+    this.#fillSpeakers()
+    if (this.#runs) this.#show()
+  }
+
   #fillSpeakers() {
     const chosen = this.#speaker.value
     const { speakers } = this.#parts.store.openRoster
@@ -104,7 +111,8 @@ export default class RunsTab {
     while (this.#again) {
       this.#again = false
       try {
-        this.#show(await this.#parts.room.runs())
+        this.#runs = await this.#parts.room.runs()
+        this.#show()
       } catch {
         // The list keeps what it had; the next change asks again.
       }
@@ -112,8 +120,8 @@ export default class RunsTab {
     this.#isAsking = false
   }
 
-  #show(runs) {
-    const sorted = [...runs].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at))
+  #show() {
+    const sorted = [...this.#runs].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at))
     if (sorted.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("runs.empty")))
     this.#list.querySelector(".panel__empty")?.remove()
     return reconcile(this.#list, sorted, {
@@ -130,11 +138,11 @@ export default class RunsTab {
   }
 
   #fill(node, run) {
-    const signature = JSON.stringify(run)
+    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+    const signature = JSON.stringify([name, run])
     if (node.dataset.signature === signature) return
     node.dataset.signature = signature
     node.className = `run run--${run.status}`
-    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
     const at = Date.parse(run.started_at ?? run.created_at)
     replace(
       node.querySelector("summary"),
@@ -142,8 +150,9 @@ export default class RunsTab {
       el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
       el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
     )
-    // Told is what a run sent that a model was asked by.
-    const isTold = run.prompt && may(this.#parts.store.openSpace?.my_role, "prompt")
+    // Told is what a run sent that a model was asked by; of a canceled one it is noted a moment later.
+    const wasAsked = run.prompt || (run.status === "canceled" && run.started_at)
+    const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
     replace(
       node.querySelector(".run__facts"),
       factList(factsOf(run)),

@@ -80,6 +80,8 @@ export default class TimelineView {
   // Actions
 
   toEnd() {
+    // The button hides itself: whoever pressed it goes on at the newest message.
+    const isByButton = document.activeElement === this.jump
     this.#jumps += 1
     this.#unseen = 0
     this.#unreadAfter = null
@@ -87,6 +89,7 @@ export default class TimelineView {
     this.#render()
     this.scroll.toEnd()
     this.#updateJump()
+    if (isByButton) this.list.querySelector(".message[tabindex='0']")?.focus({ preventScroll: true })
   }
 
   // Shows a message, however far back it is, and marks it for a moment.
@@ -110,6 +113,7 @@ export default class TimelineView {
     this.#render()
     const node = this.list.querySelector(`#m-${id}`)
     this.scroll.to(node)
+    node.focus({ preventScroll: true })
     node.classList.remove("message--found")
     requestAnimationFrame(() => node.classList.add("message--found"))
     this.announcer.announce([messages[index]])

@@ -14,6 +14,8 @@ pub mod ear;
 pub mod facts;
 #[path = "../../it/support/person.rs"]
 pub mod person;
+#[path = "../../it/support/ports.rs"]
+pub mod ports;
 #[path = "../../it/support/process.rs"]
 pub mod process;
 #[path = "../../it/support/redis.rs"]

@@ -6,6 +6,7 @@ pub mod forms;
 pub mod progress;
 pub mod promises;
 pub mod runs;
+pub mod silence;
 pub mod sockets;
 pub mod streams;
 pub mod texts;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
-use crate::faults::STARVED;
 use crate::record::Evidence;
 use crate::record::Us;
+use crate::starved::STARVED;
 
 /// A due run begins within this, ninety-nine times of a hundred.
 const SOON: Us = 2_000_000;

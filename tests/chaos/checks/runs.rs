@@ -11,11 +11,12 @@ use crate::checks::check::claims;
 use crate::checks::check::is_final;
 use crate::checks::check::of_people;
 use crate::checks::check::texts_of_runs;
-use crate::faults::STARVED;
 use crate::record::Evidence;
 use crate::record::Fault;
 use crate::record::Move;
 use crate::record::Writing;
+use crate::starved::STARVED;
+use crate::starved::starved_for;
 
 pub fn s1_one_runs(evidence: &Evidence) -> Check {
     let check = Check::of(
@@ -160,10 +161,9 @@ pub fn s12_no_false_reaps(evidence: &Evidence) -> Check {
     let mut check = Check::of("S12", "no living node is taken for dead");
     let reaped = |it: &&Move| it.was == "running" && it.error == "stale_running_run";
     for step in evidence.moves.iter().filter(reaped) {
-        let excused = evidence
-            .faults
-            .iter()
-            .any(|it| excuses(it, step, evidence.stale_ms));
+        let mut faults = evidence.faults.iter();
+        let excused =
+            faults.any(|it| excuses(it, step, evidence.stale_ms)) || starved(evidence, step);
         check.look(excused && step.silence >= evidence.stale_ms, || {
             let (silence, near) = (step.silence, before(step, &evidence.faults));
             format!(
@@ -190,18 +190,25 @@ fn before(step: &Move, faults: &[Fault]) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
+/// Whether the machine kept the node from its turn for a good part of the silence.
+fn starved(evidence: &Evidence, step: &Move) -> bool {
+    let since = step.at - step.silence.max(evidence.stale_ms) * 1_000;
+    let starved = starved_for(&evidence.faults, &step.node, since, step.at);
+    starved / 1_000 > evidence.stale_ms / 3
+}
+
 /// Whether a fault is reason enough for a run's heartbeat to have stopped.
 fn excuses(fault: &Fault, step: &Move, stale_ms: i64) -> bool {
     let since = step.at - step.silence.max(stale_ms) * 1_000 - 1_000_000;
     let overlaps = fault.at <= step.at && fault.until >= since;
-    let is_ground = fault.kind.starts_with("database") || fault.kind == STARVED;
+    let is_ground = fault.kind.starts_with("database");
     if fault.node.is_none() {
         let is_long = (fault.until - fault.at) / 1_000 > stale_ms / 3;
         return overlaps && is_ground && is_long;
     }
     let is_its_own = fault.worker == step.node && fault.at <= step.at;
     match fault.kind.as_str() {
-        "stop, short" => false,
+        "stop, short" | STARVED => false,
         "kill -9" | "sent away" | "kill while it drains" | "replaced" => is_its_own,
         kind if kind.starts_with("kill at") => is_its_own,
         _ => is_its_own && overlaps,
@@ -354,6 +361,8 @@ mod tests {
 
         assert_eq!(reaped(vec![fault("kill -9", 1, 2)]), 0);
         assert_eq!(reaped(vec![fault("stop, long", 5, 7)]), 0);
+        assert_eq!(reaped(vec![fault(STARVED, 5, 6)]), 0);
+        assert_eq!(reaped(vec![fault(STARVED, 4, 5)]), 1);
         assert_eq!(reaped(vec![fault("stop, long", 1, 2)]), 1);
         assert_eq!(reaped(vec![fault("stop, short", 5, 7)]), 1);
         assert_eq!(reaped(vec![of_another]), 1);

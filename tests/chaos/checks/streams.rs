@@ -1,4 +1,4 @@
-//! D1 to D5: the text of a run while it is written.
+//! D1 to D3, D5: the text of a run while it is written.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -149,46 +149,6 @@ fn ends(evidence: &Evidence) -> HashMap<&str, Us> {
     over.map(|it| (it.run.as_str(), it.at)).collect()
 }
 
-/// How long what is on its way may take.
-const ON_ITS_WAY: Us = 1_000_000;
-
-pub fn d4_a_canceled_run_is_silent(evidence: &Evidence) -> Check {
-    let mut check = Check::of("D4", "a second after a run was canceled nobody hears of it");
-    let mut canceled: HashMap<&str, Us> = HashMap::new();
-    for step in evidence.moves.iter().filter(|it| it.became == "canceled") {
-        canceled.insert(&step.run, step.at);
-    }
-    for ear in &evidence.ears {
-        let mut node = None;
-        for note in &ear.notes {
-            match &note.heard {
-                Heard::Connected(to) => node = Some(*to),
-                Heard::Chunk { run, .. } => {
-                    let Some(at) = canceled.get(run.as_str()) else {
-                        continue;
-                    };
-                    let fits = note.at <= at + ON_ITS_WAY || was_held(evidence, node, *at, note.at);
-                    check.look(fits, || {
-                        format!(
-                            "tab {} heard of run {run} {} us after its cancel",
-                            ear.client,
-                            note.at - at
-                        )
-                    });
-                }
-                _ => {}
-            }
-        }
-    }
-    check
-}
-
-/// Whether a node, or all of them, stood still in between: then what was on its way came late.
-fn was_held(evidence: &Evidence, node: Option<usize>, from: Us, to: Us) -> bool {
-    let mut faults = evidence.faults.iter();
-    faults.any(|it| (it.node.is_none() || it.node == node) && it.at <= to && it.until >= from)
-}
-
 /// Twenty slices of 50 ms a second, and some air.
 const MOST_A_SECOND: usize = 25;
 
@@ -334,32 +294,6 @@ mod tests {
         assert_eq!(d3_typing_ends_once(&with(open)).broken.len(), 1);
         assert_eq!(d3_typing_ends_once(&with(both)).broken.len(), 1);
         assert_eq!(d3_typing_ends_once(&with(twice)).broken.len(), 1);
-    }
-
-    #[test]
-    fn a_canceled_run_that_goes_on_is_seen() {
-        let canceled = |at| {
-            let mut evidence = with(whole());
-            evidence.moves[3].became = "canceled".to_owned();
-            evidence.moves[3].at = at;
-            evidence
-        };
-        let mut held = canceled(4_000_000);
-        held.faults.push(fault("stop, long", 4, 6));
-
-        assert_eq!(
-            d4_a_canceled_run_is_silent(&canceled(4_000_000))
-                .broken
-                .len(),
-            2
-        );
-        assert_eq!(
-            d4_a_canceled_run_is_silent(&canceled(5_500_000))
-                .broken
-                .len(),
-            0
-        );
-        assert_eq!(d4_a_canceled_run_is_silent(&held).broken.len(), 0);
     }
 
     #[test]

@@ -4,8 +4,12 @@
 pub mod backends;
 #[path = "../../it/support/facts.rs"]
 pub mod facts;
+#[path = "../../it/support/own_postgres.rs"]
+pub mod own_postgres;
 #[path = "../../it/support/person.rs"]
 pub mod person;
+#[path = "../../it/support/ports.rs"]
+pub mod ports;
 #[path = "../../it/support/redis.rs"]
 pub mod redis;
 #[path = "../../it/support/redis_line.rs"]

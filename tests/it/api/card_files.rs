@@ -1,11 +1,15 @@
 //! Cards that come and go as files.
 
+use std::collections::HashSet;
+
+use serde_json::Value;
 use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
+use crate::support::facts::Facts;
 use crate::support::form::bring;
 use crate::support::form::form;
 use crate::support::form::send;
@@ -16,6 +20,8 @@ use reqwest::Method;
 use reqwest::RequestBuilder;
 
 const IMPORT: &str = "/api/characters/import";
+/// A PNG of one pixel.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PREVIEW: &str = "/api/characters/preview";
 
 on_both! {
@@ -31,6 +37,9 @@ on_both! {
         assert_eq!(made["character"]["name"], "Ada");
         assert_eq!(made["character"]["card"]["data"]["tags"], json!(["maths", "engines"]));
         assert_eq!(made["warnings"], json!(["`tags` was text; it is kept as a list."]));
+        assert_eq!(made["warnings_coded"], json!([
+            {"code": "kept_as_list", "params": {"field": "tags", "found": "text"}},
+        ]));
         let shelf = expect(200, admin.get("/api/characters").await);
         assert!(shelf["data"].as_array().unwrap().contains(&made["character"]));
         app.close().await;
@@ -88,6 +97,7 @@ on_both! {
         let same = expect(200, bring(&admin, IMPORT, "other.png", &png).await);
         assert_eq!(same["character"], made);
         assert!(same["warnings"][0].as_str().unwrap().contains("already"), "{same}");
+        assert_eq!(same["warnings_coded"][0]["code"], "card_already_there");
         let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
         assert_eq!(seen["duplicate_of"], made["id"]);
 
@@ -142,6 +152,91 @@ on_both! {
         app.close().await;
     }
 
+    async fn a_card_that_is_brought_twice_at_once_is_stored_once(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let charx = fixture("whole.charx");
+
+        for name in ["Maren", "Ines", "Odo"] {
+            let card = json!({"name": name, "description": "d"}).to_string();
+            let file = if name == "Maren" { charx.clone() } else { card.into_bytes() };
+            let all = (0..6).map(|_| bring(&admin, IMPORT, "x", &file));
+            let answers = futures::future::join_all(all).await;
+
+            let mut statuses: Vec<u16> = answers.iter().map(|it| it.0).collect();
+            statuses.sort_unstable();
+            assert_eq!(statuses, [200, 200, 200, 200, 200, 201], "{name}");
+            let ids: HashSet<_> = answers.iter().map(|it| it.1["character"]["id"].as_i64()).collect();
+            assert_eq!(ids.len(), 1, "{name}: every answer tells of the same one");
+            let shelf = expect(200, admin.get("/api/characters").await);
+            let shelf = shelf["data"].as_array().unwrap();
+            assert_eq!(shelf.iter().filter(|it| it["name"] == name).count(), 1, "{name}");
+        }
+        app.close().await;
+    }
+
+    async fn a_picture_that_was_taken_away_does_not_leave_with_the_card(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        let id = &made["character"]["id"];
+
+        let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
+
+        assert_eq!(bare["avatar_url"], json!(null));
+        let assets = bare["card"]["data"]["assets"].as_array().unwrap();
+        assert_eq!((assets.len(), &assets[0]["uri"]), (2, &json!("ccdefault:")));
+        let facts = Facts::open(&app.database).await.rows("SELECT name FROM character_assets").await;
+        assert_eq!(facts, [[Some("assets/background/images/coast.png".to_owned())]]);
+        for format in ["charx", "png", "json"] {
+            let path = format!("/api/characters/{id}/export?format={format}");
+            let file = bytes_of(&admin, &path).await;
+            let text = String::from_utf8_lossy(&file);
+            assert!(!text.contains("assets/icon/"), "{format}");
+            assert!(format == "png" || text.contains("assets/background/"), "{format}: the others stay");
+        }
+        app.close().await;
+    }
+
+    async fn a_card_without_its_picture_comes_back_without_it(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        let id = &made["character"]["id"];
+        let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
+        let charx = charx_of(&admin, &bare).await;
+        expect(204, admin.delete(&format!("/api/characters/{id}")).await);
+
+        let again = expect(201, bring(&admin, IMPORT, "y.charx", &charx).await);
+
+        assert_eq!(again["warnings"], json!([]));
+        assert_eq!(again["character"]["avatar_url"], json!(null));
+        assert_eq!(again["character"]["card"], bare["card"]);
+        app.close().await;
+    }
+
+    async fn a_picture_takes_the_place_of_one_that_is_written_into_the_card(backend) {
+        let app = TestApp::start(backend).await;
+        let admin = app.admin().await;
+        let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Ada", "assets": [
+            {"type": "icon", "name": "main", "ext": "png", "uri": format!("data:image/png;base64,{DOT}")},
+        ]}});
+        let made = expect(201, bring(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
+        let id = &made["character"]["id"];
+
+        let file = form("file", "x.png", &fixture("no_card.png"));
+        let path = format!("/api/characters/{id}/avatar");
+        let painted = expect(200, send(&admin, Method::PUT, &path, file).await);
+
+        assert_ne!(painted["avatar_url"], made["character"]["avatar_url"]);
+        let charx = charx_of(&admin, &painted).await;
+        expect(204, admin.delete(&format!("/api/characters/{id}")).await);
+        let again = expect(201, bring(&admin, IMPORT, "y.charx", &charx).await);
+        let shown = |it: &Value| it["avatar_url"].as_str().map(|it| it.split('=').next_back().map(str::to_owned));
+        assert_eq!(shown(&again["character"]), shown(&painted), "the new one leaves, not the old");
+        app.close().await;
+    }
+
     async fn assets_of_an_archive_are_kept_and_leave_again(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -160,6 +255,11 @@ on_both! {
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).expect("a fixture")
+}
+
+async fn charx_of(person: &Person, character: &Value) -> Vec<u8> {
+    let path = format!("/api/characters/{}/export?format=charx", character["id"]);
+    bytes_of(person, &path).await
 }
 
 fn get(person: &Person, path: &str) -> RequestBuilder {

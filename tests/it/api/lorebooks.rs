@@ -151,6 +151,7 @@ on_both! {
 
         assert_eq!((&brought["lorebook"]["name"], &brought["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
         assert_eq!(brought["warnings"].as_array().unwrap().len(), 3);
+        assert!(brought["warnings_coded"][2]["code"].is_string(), "{brought}");
         let exported = expect(200, admin.get(&format!("{}/export", path_of(&brought["lorebook"]))).await);
         let again = chat_files::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
         assert_eq!(expect(201, again)["lorebook"]["entries"][0]["keys"], json!(["lamp", "lantern"]));

@@ -16,6 +16,7 @@ pub mod errors;
 pub mod guests;
 pub mod invites;
 pub mod join;
+pub mod leftovers;
 pub mod lorebooks;
 pub mod member_models;
 pub mod memberships;

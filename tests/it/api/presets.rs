@@ -134,6 +134,8 @@ on_both! {
         assert_eq!(brought["preset"]["name"], "Small theatre");
         assert_eq!(brought["preset"]["document"]["prompt_order"][7]["id"], "7c1f-rain");
         assert!(brought["warnings"].as_array().unwrap().len() >= 3, "{brought}");
+        let n_coded = brought["warnings_coded"].as_array().map(Vec::len);
+        assert_eq!(n_coded, brought["warnings"].as_array().map(Vec::len));
         let path = format!("{}/export", path_of(&brought["preset"]));
         let out = expect(200, admin.get(&path).await);
         assert_eq!(out["extensions"]["made_up"], json!({"deep": [1, null, "x"]}));

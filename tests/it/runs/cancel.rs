@@ -2,6 +2,7 @@
 //! nobody asked to keep.
 
 use serde_json::json;
+use troupe::prompt::sent;
 use troupe::rounds::round;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
@@ -117,6 +118,44 @@ on_both! {
         assert!(canceled.cancel_requested_at.is_some());
         assert!(matches!(again, Err(EngineError::Refused(Refusal::AlreadyFinished))));
         assert!(room.answers().await.is_empty());
+        room.close().await;
+    }
+
+    async fn what_a_canceled_run_was_asked_is_kept_though_it_left_no_text(backend) {
+        let (room, gate) = writing(backend).await;
+        let id = room.only_run().await.id;
+
+        room.engine.cancel(room.conversation, id).await.unwrap();
+        gate.open();
+        room.is_idle().await;
+
+        let db = room.db.reader();
+        let (record, texts) = sent::by_run(db, id).await.unwrap().expect("it was sent");
+        let told: Vec<_> = record.blocks(|it| texts.of(it)).into_iter().map(|it| it.text).collect();
+        assert!(told.iter().any(|it| it == "Count."), "{told:?}");
+        let run = room.only_run().await;
+        assert_eq!(run.status, Status::Canceled);
+        assert!(run.debug.prompt.is_some());
+        room.close().await;
+    }
+
+    async fn a_stop_that_came_before_the_first_word_keeps_what_was_asked(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.say("One two three.");
+        let gate = room.upstream.gate();
+        room.human.says("Count.").await;
+        room.until("the model is asked", async |it| it.upstream.n_requests() == 1).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        room.upstream.hung_up(0).await;
+        gate.open();
+        room.settle().await;
+
+        let run = room.only_run().await;
+        assert_eq!(run.status, Status::Canceled);
+        assert!(room.answers().await.is_empty());
+        assert!(run.debug.prompt.is_some());
+        assert!(sent::by_run(room.db.reader(), run.id).await.unwrap().is_some());
         room.close().await;
     }
 

@@ -1,10 +1,12 @@
 //! What a turn leaves behind beside its text: what macros set, and what was sent.
 
 use serde_json::json;
+use troupe::conversations::conversation;
 use troupe::prompt::blocks::Kind;
 use troupe::prompt::run_prompt;
 use troupe::prompt::sent;
 use troupe::prompt::space_variable;
+use troupe::runs::beginnings::NewConversation;
 use troupe::runs::preparation;
 use troupe::runs::run::Status;
 
@@ -58,6 +60,31 @@ on_both! {
 
         assert_eq!(room.only_run().await.status, Status::Failed);
         assert_eq!(counted(&room).await, (json!(null), None));
+        room.close().await;
+    }
+
+    async fn what_a_greeting_sets_is_stored_with_it_once(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.greeting_of("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
+        let new = || NewConversation {
+            title: None,
+            kind: conversation::Kind::Root,
+            parent: None,
+        };
+
+        let made = room.engine.create_conversation(room.space, new()).await.unwrap();
+        room.engine.create_conversation(room.space, new()).await.unwrap();
+
+        assert_eq!((made.last_seq, &made.variables["macros"]), (1, &json!({"hat": "red"})));
+        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        assert_eq!(of_space.get("rooms").map(String::as_str), Some("2"), "once for each greeting");
+        let ada = room.seat("Ada").await.id;
+        room.engine.greet(ada).await.unwrap();
+        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        assert_eq!(of_space["rooms"], "3", "she had not greeted in the first conversation");
+        room.engine.greet(ada).await.unwrap();
+        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        assert_eq!(of_space["rooms"], "3", "who has greeted sets nothing again");
         room.close().await;
     }
 

@@ -116,6 +116,16 @@ async fn run_on_postgres(url: &str, sql: &str) -> Result<(), sqlx::Error> {
 }
 
 impl TestDatabase {
+    /// That of a PostgreSQL which the test started itself, and which goes with it.
+    pub fn of_a_server(url: String) -> TestDatabase {
+        TestDatabase {
+            backend: Backend::Postgres,
+            url,
+            folder: None,
+            name: None,
+        }
+    }
+
     pub fn backend(&self) -> Backend {
         self.backend
     }

@@ -24,6 +24,7 @@ use crate::support::engine_room::EngineRoom;
 use crate::support::engine_room::Human;
 use crate::support::furniture;
 use crate::support::model_call;
+use crate::support::own_clock;
 use crate::support::upstream::server::Upstream;
 use crate::support::wire::Wire;
 
@@ -35,6 +36,7 @@ pub struct Blueprint {
     settings: Settings,
     is_started: bool,
     is_wired: bool,
+    has_own_clock: bool,
 }
 
 impl EngineRoom {
@@ -46,6 +48,7 @@ impl EngineRoom {
             settings: settings(),
             is_started: true,
             is_wired: false,
+            has_own_clock: false,
         }
     }
 }
@@ -103,8 +106,17 @@ impl Blueprint {
         self
     }
 
+    /// On PostgreSQL the database has a clock of its own that a test sets.
+    pub fn with_a_clock_to_set(mut self) -> Self {
+        self.has_own_clock = self.backend == Backend::Postgres;
+        self
+    }
+
     pub async fn open(self) -> EngineRoom {
         let database = fresh_database(&self.backend).await;
+        if self.has_own_clock {
+            own_clock::give(&database).await;
+        }
         let wire = match self.is_wired {
             true => Some(Wire::before(database.url()).await),
             false => None,

@@ -9,7 +9,15 @@ use crate::support::rust_source::RustSource;
 
 /// The floors, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: &[&[&str]] = &[
-    &["ids", "clock", "config", "shutdown", "fail_point", "keys"],
+    &[
+        "ids",
+        "clock",
+        "config",
+        "shutdown",
+        "fail_point",
+        "keys",
+        "warning",
+    ],
     &["llm", "realtime", "db", "telemetry"],
     &["accounts"],
     &["characters", "presets", "providers"],
@@ -93,6 +101,9 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
         found.extend(wrong_floor(&file));
         found.extend(habits(&file));
         found.extend(moves_a_run(&file));
+    }
+    if path.starts_with("migration/") {
+        found.extend(clocks_of_the_database(&file));
     }
     found
 }
@@ -217,6 +228,7 @@ fn habits(file: &File) -> Vec<Violation> {
         let rule = "the time comes from clock.rs, so that a test can set it";
         found.extend(file.forbid(&["Utc::now", "Local::now", "SystemTime::now"], rule));
     }
+    found.extend(clocks_of_the_database(file));
     if file.path != "src/llm/egress.rs" {
         let rule = "calls are made by llm/egress.rs only, which judges where they go";
         found.extend(file.forbid(
@@ -234,6 +246,33 @@ fn habits(file: &File) -> Vec<Violation> {
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
     }
     found
+}
+
+/// What SQL calls the time. Lower case; `now()` in code has something before it.
+const TIMES_OF_SQL: [&str; 8] = [
+    "clock_timestamp",
+    "current_timestamp",
+    "localtimestamp",
+    "transaction_timestamp",
+    "unixepoch",
+    "julianday",
+    "strftime",
+    " now()",
+];
+
+/// A clock of the database is asked for hearts alone, or one that is set moves more than those.
+fn clocks_of_the_database(file: &File) -> Vec<Violation> {
+    if file.path == "src/db/dialect.rs" {
+        return Vec::new();
+    }
+    let rule = "the database's clock is asked in db/dialect.rs only, for leases";
+    let text = file.source.with_literals.to_lowercase();
+    // In an open transaction the two differ; what time it is does not matter.
+    let text = text.replace("select now() = statement_timestamp()", "");
+    let asked = TIMES_OF_SQL.iter().flat_map(|it| text.match_indices(it));
+    asked
+        .map(|(at, _)| file.violation(text[..at].matches('\n').count() + 1, rule))
+        .collect()
 }
 
 /// `conversation_runs` is written in one file; a move made elsewhere would forget the state it expects.

@@ -4,15 +4,12 @@ use std::fs;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Child;
 use std::process::Command;
 use std::process::ExitStatus;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU16;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use parking_lot::Mutex;
@@ -20,6 +17,7 @@ use tempfile::TempDir;
 
 use crate::support::backends::TestDatabase;
 use crate::support::person::http_client;
+use crate::support::ports::lasting_port;
 use crate::support::wait;
 
 /// One server of a test. It keeps its folder, its port and its settings through restarts.
@@ -276,19 +274,6 @@ fn address_in(line: &str) -> Option<String> {
         .take_while(|sign| sign.is_ascii_graphic() && *sign != '"' && *sign != '\u{1b}')
         .collect();
     Some(address.trim_end_matches('/').to_owned())
-}
-
-/// A free port below the ephemeral range: between a kill and the restart on the same port no
-/// outgoing connection of another test can take it.
-fn lasting_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 600) as u16 * 20;
-    loop {
-        let port = 18_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 #[cfg(test)]

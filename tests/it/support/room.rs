@@ -49,8 +49,18 @@ impl Room {
         characters: &[&str],
         env: &[(&str, &str)],
     ) -> Room {
-        look_at_every_answer(contract::hold);
         let database = fresh_database(&backend).await;
+        Room::open_on(database, settings, characters, env).await
+    }
+
+    /// The same on a database that is there already.
+    pub async fn open_on(
+        database: TestDatabase,
+        settings: Value,
+        characters: &[&str],
+        env: &[(&str, &str)],
+    ) -> Room {
+        look_at_every_answer(contract::hold);
         let upstream = Upstream::start().await;
         let mut n = 0;
         upstream.answer_with(move |_| {
@@ -80,8 +90,13 @@ impl Room {
 
     /// A second server on the same database and the same model.
     pub async fn second_server(&self) -> Server {
+        self.second_server_with(&[]).await
+    }
+
+    /// The same with settings of its own beside the short leases.
+    pub async fn second_server_with(&self, env: &[(&str, &str)]) -> Server {
         let base_url = self.upstream.base_url();
-        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
+        let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
         Server::start(&self.database, &env).await
     }
 

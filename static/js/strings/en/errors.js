@@ -43,6 +43,8 @@ export default {
   "error.owner_cannot_leave": "The owner cannot leave. Delete the space instead, or hand it over first.",
   "error.registration_closed": "Nobody can register here without an invitation.",
   "error.root_conversation": "The first conversation of a space lives and ends with it.",
+  "error.storage_full":
+    "There is no room left for your cards, pictures and assets. Delete some that you do not need.",
   "error.too_large": "This is too large for the server.",
   "error.upstream_error": "{message}",
   "error.invalid_value": "{message}",

@@ -42,6 +42,7 @@ export default {
   "error.owner_cannot_leave": "所有者不能离开。请先移交空间，或者直接删除它。",
   "error.registration_closed": "没有邀请，无法在这里注册。",
   "error.root_conversation": "空间的第一个对话与空间同在，不能单独删除。",
+  "error.storage_full": "你的角色卡、图片和素材已用完可用的空间。请删除一些不需要的内容。",
   "error.too_large": "内容太大，服务器无法接收。",
   "error.upstream_error": "模型服务出错：{message}",
   "error.invalid_value": "填写的内容不符合要求：{message}",

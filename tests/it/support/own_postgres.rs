@@ -1,4 +1,4 @@
-//! A PostgreSQL of the chaos run's own: it is stopped, killed and cut while the nodes use it.
+//! A PostgreSQL of a test's own: it is stopped, killed and cut while servers use it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::node::free_port;
+use crate::support::ports::lasting_port;
 
 /// See the module. Dropping it stops the server and removes its data.
 pub struct Postgres {
@@ -19,15 +19,20 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes and starts one.
+    /// Makes and starts one, for two hundred connections.
     pub fn start() -> Postgres {
+        Postgres::start_with("max_connections = 200")
+    }
+
+    /// The same with a line of settings of its own.
+    pub fn start_with(setting: &str) -> Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let server = Postgres {
             bin: find(),
             folder,
-            port: free_port(),
+            port: lasting_port(),
         };
-        server.prepare();
+        server.prepare(setting);
         server.control("start");
         server
     }
@@ -40,6 +45,16 @@ impl Postgres {
     /// `-m immediate`: no checkpoint, no goodbye; it recovers at its start.
     pub fn restart_immediately(&self) {
         self.control("restart");
+    }
+
+    /// Ends it in the same way, and leaves it so.
+    pub fn stop(&self) {
+        self.control("stop");
+    }
+
+    /// Starts it again.
+    pub fn start_again(&self) {
+        self.control("start");
     }
 
     /// Stops the clock of all its processes, or lets it go on.
@@ -64,7 +79,7 @@ impl Postgres {
         self.folder.path().join("db")
     }
 
-    fn prepare(&self) {
+    fn prepare(&self, setting: &str) {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(self.folder.path(), open).expect("the folder is ours");
         let data = self.data();
@@ -82,7 +97,7 @@ impl Postgres {
         // is cut here.
         let conf = format!(
             "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\n\
-             max_connections = 200\nfsync = off\nfull_page_writes = off\n",
+             fsync = off\nfull_page_writes = off\n{setting}\n",
             self.port,
             data.display()
         );

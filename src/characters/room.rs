@@ -1,0 +1,97 @@
+//! How much of the database one person's cards take: documents, pictures and assets.
+
+use crate::characters::asset;
+use crate::characters::attachment;
+use crate::characters::character;
+use crate::ids::UserId;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbBackend;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::sea_query::Condition;
+use sea_orm::sea_query::Expr;
+
+/// Whose shelf it is, and how many bytes may stand on it; 0 is no limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Shelf {
+    pub owner: UserId,
+    pub limit: u64,
+}
+
+/// There is no room for it on the shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "There is no room for it: the cards of one person may take {} MiB with their pictures and \
+     assets. Delete some that you do not need.",
+    limit / (1024 * 1024)
+)]
+pub struct Full {
+    /// How many bytes there are room for.
+    pub limit: u64,
+}
+
+/// Why something was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum RoomError {
+    #[error(transparent)]
+    Full(#[from] Full),
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Whether so many bytes more fit on a shelf. Where it must hold, the owner's row is locked.
+///
+/// # Errors
+/// When they do not, or the database fails.
+pub async fn must_fit(db: &impl ConnectionTrait, shelf: Shelf, more: u64) -> Result<(), RoomError> {
+    let limit = shelf.limit;
+    if limit == 0 {
+        return Ok(());
+    }
+    let taken = taken_by(db, shelf.owner).await?;
+    match taken.saturating_add(more) <= limit {
+        true => Ok(()),
+        false => Err(Full { limit }.into()),
+    }
+}
+
+/// How many bytes a person's cards take. An asset that two of them share counts once; none is read
+/// for that.
+///
+/// # Errors
+/// When the database fails.
+pub async fn taken_by(db: &impl ConnectionTrait, owner: UserId) -> Result<u64, DbErr> {
+    // PostgreSQL packs a document, and would have to unpack it to tell its length.
+    let size = match db.get_database_backend() {
+        DbBackend::Postgres => "coalesce(sum(pg_column_size(card)), 0)",
+        _ => "coalesce(sum(octet_length(card)), 0)",
+    };
+    let own = || character::Entity::find().filter(character::Column::OwnerId.eq(owner));
+    let cards = own().select_only().expr(Expr::cust(size));
+    let cards: Option<i64> = cards.into_tuple().one(db).await?;
+    let ids = own().select_only().column(character::Column::Id);
+    let attached = attachment::Entity::find()
+        .select_only()
+        .column(attachment::Column::AssetId)
+        .filter(attachment::Column::CharacterId.in_subquery(ids.into_query()));
+    let shown = own()
+        .select_only()
+        .column(character::Column::AvatarId)
+        .filter(character::Column::AvatarId.is_not_null());
+    let theirs = Condition::any()
+        .add(asset::Column::Id.in_subquery(attached.into_query()))
+        .add(asset::Column::Id.in_subquery(shown.into_query()));
+    let assets: Option<i64> = asset::Entity::find()
+        .select_only()
+        .expr(Expr::cust("coalesce(sum(octet_length(bytes)), 0)"))
+        .filter(theirs)
+        .into_tuple()
+        .one(db)
+        .await?;
+    let all = cards.unwrap_or(0) + assets.unwrap_or(0);
+    Ok(u64::try_from(all).unwrap_or(0))
+}

@@ -1,0 +1,179 @@
+//! Lets go of what nobody uses any more: cards that were taken off their shelf and have no seat
+//! left, and the bytes of pictures and assets that no card refers to.
+//!
+//! **Invariant:** nothing that is in use is deleted, whatever happens meanwhile. A card is locked
+//! before its seats are counted, so nobody can be seated with it in between. An asset is deleted
+//! only if it is old at that very moment, and whoever is about to use one makes it young first
+//! (`characters/asset.rs`). Several nodes may sweep at once.
+
+use crate::characters::asset;
+use crate::characters::asset::SPARED_MS;
+use crate::characters::attachment;
+use crate::characters::character;
+use crate::characters::character::Status;
+use crate::clock::Clock;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::AssetId;
+use crate::ids::CharacterId;
+use crate::shutdown::Shutdown;
+use crate::spaces::membership;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Query;
+use std::time::Duration;
+
+/// How often a node looks.
+const INTERVAL: Duration = Duration::from_secs(10 * 60);
+/// How much goes in one transaction: others want to write too.
+const AT_ONCE: u64 = 20;
+
+/// What a sweep let go of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub characters: u64,
+    pub assets: u64,
+}
+
+/// Sweeps every ten minutes until the node has put everything down.
+pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
+    let first = tokio::time::Instant::now() + INTERVAL;
+    let mut tick = tokio::time::interval_at(first, INTERVAL);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shutdown.draining.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        match sweep(&db, clock.now()).await {
+            Ok(it) if it == Report::default() => {}
+            Ok(it) => tracing::info!(
+                characters = it.characters,
+                assets = it.assets,
+                "what nobody used any more was deleted"
+            ),
+            Err(error) => tracing::warn!(%error, "unused assets could not be looked for: {error}"),
+        }
+    }
+}
+
+/// Looks once, and lets go of all that it finds.
+///
+/// # Errors
+/// When the database fails.
+pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
+    let mut report = Report::default();
+    loop {
+        let found = unseated(db.reader()).await?;
+        if found.is_empty() {
+            break;
+        }
+        let gone = db
+            .write(move |tx| Box::pin(async move { delete_unseated(tx, found).await }))
+            .await?;
+        report.characters += gone;
+        if gone == 0 {
+            break;
+        }
+    }
+    let before = now.plus_ms(-SPARED_MS);
+    loop {
+        let found = unused(db.reader(), before).await?;
+        if found.is_empty() {
+            break;
+        }
+        let gone = db
+            .write(move |tx| Box::pin(async move { delete_unused(tx, found, before).await }))
+            .await?;
+        report.assets += gone;
+        if gone == 0 {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+fn is_unseated() -> Condition {
+    let of_card = (character::Entity, character::Column::Id);
+    let seats = Query::select()
+        .column(membership::Column::Id)
+        .from(membership::Entity)
+        .and_where(Expr::col((membership::Entity, membership::Column::CharacterId)).equals(of_card))
+        .take();
+    Condition::all()
+        .add(character::Column::Status.eq(Status::Deleted))
+        .add(Expr::exists(seats).not())
+}
+
+async fn unseated(db: &impl ConnectionTrait) -> Result<Vec<CharacterId>, DbErr> {
+    let found = character::Entity::find()
+        .select_only()
+        .column(character::Column::Id)
+        .filter(is_unseated())
+        .limit(AT_ONCE);
+    found.into_tuple().all(db).await
+}
+
+async fn delete_unseated(tx: &impl ConnectionTrait, found: Vec<CharacterId>) -> Result<u64, DbErr> {
+    // Whoever is taking a seat with one of them holds its row; who comes after finds it gone.
+    let locked: Vec<CharacterId> = character::Entity::find()
+        .select_only()
+        .column(character::Column::Id)
+        .filter(character::Column::Id.is_in(found))
+        .order_by_asc(character::Column::Id)
+        .lock(LockType::Update)
+        .into_tuple()
+        .all(tx)
+        .await?;
+    let gone = character::Entity::delete_many()
+        .filter(character::Column::Id.is_in(locked))
+        .filter(is_unseated());
+    Ok(gone.exec(tx).await?.rows_affected)
+}
+
+fn is_unused(before: Timestamp) -> Condition {
+    let of_asset = (asset::Entity, asset::Column::Id);
+    let attached = Query::select()
+        .column(attachment::Column::AssetId)
+        .from(attachment::Entity)
+        .and_where(Expr::col((attachment::Entity, attachment::Column::AssetId)).equals(of_asset))
+        .take();
+    let shown = Query::select()
+        .column(character::Column::Id)
+        .from(character::Entity)
+        .and_where(Expr::col((character::Entity, character::Column::AvatarId)).equals(of_asset))
+        .take();
+    Condition::all()
+        .add(asset::Column::CreatedAt.lt(before))
+        .add(Expr::exists(attached).not())
+        .add(Expr::exists(shown).not())
+}
+
+async fn unused(db: &impl ConnectionTrait, before: Timestamp) -> Result<Vec<AssetId>, DbErr> {
+    let found = asset::Entity::find()
+        .select_only()
+        .column(asset::Column::Id)
+        .filter(is_unused(before))
+        .limit(AT_ONCE);
+    found.into_tuple().all(db).await
+}
+
+async fn delete_unused(
+    tx: &impl ConnectionTrait,
+    found: Vec<AssetId>,
+    before: Timestamp,
+) -> Result<u64, DbErr> {
+    let gone = asset::Entity::delete_many()
+        .filter(asset::Column::Id.is_in(found))
+        .filter(is_unused(before));
+    Ok(gone.exec(tx).await?.rows_affected)
+}
