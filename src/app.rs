@@ -26,6 +26,8 @@ use crate::realtime::hub::Hub;
 use crate::realtime::pace::Pace;
 use crate::realtime::presence::Presence;
 use crate::realtime::typing::Typing;
+use crate::responses::desk::Desk;
+use crate::responses::parts::Parts;
 use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
@@ -52,6 +54,8 @@ pub struct App {
     pub pace: Pace,
     pub typing: Typing,
     pub engine: Engine,
+    /// What programs ask for under `/v1`.
+    pub responses: Desk,
     pub limits: Arc<Limits>,
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
@@ -123,6 +127,9 @@ impl App {
         let limits = Arc::new(Limits::new(&config.limits, &clock, &tally));
         nodes::watch(&limits, engine.context());
         let started_at = clock.now();
+        let base = (db.clone(), clock.clone(), shutdown.clone());
+        let node = engine.context().node.clone();
+        let responses = Desk::new(Parts::new(base, models.clone(), node, &config));
         let metrics = Metrics::gather(started_at.0, |registry| {
             hub.meter().register(registry);
             nodes::register(hub.bus(), registry);
@@ -147,6 +154,7 @@ impl App {
             db,
             hub,
             engine,
+            responses,
             models,
             _ours: ours,
         })

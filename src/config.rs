@@ -46,6 +46,11 @@ pub struct Config {
     pub allow_private_providers: bool,
     pub llm: Option<LlmFromEnvironment>,
     pub limits: Limits,
+    /// Under `/v1`, at once on this node: while somebody waits for them, and beside those.
+    pub responses_max_running: usize,
+    pub responses_max_background: usize,
+    /// 0: for ever.
+    pub responses_retention_days: u64,
     pub log_format: LogFormat,
 }
 
@@ -65,6 +70,8 @@ pub struct Limits {
     pub login_failures: u32,
     /// Per user.
     pub posts_per_minute: u32,
+    /// Per key.
+    pub responses_per_minute: u32,
     /// Per address.
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
@@ -157,6 +164,9 @@ impl Config {
                 .flag("TROUPE_ALLOW_PRIVATE_PROVIDERS", bind.ip().is_loopback())?,
             llm: it.llm()?,
             limits: it.limits()?,
+            responses_max_running: it.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
+            responses_max_background: it.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
+            responses_retention_days: it.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
             log_format: match it.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Pretty,
@@ -214,13 +224,10 @@ impl Reader<'_> {
         let Some(got) = self.text(name) else {
             return Ok(default);
         };
+        let takes = format!("a whole number from {least} to {most}");
         match got.parse() {
             Ok(value) if least <= value && value <= most => Ok(value),
-            _ => Err(wrong(
-                name,
-                got,
-                &format!("a whole number from {least} to {most}"),
-            )),
+            _ => Err(wrong(name, got, &takes)),
         }
     }
 
@@ -260,11 +267,8 @@ impl Reader<'_> {
         };
         let fits = ["http://", "https://"].iter().any(|it| got.starts_with(it));
         if !fits || got.contains(['?', '#', '@', ' ']) {
-            return Err(wrong(
-                name,
-                got,
-                "an address such as https://troupe.example",
-            ));
+            let takes = "an address such as https://troupe.example";
+            return Err(wrong(name, got, takes));
         }
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
@@ -288,10 +292,8 @@ impl Reader<'_> {
         data_dir: &std::path::Path,
     ) -> Result<String, ConfigError> {
         let Some(got) = self.text(name) else {
-            return Ok(format!(
-                "sqlite://{}?mode=rwc",
-                data_dir.join("troupe.db").display()
-            ));
+            let file = data_dir.join("troupe.db");
+            return Ok(format!("sqlite://{}?mode=rwc", file.display()));
         };
         let known = ["sqlite://", "postgres://", "postgresql://"];
         // The text may hold a password: only its beginning is shown.
@@ -356,17 +358,14 @@ impl Reader<'_> {
     }
 
     fn limits(&self) -> Result<Limits, ConfigError> {
+        let number = |name, default| self.number(name, default, 0, 1_000_000);
         Ok(Limits {
-            login_failures: self.number("LIMIT_LOGIN_FAILURES", 10, 0, 1_000_000)?,
-            posts_per_minute: self.number("LIMIT_POSTS_PER_MINUTE", 120, 0, 1_000_000)?,
-            registrations_per_hour: self.number(
-                "LIMIT_REGISTRATIONS_PER_HOUR",
-                30,
-                0,
-                1_000_000,
-            )?,
-            sockets_per_user: self.number("LIMIT_SOCKETS_PER_USER", 20, 0, 1_000_000)?,
-            sockets_per_address: self.number("LIMIT_SOCKETS_PER_ADDRESS", 100, 0, 1_000_000)?,
+            login_failures: number("LIMIT_LOGIN_FAILURES", 10)?,
+            posts_per_minute: number("LIMIT_POSTS_PER_MINUTE", 120)?,
+            responses_per_minute: number("RESPONSES_RATE_PER_MINUTE", 3_000)?,
+            registrations_per_hour: number("LIMIT_REGISTRATIONS_PER_HOUR", 30)?,
+            sockets_per_user: number("LIMIT_SOCKETS_PER_USER", 20)?,
+            sockets_per_address: number("LIMIT_SOCKETS_PER_ADDRESS", 100)?,
             stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }

@@ -37,12 +37,15 @@ pub mod runs;
 // Floor 11: one node of several; a whole space as a file.
 pub mod nodes;
 pub mod transfers;
+// Floor 12: what programs ask for.
+pub mod responses;
 // Floor 13: the parts, built once.
 pub mod app;
 // Floor 14: what all doors share.
 pub mod http;
 // Floor 15: the doors.
 pub mod api;
+pub mod openai;
 pub mod socket;
 // Floor 16: mounts the doors.
 pub mod server;

@@ -26,6 +26,7 @@ mod m20261122_000019_find_messages_by_run;
 mod m20261122_000026_imports;
 mod m20261122_000030_find_what_goes_with_a_seat;
 mod m20261122_000031_find_unused_assets;
+mod m20261122_000040_responses;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -53,6 +54,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000017_run_prompts::Migration),
             Box::new(m20261122_000030_find_what_goes_with_a_seat::Migration),
             Box::new(m20261122_000031_find_unused_assets::Migration),
+            Box::new(m20261122_000040_responses::Migration),
         ]
     }
 }

@@ -5,6 +5,7 @@ use crate::accounts::sockets::Sockets;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::config;
+use crate::ids::ApiKeyId;
 use crate::ids::UserId;
 use crate::realtime::bus::tally::Tally;
 use std::fmt;
@@ -22,6 +23,8 @@ pub struct Limits {
     pub guesses: Limit<Address>,
     /// Messages per person.
     pub posts: Limit<UserId>,
+    /// Responses per key.
+    pub responses: Limit<ApiKeyId>,
     pub sockets: Sockets,
 }
 
@@ -31,6 +34,7 @@ impl Limits {
         let failures = (settings.login_failures, 3 * MINUTE_MS);
         let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
         let posts = (settings.posts_per_minute, MINUTE_MS);
+        let responses = (settings.responses_per_minute, MINUTE_MS);
         let (per_user, per_address) = (settings.sockets_per_user, settings.sockets_per_address);
         Self {
             sign_ins: SignIns {
@@ -40,6 +44,7 @@ impl Limits {
             registrations: Limit::new("registration", registrations, clock, everywhere),
             guesses: Limit::new("guess", failures, clock, everywhere),
             posts: Limit::new("post", posts, clock, everywhere),
+            responses: Limit::new("response", responses, clock, everywhere),
             sockets: Sockets::new(per_user, per_address, everywhere),
         }
     }

@@ -25,8 +25,10 @@ pub struct Answer<'a> {
     sink: &'a mut dyn Sink,
     /// Exactly what the sink was given.
     pub text: String,
-    /// What was thought; the sink is not given any of it.
+    /// What was thought; the sink may show it, but it is no part of the text.
     pub reasoning: Gathered,
+    /// Somebody has seen something of this answer: it cannot begin anew.
+    pub was_shown: bool,
     pub usage: Option<Usage>,
     /// Set once the answer is complete; what comes later is no part of it.
     pub ended: Option<FinishReason>,
@@ -41,6 +43,7 @@ impl<'a> Answer<'a> {
             sink,
             text: String::new(),
             reasoning: Gathered::default(),
+            was_shown: false,
             usage: None,
             ended: None,
             is_capped: false,
@@ -51,7 +54,13 @@ impl<'a> Answer<'a> {
         if !text.is_empty() {
             self.text.push_str(text);
             self.sink.delta(text);
+            self.was_shown = true;
         }
+    }
+
+    fn think(&mut self, text: &str) {
+        self.reasoning.push(text);
+        self.was_shown |= self.sink.thought(text);
     }
 
     fn end(&mut self, mut trim: Trim, reason: FinishReason) {
@@ -86,7 +95,7 @@ pub async fn attempt(
         match delta {
             Delta::Life => {}
             Delta::Usage(usage) => answer.usage = Some(usage),
-            Delta::Reasoning(text) => answer.reasoning.push(&text),
+            Delta::Reasoning(text) => answer.think(&text),
             Delta::Text(text) => {
                 let taken = &text[..text.floor_char_boundary(room)];
                 room -= taken.len();

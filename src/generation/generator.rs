@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::generation::attempt::Answer;
 use crate::generation::attempt::attempt;
+use crate::generation::outcome::Ended;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::Heard;
 use crate::generation::outcome::Outcome;
 use crate::generation::reasoning::Gathered;
 use crate::generation::sink::Sink;
@@ -22,7 +24,7 @@ use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 
-/// Asks the model and reads its answer into the sink.
+/// Asks the model and reads its answer into the sink. An answer without anything to read has failed.
 pub async fn generate(
     provider: &dyn Provider,
     request: &Request,
@@ -31,24 +33,40 @@ pub async fn generate(
     sink: &mut dyn Sink,
     cancel: &CancellationToken,
 ) -> Outcome {
+    conclude(listen(provider, request, trim, watches, sink, cancel).await)
+}
+
+/// The same, without a judgment of what was said: for whoever takes an empty answer for one, too.
+pub async fn listen(
+    provider: &dyn Provider,
+    request: &Request,
+    trim: Trim,
+    watches: &Watches,
+    sink: &mut dyn Sink,
+    cancel: &CancellationToken,
+) -> Heard {
     let mut answer = Answer::new(sink);
     let end = tokio::select! {
         biased;
-        () = cancel.cancelled() => End::Canceled,
-        () = sleep(watches.total) => End::OutOfTime,
+        () = cancel.cancelled() => Ended::Canceled,
+        () = sleep(watches.total) => Ended::Failed(out_of_time(watches)),
         res = attempts(provider, request, &trim, watches, &mut answer) => match res {
-            Ok(()) => End::Answered,
-            Err(trouble) => End::Failed(trouble.failure(watches)),
+            // It was the end that made it whole; see below.
+            Ok(()) => Ended::Failed(out_of_time(watches)),
+            Err(trouble) => Ended::Failed(trouble.failure(watches)),
         },
     };
-    conclude(end, answer, watches)
-}
-
-enum End {
-    Answered,
-    Failed(Failure),
-    OutOfTime,
-    Canceled,
+    let end = match (end, answer.ended) {
+        (Ended::Failed(_), Some(reason)) => Ended::Answered(reason),
+        (end, _) => end,
+    };
+    Heard {
+        end,
+        text: answer.text,
+        reasoning: answer.reasoning.finish(),
+        usage: answer.usage,
+        is_capped: answer.is_capped,
+    }
 }
 
 async fn attempts(
@@ -64,7 +82,7 @@ async fn attempts(
         let Err(trouble) = res else { return Ok(()) };
         tries.n_attempts += 1;
         tries.n_without_chunk += u32::from(trouble == Trouble::NoChunk);
-        if !answer.text.is_empty() {
+        if answer.was_shown {
             return Err(trouble);
         }
         answer.reasoning = Gathered::default();
@@ -75,25 +93,23 @@ async fn attempts(
     }
 }
 
-fn conclude(end: End, answer: Answer<'_>, watches: &Watches) -> Outcome {
-    let Answer {
+fn conclude(heard: Heard) -> Outcome {
+    let Heard {
+        end,
         text,
         reasoning,
         usage,
-        ended,
         is_capped,
-        ..
-    } = answer;
-    let reasoning = reasoning.finish();
-    let failure = match (end, ended) {
-        (End::Canceled, _) => {
+    } = heard;
+    let failure = match end {
+        Ended::Canceled => {
             return Outcome::Canceled {
                 text,
                 reasoning,
                 usage,
             };
         }
-        (_, Some(reason)) if !is_blank(&text) => {
+        Ended::Answered(reason) if !is_blank(&text) => {
             let truncated = is_capped || reason == FinishReason::Length;
             return Outcome::Succeeded {
                 text,
@@ -103,9 +119,8 @@ fn conclude(end: End, answer: Answer<'_>, watches: &Watches) -> Outcome {
                 truncated,
             };
         }
-        (_, Some(reason)) => nothing_visible(&reason),
-        (End::Failed(failure), None) => failure,
-        (End::OutOfTime | End::Answered, None) => out_of_time(watches),
+        Ended::Answered(reason) => nothing_visible(&reason),
+        Ended::Failed(failure) => failure,
     };
     Outcome::Failed {
         failure,

@@ -6,6 +6,29 @@ use crate::generation::reasoning::Reasoning;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 
+/// What came of one call of [`listen`](crate::generation::generator::listen).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    pub end: Ended,
+    /// Exactly what the sink was given.
+    pub text: String,
+    pub reasoning: Option<Reasoning>,
+    pub usage: Option<Usage>,
+    /// A limit of ours ended it.
+    pub is_capped: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The model said that it is done, and why.
+    Answered(FinishReason),
+    /// It never came so far.
+    Failed(Failure),
+    /// Somebody asked to stop.
+    Canceled,
+}
+
 /// The end of one call of [`generate`](crate::generation::generator::generate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {

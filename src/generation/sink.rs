@@ -7,6 +7,12 @@
 pub trait Sink: Send {
     /// The next piece; never empty.
     fn delta(&mut self, text: &str);
+
+    /// The next piece of what is thought before the text. `true`: somebody was shown it, and nothing
+    /// may be tried again. Rooms show it with the finished message, so by default nobody is.
+    fn thought(&mut self, _text: &str) -> bool {
+        false
+    }
 }
 
 impl Sink for String {

@@ -38,6 +38,8 @@ enum Place {
     InLine,
     /// Another member's line began: the text is over.
     Cut,
+    /// Nothing is cleaned.
+    Verbatim,
 }
 
 impl Trim {
@@ -60,8 +62,19 @@ impl Trim {
         Self::new::<&str>(&[], &[])
     }
 
+    /// For text that a program reads: nothing goes but U+0000, which no database takes.
+    pub fn verbatim() -> Self {
+        Self {
+            place: Place::Verbatim,
+            ..Self::nameless()
+        }
+    }
+
     /// Takes the next piece, gives what may be shown.
     pub fn push(&mut self, piece: &str) -> String {
+        if self.place == Place::Verbatim {
+            return piece.replace('\0', "");
+        }
         let mut out = String::new();
         for it in piece.chars().filter(|it| is_allowed(*it)) {
             self.push_char(it, &mut out);
@@ -87,7 +100,7 @@ impl Trim {
 
     fn push_char(&mut self, it: char, out: &mut String) {
         match self.place {
-            Place::Cut => {}
+            Place::Cut | Place::Verbatim => {}
             Place::AfterOwnName => self.push_after_own_name(it, out),
             Place::InLine => self.push_in_line(it, out),
             Place::Start | Place::LineStart => self.push_at_start(it, out),
@@ -210,6 +223,14 @@ mod tests {
             clean(ada(), " \n\t Hello.\n\n  You there? \n "),
             "Hello.\n\n  You there?"
         );
+    }
+
+    #[test]
+    fn what_a_program_reads_stays_as_it_is() {
+        let text = " \t{\r\n  \"a\": 1\n}\u{85}\n";
+
+        assert_eq!(clean(Trim::verbatim(), text), text);
+        assert_eq!(clean(Trim::verbatim(), "a\0b"), "ab");
     }
 
     #[test]

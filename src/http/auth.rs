@@ -171,6 +171,17 @@ pub async fn socket_caller(app: &App, request: &HttpRequest) -> ApiResult<Curren
         .ok_or_else(ApiError::not_authenticated)
 }
 
+/// The program that calls by its key; a cookie counts for nothing.
+///
+/// # Errors
+/// When the database fails.
+pub async fn program(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
+    match bearer(request) {
+        Some(key) => by_key(app, key, app.clock.now()).await,
+        None => Ok(None),
+    }
+}
+
 fn bearer(request: &HttpRequest) -> Option<&str> {
     let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = value.split_once(' ')?;

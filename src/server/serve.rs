@@ -11,6 +11,8 @@ use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::http::host;
 use crate::http::meter;
+use crate::openai::key;
+use crate::openai::routes;
 use crate::server::client_files;
 use crate::server::doors;
 use crate::server::openapi::Published;
@@ -64,6 +66,11 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                     .wrap(from_fn(auth::identify))
                     .configure(|it| door::mount(&doors.api, "/api", it)),
             )
+            .service(
+                web::scope("/v1")
+                    .wrap(from_fn(key::identify))
+                    .configure(routes::mount),
+            )
             .default_service(web::to(client_files::serve))
     });
     let server = server
@@ -84,6 +91,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
         .bind(bind)
         .with_context(|| format!("TROUPE_BIND {bind} cannot be listened on"))?;
     app.engine.start().await?;
+    app.responses.start().await?;
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
         .spawn(leftovers::keep_sweeping(db, clock, shutdown));
@@ -116,7 +124,8 @@ impl Listening {
 async fn close(app: &App, server: &ServerHandle) {
     tracing::info!("closing: no new work is begun");
     app.shutdown.draining.cancel();
-    app.engine.drain(app.config.shutdown_grace).await;
+    let grace = app.config.shutdown_grace;
+    futures::join!(app.engine.drain(grace), app.responses.drain(grace));
     app.shutdown.stopping.cancel();
     server.stop(true).await;
     app.shutdown.wait().await;

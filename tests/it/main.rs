@@ -16,6 +16,7 @@ mod laws;
 mod llm;
 mod migrations;
 mod nodes;
+mod openai;
 mod outages;
 mod outbound;
 mod pages;

@@ -27,6 +27,7 @@ pub mod own_postgres;
 pub mod person;
 pub mod ports;
 pub mod process;
+pub mod program;
 pub mod queue_bench;
 pub mod raw;
 pub mod redis;

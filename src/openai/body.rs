@@ -1,0 +1,98 @@
+//! Bodies: JSON, up to 32 MiB, read on demand.
+
+use crate::openai::error::Answer;
+use crate::openai::error::Problem;
+use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::web::Payload;
+use futures::StreamExt;
+use serde_json::Map;
+use serde_json::Value;
+
+/// The longest body.
+pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// Reads a body that must be an object.
+///
+/// # Errors
+/// 415, 413, or 400 `invalid_json`.
+pub async fn object(request: &HttpRequest, payload: Payload) -> Answer<Map<String, Value>> {
+    let bytes = bytes(request, payload).await?;
+    read(&bytes)
+}
+
+/// The same; no body at all is the empty object.
+///
+/// # Errors
+/// As [`object`].
+pub async fn object_or_empty(
+    request: &HttpRequest,
+    payload: Payload,
+) -> Answer<Map<String, Value>> {
+    if request.headers().get(CONTENT_TYPE).is_none() {
+        return Ok(Map::new());
+    }
+    let bytes = bytes(request, payload).await?;
+    match bytes.is_empty() {
+        true => Ok(Map::new()),
+        false => read(&bytes),
+    }
+}
+
+async fn bytes(request: &HttpRequest, mut payload: Payload) -> Answer<Vec<u8>> {
+    let said = request.headers().get(CONTENT_TYPE);
+    let said = said.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let essence = said.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = "Send JSON, with `Content-Type: application/json`.";
+        return Err(Problem::new(415, "unsupported_media_type", message));
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = payload.next().await {
+        let piece = piece.map_err(|_| broken("The body did not arrive whole."))?;
+        if bytes.len() + piece.len() > MAX_BODY_BYTES {
+            let message = "The body is larger than 32 MiB.";
+            return Err(Problem::new(413, "too_large", message));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// Reads an object out of the text of a body.
+///
+/// # Errors
+/// 400 `invalid_json`; `invalid_value` for a character that no database takes.
+pub fn read(bytes: &[u8]) -> Answer<Map<String, Value>> {
+    let value = serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        broken(format!(
+            "The body is no valid JSON (line {line}, column {column})."
+        ))
+    })?;
+    let Value::Object(fields) = value else {
+        return Err(broken("The body is no JSON object."));
+    };
+    for (name, value) in &fields {
+        if name.contains('\0') || has_nul(value) {
+            let message = "A text holds the character U+0000.";
+            return Err(Problem::invalid("invalid_value", name, message));
+        }
+    }
+    Ok(fields)
+}
+
+fn broken(message: impl Into<String>) -> Problem {
+    Problem::new(400, "invalid_json", message)
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| name.contains('\0') || has_nul(value)),
+        _ => false,
+    }
+}

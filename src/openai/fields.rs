@@ -1,0 +1,144 @@
+//! Reads the fields of a request one by one: `null` is absent, and whatever does not fit is refused
+//! with its name.
+
+use crate::openai::error::Answer;
+use crate::openai::error::Problem;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::ops::RangeInclusive;
+
+/// The fields of an object.
+pub struct Fields<'a>(pub &'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    /// A field that is there.
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|it| !it.is_null())
+    }
+
+    /// A truth, or else this one.
+    pub fn flag(&self, name: &str, default: bool) -> Answer<bool> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(value) => value
+                .as_bool()
+                .ok_or_else(|| wrong_type(name, "true or false")),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Answer<Option<&'a str>> {
+        let read = |value: &'a Value| value.as_str().ok_or_else(|| wrong_type(name, "a string"));
+        self.get(name).map(read).transpose()
+    }
+
+    /// A text that is one of these.
+    pub fn word(&self, name: &str, words: &[&str]) -> Answer<Option<&'a str>> {
+        let text = self.text(name)?;
+        match text.is_none_or(|it| words.contains(&it)) {
+            true => Ok(text),
+            false => Err(wrong_value(name, &format!("one of {}", words.join(", ")))),
+        }
+    }
+
+    /// A number within a range.
+    pub fn number(&self, name: &str, range: RangeInclusive<f64>) -> Answer<Option<f64>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = value.as_f64().ok_or_else(|| wrong_type(name, "a number"))?;
+        match range.contains(&number) {
+            true => Ok(Some(number)),
+            false => Err(out_of(name, *range.start(), *range.end())),
+        }
+    }
+
+    /// A whole number within a range.
+    pub fn whole(&self, name: &str, range: RangeInclusive<i64>) -> Answer<Option<i64>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        // SDKs of some languages write 16.0 for 16.
+        let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < 9e15;
+        let whole = value.as_f64().filter(is_whole).map(|it| it as i64);
+        let whole = value.as_i64().or(whole);
+        let whole = whole.ok_or_else(|| wrong_type(name, "a whole number"))?;
+        match range.contains(&whole) {
+            true => Ok(Some(whole)),
+            false => Err(out_of(name, *range.start() as f64, *range.end() as f64)),
+        }
+    }
+
+    /// An object.
+    pub fn object(&self, name: &str) -> Answer<Option<&'a Map<String, Value>>> {
+        let read = |value: &'a Value| {
+            value
+                .as_object()
+                .ok_or_else(|| wrong_type(name, "an object"))
+        };
+        self.get(name).map(read).transpose()
+    }
+
+    /// A list.
+    pub fn list(&self, name: &str) -> Answer<Option<&'a Vec<Value>>> {
+        let read = |value: &'a Value| value.as_array().ok_or_else(|| wrong_type(name, "a list"));
+        self.get(name).map(read).transpose()
+    }
+
+    /// Refuses a field that is not among these.
+    pub fn only(&self, known: &[&str]) -> Answer<()> {
+        match self.0.keys().find(|it| !known.contains(&it.as_str())) {
+            None => Ok(()),
+            Some(name) => {
+                let message = "There is no parameter of this name.";
+                Err(Problem::invalid("unknown_parameter", name, message))
+            }
+        }
+    }
+
+    /// What its owner notes on a thing: up to 16 short texts.
+    pub fn metadata(&self) -> Answer<Value> {
+        let Some(metadata) = self.object("metadata")? else {
+            return Ok(json!({}));
+        };
+        if metadata.len() > 16 {
+            return Err(wrong_value("metadata", "at most 16 pairs"));
+        }
+        for (name, value) in metadata {
+            let param = format!("metadata.{name}");
+            let text = value
+                .as_str()
+                .ok_or_else(|| wrong_type(&param, "a string"))?;
+            if name.chars().count() > 64 || text.chars().count() > 512 {
+                let takes = "at most 512 characters under a name of at most 64";
+                return Err(wrong_value(&param, takes));
+            }
+        }
+        Ok(Value::Object(metadata.clone()))
+    }
+}
+
+fn out_of(name: &str, least: f64, most: f64) -> Problem {
+    let takes = match most >= u32::MAX.into() {
+        true => format!("at least {least}"),
+        false => format!("from {least} to {most}"),
+    };
+    wrong_value(name, &takes)
+}
+
+/// 400 `invalid_type`.
+pub fn wrong_type(param: &str, takes: &str) -> Problem {
+    Problem::invalid("invalid_type", param, format!("It takes {takes}."))
+}
+
+/// 400 `invalid_value`.
+pub fn wrong_value(param: &str, takes: &str) -> Problem {
+    Problem::invalid("invalid_value", param, format!("It takes {takes}."))
+}
+
+/// 400 `unsupported_parameter`.
+pub fn unsupported(param: &str) -> Problem {
+    let message = "This is not supported here.";
+    Problem::invalid("unsupported_parameter", param, message)
+}

@@ -1,0 +1,208 @@
+//! Items of an input: each judged, and put into the form in which it is stored and shown.
+//!
+//! Fields that we do not know are kept as they are.
+
+use crate::openai::error::Answer;
+use crate::openai::error::Problem;
+use crate::openai::fields::unsupported;
+use crate::openai::fields::wrong_type;
+use crate::openai::fields::wrong_value;
+use crate::responses::names;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// The most items of one request.
+pub const MAX_ITEMS: usize = 2_000;
+
+const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;
+const MAX_ID_CHARS: usize = 64;
+
+/// Items of tools, which are not there yet.
+const OF_TOOLS: [&str; 12] = [
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "mcp_list_tools",
+    "mcp_call",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "computer_call",
+    "computer_call_output",
+];
+
+/// What a request has to say: a text, or a list of items.
+///
+/// # Errors
+/// 400, with the path to what is wrong.
+pub fn input(value: &Value) -> Answer<Vec<Value>> {
+    match value {
+        Value::String(text) => {
+            must_be_short("input", text)?;
+            let content = json!([{ "type": "input_text", "text": text }]);
+            let message = json!({ "type": "message", "role": "user", "content": content });
+            Ok(vec![named(message, names::MESSAGE)])
+        }
+        Value::Array(items) if items.is_empty() => Err(wrong_value("input", "at least one item")),
+        Value::Array(items) => list("input", items, MAX_ITEMS),
+        _ => Err(wrong_type("input", "a string or a list of items")),
+    }
+}
+
+/// A list of items under this name, at most so many.
+///
+/// # Errors
+/// 400, with the path to what is wrong.
+pub fn list(name: &str, items: &[Value], most: usize) -> Answer<Vec<Value>> {
+    if items.len() > most {
+        return Err(wrong_value(name, &format!("at most {most} items")));
+    }
+    let each = items.iter().enumerate();
+    each.map(|(at, it)| item(&format!("{name}[{at}]"), it))
+        .collect()
+}
+
+fn item(at: &str, value: &Value) -> Answer<Value> {
+    let fields = value
+        .as_object()
+        .ok_or_else(|| wrong_type(at, "an object"))?;
+    must_have_short_names(at, fields)?;
+    let kind = match fields.get("type").filter(|it| !it.is_null()) {
+        Some(kind) => kind
+            .as_str()
+            .ok_or_else(|| wrong_type(&format!("{at}.type"), "a string"))?,
+        None if fields.contains_key("role") => "message",
+        None if fields.contains_key("id") => "item_reference",
+        None => "",
+    };
+    match kind {
+        "message" => message(at, fields),
+        "reasoning" => reasoning(at, fields),
+        "item_reference" if fields.get("id").is_some_and(Value::is_string) => {
+            Ok(json!({ "type": "item_reference", "id": fields["id"] }))
+        }
+        "item_reference" => Err(wrong_type(&format!("{at}.id"), "a string")),
+        "compaction" => {
+            let param = format!("{at}.encrypted_content");
+            let message = "This was not sealed here, or not for you.";
+            Err(Problem::invalid(
+                "invalid_encrypted_content",
+                &param,
+                message,
+            ))
+        }
+        kind if OF_TOOLS.contains(&kind) || kind.starts_with("troupe:") => {
+            let message = "Tools are not supported here.";
+            let param = format!("{at}.type");
+            Err(Problem::invalid("unsupported_tool", &param, message))
+        }
+        _ => Err(wrong_value(&format!("{at}.type"), "the type of an item")),
+    }
+}
+
+/// What goes into columns must fit there.
+fn must_have_short_names(at: &str, fields: &Map<String, Value>) -> Answer<()> {
+    if let Some(id) = fields.get("id").filter(|it| !it.is_null()) {
+        let param = format!("{at}.id");
+        let id = id.as_str().ok_or_else(|| wrong_type(&param, "a string"))?;
+        if id.is_empty() || id.chars().count() > MAX_ID_CHARS {
+            return Err(wrong_value(
+                &param,
+                "at most 64 characters, and one at least",
+            ));
+        }
+    }
+    let known = ["in_progress", "completed", "incomplete"];
+    match fields.get("status").filter(|it| !it.is_null()) {
+        Some(status) if !status.as_str().is_some_and(|it| known.contains(&it)) => {
+            let takes = "in_progress, completed or incomplete";
+            Err(wrong_value(&format!("{at}.status"), takes))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn message(at: &str, fields: &Map<String, Value>) -> Answer<Value> {
+    let param = format!("{at}.role");
+    let role = fields.get("role").and_then(Value::as_str);
+    let role = role.filter(|it| ["user", "system", "developer", "assistant"].contains(it));
+    let role = role.ok_or_else(|| wrong_value(&param, "user, system, developer or assistant"))?;
+    let content = content(&format!("{at}.content"), role, fields.get("content"))?;
+    let mut item = Value::Object(fields.clone());
+    item["type"] = json!("message");
+    item["content"] = content;
+    Ok(named(item, names::MESSAGE))
+}
+
+fn content(at: &str, role: &str, value: Option<&Value>) -> Answer<Value> {
+    match value {
+        Some(Value::String(text)) => {
+            must_be_short(at, text)?;
+            Ok(json!([match role {
+                "assistant" => json!({
+                    "type": "output_text", "text": text, "annotations": [], "logprobs": [],
+                }),
+                _ => json!({ "type": "input_text", "text": text }),
+            }]))
+        }
+        Some(Value::Array(parts)) => {
+            for (n, value) in parts.iter().enumerate() {
+                part(&format!("{at}[{n}]"), value)?;
+            }
+            Ok(json!(parts))
+        }
+        Some(_) => Err(wrong_type(at, "a string or a list of parts")),
+        None => {
+            let message = "A message needs its content.";
+            Err(Problem::invalid("missing_required_parameter", at, message))
+        }
+    }
+}
+
+fn part(at: &str, value: &Value) -> Answer<()> {
+    let fields = value
+        .as_object()
+        .ok_or_else(|| wrong_type(at, "an object"))?;
+    let field = match fields.get("type").and_then(Value::as_str) {
+        Some("input_text" | "output_text" | "text") => "text",
+        Some("refusal") => "refusal",
+        Some("input_image" | "input_file" | "input_video" | "input_audio") => {
+            return Err(unsupported(&format!("{at}.type")));
+        }
+        _ => return Err(wrong_value(&format!("{at}.type"), "the type of a part")),
+    };
+    let param = format!("{at}.{field}");
+    let text = fields.get(field).and_then(Value::as_str);
+    must_be_short(&param, text.ok_or_else(|| wrong_type(&param, "a string"))?)
+}
+
+fn reasoning(at: &str, fields: &Map<String, Value>) -> Answer<Value> {
+    let mut item = Value::Object(fields.clone());
+    match fields.get("summary").filter(|it| !it.is_null()) {
+        None => item["summary"] = json!([]),
+        Some(Value::Array(_)) => {}
+        Some(_) => return Err(wrong_type(&format!("{at}.summary"), "a list")),
+    }
+    Ok(named(item, names::REASONING))
+}
+
+fn must_be_short(param: &str, text: &str) -> Answer<()> {
+    match text.len() <= MAX_TEXT_BYTES {
+        true => Ok(()),
+        false => Err(wrong_value(param, "at most 10 MiB of text")),
+    }
+}
+
+/// With an id and a state, its own where it has them.
+fn named(mut item: Value, prefix: &str) -> Value {
+    if item["id"].is_null() {
+        item["id"] = json!(names::mint(prefix));
+    }
+    if item["status"].is_null() {
+        item["status"] = json!("completed");
+    }
+    item
+}

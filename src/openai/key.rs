@@ -1,0 +1,58 @@
+//! Who calls: a program, by its key and by nothing else.
+
+use crate::app::App;
+use crate::http::auth;
+use crate::http::auth::CurrentUser;
+use crate::openai::error::Problem;
+use actix_web::Error;
+use actix_web::FromRequest;
+use actix_web::HttpMessage;
+use actix_web::HttpRequest;
+use actix_web::body::BoxBody;
+use actix_web::body::MessageBody;
+use actix_web::dev::Payload;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use std::future::Ready;
+use std::future::ready;
+
+/// A caller with a key.
+#[derive(Clone, Debug)]
+pub struct Caller(pub CurrentUser);
+
+impl FromRequest for Caller {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = request.extensions().get::<Self>().cloned();
+        ready(found.ok_or_else(no_key))
+    }
+}
+
+/// The middleware around everything under `/v1`.
+///
+/// # Errors
+/// Only what the inner services did not turn into an answer themselves.
+pub async fn identify(
+    app: Data<App>,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let found = auth::program(&app, request.request()).await;
+    match found
+        .map_err(Problem::from)
+        .and_then(|it| it.ok_or_else(no_key))
+    {
+        Ok(caller) => request.extensions_mut().insert(Caller(caller)),
+        Err(problem) => return Ok(request.error_response(problem)),
+    };
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+fn no_key() -> Problem {
+    let message = "Send a key of yours: `Authorization: Bearer trp_…`.";
+    Problem::new(401, "invalid_api_key", message)
+}

@@ -1,0 +1,125 @@
+//! Lists: pages by the place of an item, never by time.
+
+use crate::openai::error::Answer;
+use crate::openai::fields::wrong_value;
+use serde_json::Value;
+use serde_json::json;
+
+const USUAL_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+
+/// The parameters behind the question mark.
+pub struct Asked(Vec<(String, String)>);
+
+impl Asked {
+    /// Reads the query of an address; what is broken there is left out.
+    pub fn read(query: &str) -> Self {
+        let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(query);
+        Self(pairs.map(|it| it.into_inner()).unwrap_or_default())
+    }
+
+    /// The last value under this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|it| it.0 == name);
+        found.map(|it| it.1.as_str())
+    }
+
+    /// A truth; absent is `false`.
+    ///
+    /// # Errors
+    /// 400.
+    pub fn flag(&self, name: &str) -> Answer<bool> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(wrong_value(name, "true or false")),
+        }
+    }
+
+    /// A whole number from 0 on.
+    ///
+    /// # Errors
+    /// 400.
+    pub fn number(&self, name: &str) -> Answer<Option<i64>> {
+        let read = |it: &str| it.parse().ok().filter(|it| *it >= 0);
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = read(text).ok_or_else(|| wrong_value(name, "a whole number from 0 on"))?;
+        Ok(Some(number))
+    }
+}
+
+/// A page of items, which come oldest first.
+///
+/// # Errors
+/// 400 for a limit, an order or a place that makes no sense.
+pub fn page(mut items: Vec<Value>, asked: &Asked) -> Answer<Value> {
+    let limit = match asked.get("limit") {
+        None => USUAL_LIMIT,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|it| (1..=MAX_LIMIT).contains(it))
+            .ok_or_else(|| wrong_value("limit", "a whole number from 1 to 100"))?,
+    };
+    match asked.get("order") {
+        None | Some("desc") => items.reverse(),
+        Some("asc") => {}
+        Some(_) => return Err(wrong_value("order", "asc or desc")),
+    }
+    if let Some(after) = asked.get("after") {
+        let at = items.iter().position(|it| it["id"] == after);
+        let at = at.ok_or_else(|| wrong_value("after", "the id of an item of this list"))?;
+        items.drain(..=at);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    Ok(whole(items, has_more))
+}
+
+/// These items as a list.
+pub fn whole(items: Vec<Value>, has_more: bool) -> Value {
+    let id = |item: Option<&Value>| item.map_or(Value::Null, |it| it["id"].clone());
+    json!({
+        "object": "list",
+        "first_id": id(items.first()),
+        "last_id": id(items.last()),
+        "has_more": has_more,
+        "data": items,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Asked;
+    use super::page;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn ids(query: &str) -> (Vec<String>, bool) {
+        let items = (0..5).map(|it| json!({ "id": it.to_string() })).collect();
+        let page = page(items, &Asked::read(query)).unwrap();
+        let data = page["data"].as_array().unwrap();
+        let ids = data.iter().map(|it| it["id"].as_str().unwrap().to_owned());
+        (ids.collect(), page["has_more"] == true)
+    }
+
+    #[test]
+    fn pages_go_on_where_the_last_one_ended() {
+        assert_eq!(ids("limit=2"), (vec!["4".into(), "3".into()], true));
+        assert_eq!(ids("limit=2&after=3"), (vec!["2".into(), "1".into()], true));
+        assert_eq!(ids("limit=2&after=1"), (vec!["0".into()], false));
+        assert_eq!(ids("order=asc&after=3"), (vec!["4".into()], false));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for query in ["limit=0", "limit=101", "limit=x", "order=up", "after=9"] {
+            assert!(
+                page(vec![Value::Null], &Asked::read(query)).is_err(),
+                "{query}"
+            );
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The door under `/v1`: for programs that speak the Responses API, in its words.
+//!
+//! Read `request` and `items` (what may be asked), `error` (how it is refused), `responses` and
+//! `conversations` (the calls), `sse` (a stream on the wire). What is done is in the room
+//! `responses/`; its document is the one of the Open Responses specification, not ours.
+
+pub mod body;
+pub mod conversations;
+pub mod error;
+pub mod fields;
+pub mod items;
+pub mod key;
+pub mod list;
+pub mod models;
+pub mod request;
+pub mod responses;
+pub mod routes;
+pub mod sse;

@@ -1,0 +1,93 @@
+//! Table `api_conversations`: a log of items that responses read and add to. Not a room.
+
+use crate::clock::Timestamp;
+use crate::ids::UserId;
+use crate::responses::conversation_item;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use serde_json::Value;
+use serde_json::json;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "api_conversations")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub user_id: UserId,
+    /// The caller's own; never read by us.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub metadata: Json,
+    pub next_position: i64,
+    pub created_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Model {
+    /// What its owner is shown.
+    pub fn view(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "conversation",
+            "created_at": self.created_at.0.div_euclid(1_000),
+            "metadata": self.metadata,
+        })
+    }
+}
+
+/// A conversation that this user may see. Foreign, unknown and deleted are the same.
+pub async fn of_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: &str,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id)
+        .filter(Column::UserId.eq(user))
+        .filter(Column::DeletedAt.is_null())
+        .one(db)
+        .await
+}
+
+/// Adds items to the end. `false`: it has been deleted meanwhile.
+pub async fn append(tx: &impl ConnectionTrait, id: &str, items: &[Value]) -> Result<bool, DbErr> {
+    let n_items = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let grown = Entity::update_many()
+        .col_expr(
+            Column::NextPosition,
+            Expr::col(Column::NextPosition).add(n_items),
+        )
+        .filter(Column::Id.eq(id))
+        .filter(Column::DeletedAt.is_null())
+        .exec_with_returning(tx)
+        .await?;
+    let Some(grown) = grown.first() else {
+        return Ok(false);
+    };
+    conversation_item::insert(tx, id, grown.next_position - n_items, items).await?;
+    Ok(true)
+}
+
+/// Replaces what its owner noted on it.
+pub async fn note(tx: &impl ConnectionTrait, id: &str, metadata: Value) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::Metadata, Expr::value(metadata))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+/// Hides it, and forgets its items.
+pub async fn delete(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::DeletedAt, Expr::value(now))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await?;
+    conversation_item::forget(tx, id).await
+}

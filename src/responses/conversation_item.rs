@@ -1,0 +1,94 @@
+//! Table `api_conversation_items`: the items of a conversation, by their position.
+
+use crate::responses::names;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QueryOrder;
+use sea_orm::entity::prelude::*;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "api_conversation_items")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub api_conversation_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub position: i64,
+    pub item_id: String,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub payload: Json,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// More rows than these go in several statements.
+const BATCH: usize = 500;
+
+/// Writes items from this position on.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    conversation: &str,
+    from: i64,
+    items: &[Value],
+) -> Result<(), DbErr> {
+    let rows = items.iter().zip(from..).map(|(item, at)| ActiveModel {
+        api_conversation_id: Set(conversation.to_owned()),
+        position: Set(at),
+        item_id: Set(item["id"]
+            .as_str()
+            .map_or_else(|| names::mint(names::MESSAGE), str::to_owned)),
+        payload: Set(item.clone()),
+    });
+    let rows: Vec<ActiveModel> = rows.collect();
+    for batch in rows.chunks(BATCH) {
+        Entity::insert_many(batch.to_vec()).exec(tx).await?;
+    }
+    Ok(())
+}
+
+/// All items, in order.
+pub async fn all(db: &impl ConnectionTrait, conversation: &str) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await
+}
+
+/// The item with this id.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    item: &str,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .filter(Column::ItemId.eq(item))
+        .one(db)
+        .await
+}
+
+/// Takes an item away; `false`: there is none with this id.
+pub async fn delete(
+    tx: &impl ConnectionTrait,
+    conversation: &str,
+    item: &str,
+) -> Result<bool, DbErr> {
+    let res = Entity::delete_many()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .filter(Column::ItemId.eq(item))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected > 0)
+}
+
+/// Takes all items away.
+pub async fn forget(tx: &impl ConnectionTrait, conversation: &str) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}

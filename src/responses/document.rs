@@ -1,0 +1,115 @@
+//! The response object, as everybody gets it: blocking answers, GET, and the events of a stream.
+
+use crate::clock::Timestamp;
+use crate::llm::delta::Usage;
+use crate::responses::response::Status;
+use sea_orm::FromJsonQueryResult;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// What of a response never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    pub id: String,
+    pub created_at: Timestamp,
+    /// The fields that tell what was asked for, by their names.
+    pub echo: Map<String, Value>,
+}
+
+/// Where a response stands, beside its items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    pub status: Status,
+    pub error: Option<Trouble>,
+    pub incomplete_reason: Option<String>,
+    pub usage: Option<Bill>,
+    /// When it ended, however.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Why a response failed: a word for programs, a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Trouble {
+    pub code: String,
+    pub message: String,
+}
+
+/// What a response cost, in tokens.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult,
+)]
+pub struct Bill {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// Of the output.
+    pub reasoning_tokens: i64,
+}
+
+impl Bill {
+    /// What a provider counted, and what of it was thought.
+    pub fn of(usage: Usage, reasoning_tokens: i64) -> Self {
+        Self {
+            input_tokens: usage.prompt_tokens,
+            output_tokens: usage.completion_tokens,
+            reasoning_tokens: reasoning_tokens.min(usage.completion_tokens),
+        }
+    }
+
+    fn json(self) -> Value {
+        json!({
+            "input_tokens": self.input_tokens,
+            "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+            "output_tokens": self.output_tokens,
+            "output_tokens_details": { "reasoning_tokens": self.reasoning_tokens },
+            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
+        })
+    }
+}
+
+impl Standing {
+    /// At the beginning: nothing is known but the state.
+    pub fn at(status: Status) -> Self {
+        Self {
+            status,
+            error: None,
+            incomplete_reason: None,
+            usage: None,
+            ended_at: None,
+        }
+    }
+}
+
+/// The object, with every field that clients require.
+pub fn document(header: &Header, standing: &Standing, output: &[Value]) -> Value {
+    let is_completed = standing.status == Status::Completed;
+    let completed_at = standing.ended_at.filter(|_| is_completed).map(seconds);
+    let reason = standing.incomplete_reason.as_ref();
+    let mut all = Map::new();
+    let mut put = |name: &str, value: Value| {
+        all.insert(name.to_owned(), value);
+    };
+    put("id", json!(header.id));
+    put("object", json!("response"));
+    put("created_at", json!(seconds(header.created_at)));
+    put("completed_at", json!(completed_at));
+    put("status", json!(standing.status));
+    put("error", json!(standing.error));
+    put(
+        "incomplete_details",
+        reason.map_or(Value::Null, |it| json!({ "reason": it })),
+    );
+    for (name, value) in &header.echo {
+        put(name, value.clone());
+    }
+    put("output", json!(output));
+    put("usage", standing.usage.map_or(Value::Null, Bill::json));
+    Value::Object(all)
+}
+
+/// Whole seconds, as this API tells time.
+pub fn seconds(at: Timestamp) -> i64 {
+    at.0.div_euclid(1_000)
+}

@@ -1,0 +1,85 @@
+//! Table `response_events`: the stream of a background response, for whoever comes later.
+//!
+//! **Invariant:** an event is here before anybody is shown it, as it will be shown.
+
+use crate::responses::fold::Event;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "response_events")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub response_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub seq: i64,
+    #[sea_orm(column_type = "Text")]
+    pub payload: String,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// More rows than these go in several statements.
+const BATCH: usize = 1_000;
+
+impl Model {
+    /// The event as it was told.
+    pub fn event(self) -> Event {
+        let read: Value = serde_json::from_str(&self.payload).unwrap_or_default();
+        Event {
+            seq: self.seq,
+            kind: read["type"].as_str().unwrap_or_default().to_owned(),
+            json: self.payload,
+        }
+    }
+}
+
+/// Writes events down.
+pub async fn append(
+    tx: &impl ConnectionTrait,
+    response: &str,
+    events: &[Event],
+) -> Result<(), DbErr> {
+    for batch in events.chunks(BATCH) {
+        let rows = batch.iter().map(|it| ActiveModel {
+            response_id: Set(response.to_owned()),
+            seq: Set(it.seq),
+            payload: Set(it.json.clone()),
+        });
+        Entity::insert_many(rows).exec(tx).await?;
+    }
+    Ok(())
+}
+
+/// The next events after this number, some of them.
+pub async fn after(
+    db: &impl ConnectionTrait,
+    response: &str,
+    seq: i64,
+) -> Result<Vec<Event>, DbErr> {
+    let rows = Entity::find()
+        .filter(Column::ResponseId.eq(response))
+        .filter(Column::Seq.gt(seq))
+        .order_by_asc(Column::Seq)
+        .limit(BATCH as u64)
+        .all(db)
+        .await?;
+    Ok(rows.into_iter().map(Model::event).collect())
+}
+
+/// All events, as documents.
+pub async fn all(db: &impl ConnectionTrait, response: &str) -> Result<Vec<Value>, DbErr> {
+    let rows = Entity::find()
+        .filter(Column::ResponseId.eq(response))
+        .order_by_asc(Column::Seq)
+        .all(db)
+        .await?;
+    let read = |it: &Model| serde_json::from_str(&it.payload).unwrap_or_default();
+    Ok(rows.iter().map(read).collect())
+}

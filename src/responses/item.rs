@@ -1,0 +1,98 @@
+//! Table `response_items`: what a response was given and what it put out, in order.
+
+use crate::responses::names;
+use sea_orm::ActiveValue::Set;
+use sea_orm::QueryOrder;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::StringLen;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "response_items")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub response_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub side: Side,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub position: i64,
+    pub item_id: String,
+    #[sea_orm(column_name = "type")]
+    pub kind: String,
+    pub status: String,
+    pub call_id: Option<String>,
+    /// Which call of the model brought it.
+    pub round: i64,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub payload: Json,
+    pub token_count: i64,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Which side of a response an item is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+pub enum Side {
+    Input,
+    Output,
+}
+
+/// More rows than these go in several statements: databases bound what one may carry.
+const BATCH: usize = 500;
+
+/// Writes items that follow the first `from` ones of their side.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    response: &str,
+    side: Side,
+    from: usize,
+    items: &[Value],
+) -> Result<(), DbErr> {
+    let rows = items
+        .iter()
+        .zip(from..)
+        .map(|(item, at)| row(response, side, at, item));
+    let rows: Vec<ActiveModel> = rows.collect();
+    for batch in rows.chunks(BATCH) {
+        Entity::insert_many(batch.to_vec()).exec(tx).await?;
+    }
+    Ok(())
+}
+
+fn row(response: &str, side: Side, at: usize, item: &Value) -> ActiveModel {
+    let word = |name: &str| item[name].as_str().map(str::to_owned);
+    ActiveModel {
+        response_id: Set(response.to_owned()),
+        side: Set(side),
+        position: Set(i64::try_from(at).unwrap_or(i64::MAX)),
+        item_id: Set(word("id").unwrap_or_else(|| names::mint(names::MESSAGE))),
+        kind: Set(word("type").unwrap_or_else(|| "message".to_owned())),
+        status: Set(word("status").unwrap_or_else(|| "completed".to_owned())),
+        call_id: Set(word("call_id")),
+        round: Set(0),
+        payload: Set(item.clone()),
+        token_count: Set(0),
+    }
+}
+
+/// One side of a response, in order.
+pub async fn of_response(
+    db: &impl ConnectionTrait,
+    response: &str,
+    side: Side,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ResponseId.eq(response))
+        .filter(Column::Side.eq(side))
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await
+}

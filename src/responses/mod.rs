@@ -1,0 +1,42 @@
+//! Responses: what programs ask for under `/v1`, answered by the same models as rooms.
+//!
+//! ```text
+//!   create ─► queued ──claim──► in_progress ──finish──► completed, incomplete, failed, cancelled
+//!                │  ◄─hand_back──┘     ▲ │
+//!                └─ cancelled, expired │ └─ swept: instance_lost
+//!   create (foreground) ───────────────┘
+//! ```
+//!
+//! Read `desk` and `shelf` (the verbs), `turn` (one turn, from the first event to the last), `fold`
+//! (what happens becomes the response and its stream), `recorder` (what is written, and when; a
+//! response that is not stored has none), `queue` (the only statements that move a response).
+
+pub mod bill;
+pub mod conversation;
+pub mod conversation_item;
+pub mod desk;
+pub mod document;
+pub mod ending;
+pub mod event;
+pub mod fold;
+pub mod history;
+pub mod inbox;
+pub mod item;
+pub mod models;
+pub mod names;
+pub mod parts;
+pub mod pipe;
+pub mod places;
+pub mod preparation;
+pub mod prompt;
+pub mod purge;
+pub mod queue;
+pub mod recorder;
+pub mod refusal;
+pub mod response;
+pub mod shelf;
+pub mod spec;
+pub mod stop;
+pub mod sweep;
+pub mod turn;
+pub mod worker;

@@ -1,0 +1,172 @@
+//! From items to what a model is told: pure, in the order in which it was said.
+
+use crate::llm::request::Message;
+use crate::llm::request::Role;
+use serde_json::Value;
+
+/// What a model adds to each message around its text, in tokens.
+const FRAME_TOKENS: i64 = 4;
+
+/// One entry of a prompt, and whether it may be left out when there is too much.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub message: Message,
+    /// An old turn: the house's words and the new input always stay.
+    pub may_go: bool,
+}
+
+/// The prompt does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    pub n_tokens: i64,
+}
+
+/// The prompt of a response: its own instructions, what came before, the new input.
+pub fn entries(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<Entry> {
+    let first = instructions.map(|it| Entry {
+        message: Message::new(Role::System, it),
+        may_go: false,
+    });
+    let old = prior.iter().filter_map(message).map(|message| Entry {
+        may_go: message.role != Role::System,
+        message,
+    });
+    let new = input.iter().filter_map(message).map(|message| Entry {
+        may_go: false,
+        message,
+    });
+    first.into_iter().chain(old).chain(new).collect()
+}
+
+/// Reasoning and receipts are not said to a model.
+fn message(item: &Value) -> Option<Message> {
+    if item["type"] != "message" {
+        return None;
+    }
+    let role = match item["role"].as_str()? {
+        "system" | "developer" => Role::System,
+        "assistant" => Role::Assistant,
+        _ => Role::User,
+    };
+    Some(Message::new(role, text(&item["content"])))
+}
+
+/// The text of all parts.
+fn text(content: &Value) -> String {
+    let of_part = |part: &Value| {
+        let text = part["text"].as_str().or(part["refusal"].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(of_part).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// The messages, made to fit into `window` tokens beside an answer of `reserve`. `None`: nobody knows
+/// how much fits. Oldest turns go first where they may, each with all that was said in it.
+///
+/// # Errors
+/// It does not fit, and no more may go.
+pub fn fit(
+    entries: Vec<Entry>,
+    window: Option<i64>,
+    reserve: i64,
+    truncates: bool,
+    count: &dyn Fn(&str) -> i64,
+) -> Result<Vec<Message>, TooLong> {
+    let Some(window) = window else {
+        return Ok(entries.into_iter().map(|it| it.message).collect());
+    };
+    let cost = |it: &Entry| count(&it.message.content) + FRAME_TOKENS;
+    let mut entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
+    let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
+    while n_tokens > window && truncates {
+        let Some(first) = entries.iter().position(|(_, it)| it.may_go) else {
+            break;
+        };
+        let next_turn = entries.iter().enumerate().skip(first + 1);
+        let end = next_turn
+            .filter(|(_, (_, it))| it.may_go && it.message.role == Role::User)
+            .map(|(at, _)| at)
+            .next()
+            .unwrap_or(entries.len());
+        let mut at = 0;
+        entries.retain(|(cost, it)| {
+            let goes = (first..end).contains(&at) && it.may_go;
+            at += 1;
+            n_tokens -= if goes { *cost } else { 0 };
+            !goes
+        });
+    }
+    match n_tokens > window {
+        true => Err(TooLong { n_tokens }),
+        false => Ok(entries.into_iter().map(|(_, it)| it.message).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TooLong;
+    use super::entries;
+    use super::fit;
+    use crate::llm::request::Message;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn said(role: &str, text: &str) -> Value {
+        json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
+    }
+
+    fn texts(messages: &[Message]) -> Vec<&str> {
+        messages.iter().map(|it| it.content.as_str()).collect()
+    }
+
+    fn three_turns() -> Vec<Value> {
+        let all = [
+            ("developer", "rule"),
+            ("user", "one"),
+            ("assistant", "first"),
+            ("user", "two"),
+            ("assistant", "second"),
+        ];
+        all.map(|(role, text)| said(role, text)).to_vec()
+    }
+
+    #[test]
+    fn instructions_come_first_and_thoughts_are_not_repeated() {
+        let prior = [json!({ "type": "reasoning", "summary": [{ "text": "hm" }] })];
+
+        let all = entries(Some("be kind"), &prior, &three_turns());
+
+        let all: Vec<_> = all.into_iter().map(|it| it.message).collect();
+        assert_eq!(
+            texts(&all),
+            ["be kind", "rule", "one", "first", "two", "second"]
+        );
+    }
+
+    #[test]
+    fn the_oldest_turn_goes_whole_and_rules_and_the_newest_stay() {
+        let all = entries(None, &three_turns(), &[said("user", "three")]);
+        // Each costs 1 and its frame.
+        let fits = |window, truncates| fit(all.clone(), Some(window), 0, truncates, &|_| 1);
+
+        assert_eq!(texts(&fits(30, false).unwrap()).len(), 6);
+        assert_eq!(fits(29, false), Err(TooLong { n_tokens: 30 }));
+        assert_eq!(
+            texts(&fits(29, true).unwrap()),
+            ["rule", "two", "second", "three"]
+        );
+        assert_eq!(texts(&fits(15, true).unwrap()), ["rule", "three"]);
+        assert_eq!(fits(9, true), Err(TooLong { n_tokens: 10 }));
+    }
+
+    #[test]
+    fn where_nobody_knows_the_window_everything_is_sent() {
+        let all = entries(None, &three_turns(), &[]);
+
+        assert_eq!(fit(all, None, 0, false, &|_| 1_000_000).unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,229 @@
+//! Moves a response from one state to the next: the only file that writes `responses.status`.
+//!
+//! **Invariant:** every move names the state it expects to find, and who ends a response that runs
+//! names the lease. Who is told `false` has lost the response: stop, and tell nobody.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
+use crate::ids::UserId;
+use crate::responses::document::Standing;
+use crate::responses::response;
+use crate::responses::response::Column;
+use crate::responses::response::Entity;
+use crate::responses::response::Status;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::UpdateMany;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SimpleExpr;
+use std::time::Duration;
+
+/// How often a background response is begun, before and after its node is lost.
+pub const MAX_ATTEMPTS: i64 = 2;
+
+/// Writes a new response down, queued or in progress.
+///
+/// # Errors
+/// A broken unique rule: its conversation has another one that is not over.
+pub async fn insert(tx: &impl ConnectionTrait, row: response::Model) -> Result<(), DbErr> {
+    row.into_active_model().insert(tx).await.map(|_| ())
+}
+
+/// Takes a queued response for this node. `None`: somebody else was faster.
+pub async fn claim(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    worker: &str,
+    now: Timestamp,
+    dialect: Dialect,
+) -> Result<Option<response::Model>, DbErr> {
+    let mut rows = moving(id, Status::Queued)
+        .col_expr(Column::Status, Expr::value(Status::InProgress))
+        .col_expr(Column::WorkerId, Expr::value(worker))
+        .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
+        .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
+        .col_expr(Column::StartedAt, Expr::value(now))
+        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .exec_with_returning(tx)
+        .await?;
+    Ok(rows.pop())
+}
+
+/// Renews the heartbeats of what a node works on, and tells what became of it. A response that is
+/// not in the answer is no longer ours.
+pub async fn beat(
+    db: &impl ConnectionTrait,
+    worker: &str,
+    held: &[String],
+    now: Timestamp,
+    dialect: Dialect,
+) -> Result<Vec<response::Model>, DbErr> {
+    Entity::update_many()
+        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .filter(Column::Id.is_in(held))
+        .filter(Column::WorkerId.eq(worker))
+        .filter(Column::Status.eq(Status::InProgress))
+        .exec_with_returning(db)
+        .await
+}
+
+/// Whether a response is still ours; held until the end of the transaction.
+pub async fn is_ours(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    // An update that changes nothing: it takes the row on both databases.
+    let res = moving(id, Status::InProgress)
+        .col_expr(Column::Lease, Expr::value(lease))
+        .filter(Column::Lease.eq(lease))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Ends a response that is still ours. `false`: a cancel, the sweep or a newer claim was faster.
+pub async fn finish(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    (from, lease): (Status, i64),
+    standing: &Standing,
+) -> Result<bool, DbErr> {
+    let res = moving(id, from)
+        .col_expr(Column::Status, Expr::value(standing.status))
+        .col_expr(
+            Column::Error,
+            Expr::value(standing.error.as_ref().map(json)),
+        )
+        .col_expr(
+            Column::IncompleteReason,
+            Expr::value(standing.incomplete_reason.clone()),
+        )
+        .col_expr(
+            Column::Usage,
+            Expr::value(standing.usage.as_ref().map(json)),
+        )
+        .col_expr(Column::CompletedAt, Expr::value(standing.ended_at))
+        .filter(Column::Lease.eq(lease)) // the fence: a revived worker holds an older one
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
+}
+
+/// Gives a background response back that put nothing out yet.
+pub async fn hand_back(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    let nothing: Option<i64> = None;
+    let res = moving(id, Status::InProgress)
+        .filter(Column::Lease.eq(lease))
+        .col_expr(Column::Status, Expr::value(Status::Queued))
+        .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
+        .col_expr(Column::StartedAt, Expr::value(nothing))
+        .col_expr(Column::HeartbeatAt, Expr::value(nothing))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Asks whoever works on a response to end it.
+pub async fn request_cancel(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let res = moving(id, Status::InProgress)
+        .col_expr(Column::CancelRequestedAt, Expr::value(now))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Nobody is shown a response from now on. `false`: nobody was any more.
+pub async fn hide(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<bool, DbErr> {
+    let res = Entity::update_many()
+        .col_expr(Column::DeletedAt, Expr::value(now))
+        .filter(Column::Id.eq(id))
+        .filter(Column::DeletedAt.is_null())
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// The owners of queued responses.
+pub async fn waiting_owners(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
+    Entity::find()
+        .select_only()
+        .column(Column::UserId)
+        .filter(Expr::cust("status = 'queued'"))
+        .group_by(Column::UserId)
+        .order_by_asc(Column::CreatedAt.min())
+        .limit(500)
+        .into_tuple()
+        .all(db)
+        .await
+}
+
+/// The oldest queued response of an owner.
+pub async fn next_of(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Option<response::Model>, DbErr> {
+    Entity::find()
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::UserId.eq(user))
+        .order_by_asc(Column::CreatedAt)
+        .order_by_asc(Column::Id)
+        .one(db)
+        .await
+}
+
+/// Queued responses that were made before this instant.
+pub async fn queued_since(
+    db: &impl ConnectionTrait,
+    before: Timestamp,
+) -> Result<Vec<response::Model>, DbErr> {
+    Entity::find()
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::CreatedAt.lte(before))
+        .limit(500)
+        .all(db)
+        .await
+}
+
+/// Responses whose node has not been heard of for so long; `None`: however short.
+pub async fn silent(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    after: Option<Duration>,
+    dialect: Dialect,
+) -> Result<Vec<response::Model>, DbErr> {
+    Entity::find()
+        .filter(Expr::cust("status = 'in_progress'"))
+        .filter(match after {
+            Some(after) => stale(now, after, dialect),
+            None => Expr::cust("1 = 1"),
+        })
+        .limit(500)
+        .all(db)
+        .await
+}
+
+fn stale(now: Timestamp, after: Duration, dialect: Dialect) -> SimpleExpr {
+    let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+    let clock = dialect::lease_clock(dialect, now);
+    Expr::col(Column::HeartbeatAt).lte(clock.sub(after_ms))
+}
+
+fn moving(id: &str, from: Status) -> UpdateMany<Entity> {
+    Entity::update_many()
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(from))
+}

@@ -1,0 +1,121 @@
+//! Table `responses`: one request of a program and what became of it. Words, finders and the
+//! document; the moves are in `queue.rs`, and only there.
+
+use crate::clock::Timestamp;
+use crate::ids::UserId;
+use crate::responses::document::Bill;
+use crate::responses::document::Header;
+use crate::responses::document::Standing;
+use crate::responses::document::Trouble;
+use crate::responses::document::document;
+use crate::responses::item;
+use crate::responses::spec::Kept;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::StringLen;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "responses")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub user_id: UserId,
+    pub previous_response_id: Option<String>,
+    pub api_conversation_id: Option<String>,
+    pub status: Status,
+    pub background: bool,
+    pub model: String,
+    pub request: Kept,
+    pub error: Option<Trouble>,
+    pub incomplete_reason: Option<String>,
+    pub usage: Option<Bill>,
+    /// The node that works on it.
+    pub worker_id: Option<String>,
+    /// The fence: rises with each claim, and who ends the response must name it.
+    pub lease: i64,
+    /// How often it was claimed.
+    pub attempt: i64,
+    /// On PostgreSQL by the database's clock.
+    pub heartbeat_at: Option<Timestamp>,
+    pub cancel_requested_at: Option<Timestamp>,
+    /// Credentials that a queued response still needs; nothing has any yet.
+    pub sealed_secrets: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    /// When it ended, however.
+    pub completed_at: Option<Timestamp>,
+    /// Nobody is shown it from then on; who goes on from it still has it as context.
+    pub deleted_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Where a response stands, in the words of the API. The last four are final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
+#[sea_orm(
+    rs_type = "String",
+    db_type = "String(StringLen::N(32))",
+    rename_all = "snake_case"
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Queued,
+    InProgress,
+    Completed,
+    Incomplete,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    /// Whether nothing can follow.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::InProgress)
+    }
+}
+
+impl Model {
+    /// What of it never changes.
+    pub fn header(&self) -> Header {
+        Header {
+            id: self.id.clone(),
+            created_at: self.created_at,
+            echo: self.request.echo.clone(),
+        }
+    }
+
+    /// Where it stands.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            status: self.status,
+            error: self.error.clone(),
+            incomplete_reason: self.incomplete_reason.clone(),
+            usage: self.usage,
+            ended_at: self.completed_at,
+        }
+    }
+
+    /// The object, with these items of its output.
+    pub fn document(&self, output: &[item::Model]) -> Value {
+        let output: Vec<Value> = output.iter().map(|it| it.payload.clone()).collect();
+        document(&self.header(), &self.standing(), &output)
+    }
+}
+
+/// A response that this user may see. Foreign, unknown and deleted are the same.
+pub async fn of_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: &str,
+) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id)
+        .filter(Column::UserId.eq(user))
+        .filter(Column::DeletedAt.is_null())
+        .one(db)
+        .await
+}

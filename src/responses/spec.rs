@@ -1,0 +1,63 @@
+//! What a program asks for, after every rule that needs no database was held to it.
+
+use crate::llm::request::Request;
+use crate::llm::request::Samplers;
+use sea_orm::FromJsonQueryResult;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+
+/// A request that can be granted, as far as its own text tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The model as it was named.
+    pub model: String,
+    /// New items, each with its id.
+    pub input: Vec<Value>,
+    pub previous: Option<String>,
+    pub conversation: Option<String>,
+    pub store: bool,
+    pub stream: bool,
+    pub background: bool,
+    pub kept: Kept,
+}
+
+/// What of a request is stored with its response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
+pub struct Kept {
+    /// The fields of the response object that tell what was asked for.
+    pub echo: Map<String, Value>,
+    pub instructions: Option<String>,
+    pub sampling: Sampling,
+    /// Oldest turns may go when it is too long.
+    pub truncates: bool,
+}
+
+/// What goes to the model beside the words; only what was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub presence_penalty: Option<f64>,
+    pub frequency_penalty: Option<f64>,
+    pub max_output_tokens: Option<u32>,
+}
+
+impl Sampling {
+    /// A request without words yet.
+    pub fn request(&self, model: &str) -> Request {
+        Request {
+            model: model.to_owned(),
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_tokens: self.max_output_tokens,
+            samplers: Samplers {
+                presence_penalty: self.presence_penalty,
+                frequency_penalty: self.frequency_penalty,
+                ..Samplers::default()
+            },
+            ..Request::default()
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The turns of this node, and the word that one of them must end.
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Why a turn must end before its answer is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its client is gone. What holds when nobody said anything else.
+    Left,
+    /// Somebody asked.
+    Asked,
+    /// The node closes.
+    Closing,
+    /// It is no longer ours; whatever it writes does not count.
+    Lost,
+}
+
+/// Ends one turn. Cloning gives another handle on the same one.
+#[derive(Clone, Default)]
+pub struct Stop {
+    /// Fires when the turn must end.
+    pub token: CancellationToken,
+    why: Arc<Mutex<Option<Why>>>,
+}
+
+impl Stop {
+    /// Ends the turn. The first reason counts, but a lost turn is lost.
+    pub fn end(&self, why: Why) {
+        let mut known = self.why.lock();
+        if known.is_none() || why == Why::Lost {
+            *known = Some(why);
+        }
+        drop(known);
+        self.token.cancel();
+    }
+
+    /// Why the token fired.
+    pub fn why(&self) -> Why {
+        self.why.lock().unwrap_or(Why::Left)
+    }
+}
+
+/// The turns that this node takes. Cloning gives another handle on the same ones.
+#[derive(Clone)]
+pub struct Held {
+    turns: Arc<DashMap<String, (Stop, i64)>>,
+    n_held: watch::Sender<usize>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            turns: Arc::default(),
+            n_held: watch::Sender::new(0),
+        }
+    }
+}
+
+/// A turn that is held; let go of when this goes.
+pub struct Hold {
+    held: Held,
+    id: String,
+}
+
+impl Held {
+    /// A turn begins. `lease` 0: it has no row.
+    pub fn hold(&self, id: &str, stop: &Stop, lease: i64) -> Hold {
+        self.turns.insert(id.to_owned(), (stop.clone(), lease));
+        self.n_held.send_modify(|it| *it += 1);
+        Hold {
+            held: self.clone(),
+            id: id.to_owned(),
+        }
+    }
+
+    /// Ends a turn if it is taken here.
+    pub fn end(&self, id: &str, why: Why) {
+        if let Some(turn) = self.turns.get(id) {
+            turn.0.end(why);
+        }
+    }
+
+    /// Ends every turn.
+    pub fn end_all(&self, why: Why) {
+        for turn in self.turns.iter() {
+            turn.0.end(why);
+        }
+    }
+
+    /// Whether this node takes a turn under this lease.
+    pub fn has(&self, id: &str, lease: i64) -> bool {
+        self.turns.get(id).is_some_and(|it| it.1 == lease)
+    }
+
+    /// Those with rows, and their leases.
+    pub fn stored(&self) -> Vec<(String, i64)> {
+        let all = self.turns.iter().filter(|it| it.value().1 > 0);
+        all.map(|it| (it.key().clone(), it.value().1)).collect()
+    }
+
+    /// Returns when this node takes no turn.
+    pub async fn none_left(&self) {
+        // An error would mean that the counter is gone, and we hold it.
+        let _ = self.n_held.subscribe().wait_for(|it| *it == 0).await;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.held.turns.remove(&self.id);
+        self.held.n_held.send_modify(|it| *it -= 1);
+    }
+}

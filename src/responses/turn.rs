@@ -1,0 +1,304 @@
+//! One turn: a value that one task owns, from the first event to the last. It is passed, never
+//! found; two turns share pools and nothing else.
+//!
+//! The model's words go into an inbox, which only takes memory; whoever empties it folds them, writes
+//! what must be written, and hands the events on.
+
+use crate::clock::Clock;
+use crate::generation::generator;
+use crate::generation::outcome::Ended;
+use crate::generation::outcome::Failure;
+use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::Heard;
+use crate::generation::sink::Sink;
+use crate::generation::trim::Trim;
+use crate::generation::watches::Watches;
+use crate::llm::delta::FinishReason;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::responses::bill;
+use crate::responses::document::Trouble;
+use crate::responses::fold::Ending;
+use crate::responses::fold::Event;
+use crate::responses::fold::Fold;
+use crate::responses::fold::Happening;
+use crate::responses::fold::How;
+use crate::responses::inbox::Inbox;
+use crate::responses::pipe::Writer;
+use crate::responses::recorder::Recorder;
+use crate::responses::recorder::Unwritten;
+use crate::responses::refusal::Refusal;
+use crate::responses::response::Status;
+use crate::responses::stop::Stop;
+use crate::responses::stop::Why;
+use futures::FutureExt;
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+/// Events of a background response are written down together, so often at most.
+const LOG_EVERY: Duration = Duration::from_millis(100);
+
+/// Everything that a turn needs.
+pub struct Turn {
+    pub provider: Arc<dyn Provider>,
+    pub request: Request,
+    pub watches: Watches,
+    /// The calls that its provider may be asked for at once.
+    pub calls: Arc<Semaphore>,
+    pub stop: Stop,
+    pub clock: Clock,
+    pub stage: Stage,
+}
+
+/// Where a turn is shown and written down.
+pub struct Stage {
+    pub fold: Fold,
+    /// `None`: nothing is stored.
+    pub recorder: Option<Recorder>,
+    /// `None`: nobody reads along.
+    pub reader: Option<Writer>,
+    /// Whoever read along was too slow.
+    pub was_let_go: bool,
+    pub is_background: bool,
+    /// Whether the log has its first events.
+    pub was_told: bool,
+}
+
+/// How a turn was left.
+#[derive(Debug)]
+pub enum Left {
+    /// With its end; this is the whole response.
+    Ended(Value),
+    /// With nothing put out, for another node to take.
+    Untouched,
+}
+
+/// Takes the turn.
+pub async fn take(turn: Turn) -> Left {
+    let Turn {
+        provider,
+        request,
+        mut watches,
+        calls,
+        stop,
+        clock,
+        mut stage,
+    } = turn;
+    if stage.start().await.is_err() {
+        stop.end(Why::Lost);
+    }
+    let inbox = Inbox::default();
+    let began = Instant::now();
+    let speaking = async {
+        let deadline = began + watches.total;
+        let permit = tokio::select! {
+            () = stop.token.cancelled() => None,
+            permit = timeout_at(deadline, calls.acquire()) => permit.ok().and_then(Result::ok),
+        };
+        watches.total = deadline.saturating_duration_since(Instant::now());
+        let mut sink = Mouth {
+            inbox: &inbox,
+            thoughts_left: watches.max_text_bytes,
+        };
+        let (provider, token) = (provider.as_ref(), &stop.token);
+        let speech = generator::listen(
+            provider,
+            &request,
+            Trim::verbatim(),
+            &watches,
+            &mut sink,
+            token,
+        );
+        let heard = AssertUnwindSafe(speech).catch_unwind().await;
+        drop(permit);
+        inbox.close();
+        heard.unwrap_or_else(|_| panicked())
+    };
+    let (heard, ()) = futures::join!(speaking, stage.show(&inbox, &stop));
+    let has_output = stage.fold.has_output();
+    let Some(how) = how(&heard, &stop, stage.is_background && !has_output) else {
+        return Left::Untouched;
+    };
+    let usage = bill::of(&heard, request, &how).await;
+    let at = clock.now();
+    stage.end(Ending { how, usage, at }, &stop).await
+}
+
+impl Stage {
+    async fn start(&mut self) -> Result<(), Unwritten> {
+        let mut events = Vec::new();
+        if !self.was_told {
+            events.extend(self.fold.apply(Happening::Created));
+        }
+        // A second attempt goes on where the first one stopped.
+        if !self.is_background || self.fold.standing().status == Status::Queued {
+            events.extend(self.fold.apply(Happening::Began));
+        }
+        self.hand_on(events).await
+    }
+
+    /// Shows what comes into the inbox, until it is closed.
+    async fn show(&mut self, inbox: &Inbox, stop: &Stop) {
+        while let Some(happenings) = inbox.take().await {
+            let began = Instant::now();
+            let mut events = Vec::new();
+            for happening in happenings {
+                events.extend(self.fold.apply(happening));
+            }
+            match self.hand_on(events).await {
+                Ok(()) => {}
+                Err(Unwritten::Lost) => stop.end(Why::Lost),
+                Err(Unwritten::Database(error)) => {
+                    tracing::error!(%error, "a response could not be written: {error}");
+                    stop.end(Why::Lost);
+                }
+            }
+            // What nobody reads and nobody keeps need not be said.
+            if self.was_let_go && self.recorder.is_none() {
+                stop.end(Why::Left);
+            }
+            if self.is_background {
+                // The first words go out at once, the next together.
+                let _ = timeout_at(began + LOG_EVERY, inbox.closed()).await;
+            }
+        }
+    }
+
+    async fn hand_on(&mut self, events: Vec<Event>) -> Result<(), Unwritten> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.keep(self.fold.items(), &events).await?;
+        }
+        self.tell(events);
+        Ok(())
+    }
+
+    fn tell(&mut self, events: Vec<Event>) {
+        if let Some(reader) = &self.reader
+            && !reader.push(events)
+        {
+            self.reader = None;
+            self.was_let_go = true;
+        }
+    }
+
+    /// Writes the end and tells of it. Who has lost the response tells that it was lost.
+    async fn end(mut self, ending: Ending, stop: &Stop) -> Left {
+        let before = self.fold.clone();
+        let at = ending.at;
+        let mut events = self.fold.apply(Happening::Ended(ending));
+        if let Some(recorder) = self.recorder.take().filter(|_| stop.why() != Why::Lost) {
+            let (items, standing) = (self.fold.items(), self.fold.standing());
+            if recorder.finish(items, &events, standing).await.is_err() {
+                self.fold = before;
+                events = self.fold.apply(Happening::Ended(Ending {
+                    how: How::Failed(lost()),
+                    usage: None,
+                    at,
+                }));
+            }
+        }
+        self.tell(events);
+        Left::Ended(self.fold.document())
+    }
+}
+
+/// Takes what the model says.
+struct Mouth<'a> {
+    inbox: &'a Inbox,
+    /// In bytes; what is thought beyond is dropped.
+    thoughts_left: usize,
+}
+
+impl Sink for Mouth<'_> {
+    fn delta(&mut self, text: &str) {
+        self.inbox.put(Happening::Said(text.to_owned()));
+    }
+
+    fn thought(&mut self, text: &str) -> bool {
+        let mut text = text.replace('\0', ""); // no database takes it
+        text.truncate(text.floor_char_boundary(self.thoughts_left));
+        self.thoughts_left -= text.len();
+        if !text.is_empty() {
+            self.inbox.put(Happening::Thought(text));
+        }
+        true
+    }
+}
+
+/// How a turn ended. `None`: it did not, another node may take it.
+fn how(heard: &Heard, stop: &Stop, may_go_back: bool) -> Option<How> {
+    Some(match &heard.end {
+        Ended::Answered(FinishReason::Length) => How::Incomplete("max_output_tokens"),
+        Ended::Answered(FinishReason::ContentFilter) => How::Incomplete("content_filter"),
+        Ended::Answered(_) if heard.is_capped => How::Incomplete("max_output_tokens"),
+        Ended::Answered(_) => How::Completed,
+        Ended::Failed(failure) if failure.code == FailureCode::RunTimeout => {
+            How::Incomplete("run_timeout")
+        }
+        Ended::Failed(failure) => How::Failed(trouble(failure)),
+        Ended::Canceled => match stop.why() {
+            Why::Left | Why::Asked => How::Cancelled,
+            Why::Closing if may_go_back => return None,
+            Why::Closing | Why::Lost => How::Failed(lost()),
+        },
+    })
+}
+
+/// What is told of a response whose node could not end it.
+pub fn lost() -> Trouble {
+    Trouble {
+        code: "instance_lost".to_owned(),
+        message: "The server that worked on this response could not finish it.".to_owned(),
+    }
+}
+
+/// What was right when a response was queued is so no more.
+pub fn gone(refusal: &Refusal) -> Trouble {
+    let (code, message) = match refusal {
+        Refusal::TooLong { .. } => (
+            "context_length_exceeded",
+            "The input is longer than the model's window.",
+        ),
+        Refusal::ModelNotFound(_) => ("upstream_error", "The model is not there any more."),
+        _ => ("upstream_error", "The model cannot be asked."),
+    };
+    Trouble {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// A failure in the words of this API.
+pub fn trouble(failure: &Failure) -> Trouble {
+    let code = match failure.code {
+        FailureCode::UpstreamTimeout => "upstream_timeout",
+        FailureCode::UpstreamError | FailureCode::NoProvider => "upstream_error",
+        FailureCode::UpstreamRateLimited => "rate_limit_exceeded",
+        FailureCode::UpstreamDisconnected => "upstream_disconnected",
+        FailureCode::ContextOverflow => "context_length_exceeded",
+        _ => "server_error",
+    };
+    Trouble {
+        code: code.to_owned(),
+        message: failure.message.clone(),
+    }
+}
+
+fn panicked() -> Heard {
+    Heard {
+        end: Ended::Failed(Failure {
+            code: FailureCode::Internal,
+            message: "Something went wrong on the server. It has been logged.".to_owned(),
+            retryable: true,
+        }),
+        text: String::new(),
+        reasoning: None,
+        usage: None,
+        is_capped: false,
+    }
+}

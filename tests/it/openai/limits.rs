@@ -1,0 +1,93 @@
+//! Bulkheads: how many at once, of whom, and how many a minute.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use super::stage::Stage;
+use super::stage::id;
+use super::stage::text;
+use crate::support::backends::on_both;
+use crate::support::program::Program;
+use crate::support::upstream::script::Script;
+
+on_both! {
+    // R66
+    async fn a_full_house_says_so_at_once_and_before_any_row(backend) {
+        let stage = Stage::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
+        let gate = stage.upstream.gate();
+        let mut ears = stage.program.stream(json!({ "input": "Hi." })).await;
+        ears.until("response.in_progress").await;
+
+        let began = Instant::now();
+        let refused = stage.program.refused(json!({ "input": "x" })).await;
+
+        assert_eq!((refused.0, refused.1.as_str()), (503, "overloaded"));
+        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_eq!(stage.n_rows("responses").await, 1);
+        gate.open();
+        ears.rest().await;
+        assert_eq!(text(&stage.program.respond(json!({ "input": "x" })).await), "Hello.");
+        stage.close().await;
+    }
+
+    async fn one_person_gets_a_quarter(backend) {
+        let stage = Stage::open_with(backend, &[("RESPONSES_MAX_RUNNING", "4")]).await;
+        let ben = Program::of(&stage.app.person("ben").await).await;
+        let gate = stage.upstream.gate();
+        let mut ears = stage.program.stream(json!({ "input": "Hi." })).await;
+        ears.until("response.in_progress").await;
+
+        let refused = stage.program.refused(json!({ "input": "x" })).await;
+
+        assert_eq!((refused.0, refused.1.as_str()), (429, "rate_limited"));
+        gate.open();
+        assert_eq!(text(&ben.respond(json!({ "input": "x" })).await), "Hello.");
+        ears.rest().await;
+        stage.close().await;
+    }
+
+    async fn what_does_not_fit_into_the_background_waits(backend) {
+        let stage = Stage::open_with(backend, &[("RESPONSES_MAX_BACKGROUND", "1")]).await;
+        let gate = stage.upstream.gate();
+        let body = json!({ "input": "Hi.", "background": true });
+        let first = stage.program.respond(body.clone()).await;
+        let second = stage.program.respond(body).await;
+        stage.becomes(id(&first), "in_progress").await;
+
+        assert_eq!(stage.program.get(&format!("/responses/{}", id(&second))).await.1["status"], "queued");
+
+        gate.open();
+        stage.becomes(id(&first), "completed").await;
+        stage.becomes(id(&second), "completed").await;
+        stage.close().await;
+    }
+
+    async fn a_key_asks_only_so_often_a_minute(backend) {
+        let stage = Stage::open_with(backend, &[("RESPONSES_RATE_PER_MINUTE", "1")]).await;
+        stage.program.respond(json!({ "input": "Hi." })).await;
+
+        assert_eq!(stage.program.refused(json!({ "input": "Hi." })).await.0, 429);
+
+        stage.app.app.clock.advance_ms(60_000);
+        stage.program.respond(json!({ "input": "Hi." })).await;
+        stage.close().await;
+    }
+
+    // R69
+    async fn forty_at_once_are_all_right(backend) {
+        let stage = Stage::open(backend).await;
+        let second = Duration::from_secs(1);
+        stage.upstream.always(Script::stream().role().words("One ").pause(second).words("two.").finish("stop").done());
+        let began = Instant::now();
+
+        let all = (0..40).map(|_| async { stage.program.stream(json!({ "input": "Hi." })).await.rest().await });
+        let all = join_all(all).await;
+
+        assert!(all.iter().all(|it| text(&it.last().unwrap()["response"]) == "One two."));
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        stage.close().await;
+    }
+}

@@ -1,0 +1,13 @@
+//! Programs at `/v1`: the behaviours of the Responses API, through the real door.
+
+pub mod background;
+pub mod chains;
+pub mod conversations;
+pub mod failures;
+pub mod keys;
+pub mod limits;
+pub mod requests;
+pub mod stage;
+pub mod stateless;
+pub mod streams;
+pub mod text;

@@ -1,0 +1,139 @@
+//! A server with a scripted model, and a program of its admin.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::program::Program;
+use crate::support::room::SHORT_LEASES;
+use crate::support::room::model_env;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// Everything that a test of this door stands on.
+pub struct Stage {
+    pub app: TestApp,
+    pub upstream: Arc<Upstream>,
+    pub admin: Person,
+    pub program: Program,
+}
+
+impl Stage {
+    pub async fn open(backend: Backend) -> Stage {
+        Stage::open_with(backend, &[]).await
+    }
+
+    /// With settings beside those of the model; anybody may register.
+    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Stage {
+        let upstream = Arc::new(Upstream::start().await);
+        let base_url = upstream.base_url();
+        let own = [("TROUPE_OPEN_REGISTRATION", "true")];
+        let env = [SHORT_LEASES, &own, &model_env(&base_url), env].concat();
+        let app = TestApp::start_with(backend, &env).await;
+        let admin = app.admin().await;
+        let program = Program::of(&admin).await;
+        Stage {
+            app,
+            upstream,
+            admin,
+            program,
+        }
+    }
+
+    /// Another node of the same house, with the same model.
+    pub async fn second_node(&self) -> TestApp {
+        let base_url = self.upstream.base_url();
+        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
+        self.app.beside(&env).await
+    }
+
+    /// How many rows a table has.
+    pub async fn n_rows(&self, table: &str) -> i64 {
+        let mut facts = Facts::open(&self.app.database).await;
+        facts
+            .number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}"))
+            .await
+    }
+
+    /// Waits until a response has this status, and answers it.
+    pub async fn becomes(&self, id: &str, status: &str) -> Value {
+        let path = format!("/responses/{id}");
+        wait::until(&format!("{id} becomes {status}"), async || {
+            let (_, response) = self.program.get(&path).await;
+            (response["status"] == status).then_some(response)
+        })
+        .await
+    }
+
+    /// Closes this node; the stage goes on at another one.
+    pub async fn moved_to(self, node: TestApp) -> Stage {
+        self.app.close().await;
+        Stage {
+            program: self.program.at(&node.base),
+            upstream: self.upstream,
+            admin: self.admin,
+            app: node,
+        }
+    }
+
+    pub async fn close(self) {
+        self.app.close().await;
+    }
+}
+
+/// The text of a response.
+pub fn text(response: &Value) -> String {
+    let items = response["output"].as_array().expect("an output is a list");
+    let messages = items.iter().filter(|it| it["type"] == "message");
+    let parts = messages.filter_map(|it| it["content"][0]["text"].as_str());
+    parts.collect()
+}
+
+pub fn id(response: &Value) -> &str {
+    response["id"].as_str().expect("a response has an id")
+}
+
+/// The kinds of events, without what all begin with.
+pub fn kinds(events: &[Value]) -> Vec<String> {
+    let kind = |it: &Value| it["type"].as_str().unwrap().replacen("response.", "", 1);
+    events.iter().map(kind).collect()
+}
+
+/// All deltas of the text.
+pub fn deltas(events: &[Value]) -> Vec<&str> {
+    let deltas = events
+        .iter()
+        .filter(|it| it["type"] == "response.output_text.delta");
+    deltas.map(|it| it["delta"].as_str().unwrap()).collect()
+}
+
+/// A response without what differs each time: ids and times.
+pub fn plain(response: &Value) -> Value {
+    let mut plain = response.clone();
+    for name in ["id", "created_at", "completed_at"] {
+        plain[name] = json!(null);
+    }
+    for item in plain["output"].as_array_mut().unwrap() {
+        item["id"] = json!(null);
+    }
+    plain
+}
+
+/// What the model was told, as role and text.
+pub fn told(body: &Value) -> Vec<(String, String)> {
+    let word = |it: &Value| it.as_str().unwrap().to_owned();
+    let messages = body["messages"].as_array().unwrap().iter();
+    messages
+        .map(|it| (word(&it["role"]), word(&it["content"])))
+        .collect()
+}
+
+/// The texts of what the model was told.
+pub fn said(body: &Value) -> Vec<String> {
+    told(body).into_iter().map(|it| it.1).collect()
+}

@@ -1,0 +1,61 @@
+//! Odd streams of the model, and readers who do not read.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::stage::Stage;
+use super::stage::deltas;
+use super::stage::text;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::facts::word;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+on_both! {
+    // R6
+    async fn what_says_nothing_gives_no_delta(backend) {
+        let stage = Stage::open(backend).await;
+        let crlf = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\r\n\r\n";
+        let (first, second) = crlf.split_at(20);
+        let odd = Script::stream().comment().role().empty().text("a").comment().raw(first).pause(Duration::from_millis(20)).raw(second).empty().finish("stop");
+        stage.upstream.always(odd);
+
+        let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
+
+        assert_eq!(deltas(&events), ["a", "x"]);
+        assert_eq!(text(&events.last().unwrap()["response"]), "ax");
+        stage.close().await;
+    }
+
+    // R68
+    async fn who_does_not_read_is_let_go_and_a_stored_response_completes(backend) {
+        let stage = Stage::open(backend).await;
+        let piece = "x".repeat(10_000);
+        let script = (0..500).fold(Script::stream().role(), |it, _| it.text(&piece));
+        stage.upstream.always(script.finish("stop").usage(1, 1).done());
+        let host = stage.app.base.strip_prefix("http://").unwrap().to_owned();
+        let mut idle = TcpStream::connect(&host).await.unwrap();
+        let body = json!({ "model": "scripted", "input": "Hi.", "stream": true }).to_string();
+        let key = &stage.program.key;
+        let request = format!("POST /v1/responses HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        idle.write_all(request.as_bytes()).await.unwrap();
+
+        let mut facts = Facts::open(&stage.app.database).await;
+        let status = "SELECT status FROM responses";
+        wait::until("the response completes", async || {
+            let rows = facts.rows(status).await;
+            (rows.first().map(|it| word(&it[0])) == Some("completed".to_owned())).then_some(())
+        })
+        .await;
+
+        let mut told = Vec::new();
+        let _ = idle.read_to_end(&mut told).await;
+        assert!(!String::from_utf8_lossy(&told).contains("[DONE]"), "it was cut, visibly");
+        stage.close().await;
+    }
+}
