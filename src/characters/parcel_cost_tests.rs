@@ -92,7 +92,7 @@ fn within(name: &str, bytes: &[u8]) -> Result<Parcel, CardError> {
     let file = on_disk(bytes);
     let mut outcome = None;
     let cost = measure(|| outcome = Some(unpack(file)));
-    println!("{name}: {} bytes, {cost:?}", bytes.len());
+    eprintln!("{name}: {} bytes, {cost:?}", bytes.len());
     assert!(cost.bytes_max <= MAX_HELD, "{name}: {cost:?}");
     assert!(cost.bytes_total <= MAX_ASKED_FOR, "{name}: {cost:?}");
     outcome.expect("it was unpacked")

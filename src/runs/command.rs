@@ -25,7 +25,7 @@ pub enum Command {
     Ended {
         run: RunId,
         lease: i64,
-        end: End,
+        end: Box<End>,
     },
     /// The reaper found a run whose heartbeat stopped.
     Abandoned {

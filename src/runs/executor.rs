@@ -242,7 +242,7 @@ async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<
         (Some(end), _) => Command::Ended {
             run: run.id,
             lease: lease.number,
-            end,
+            end: Box::new(end),
         },
         (None, Why::Closing) => Command::HandedBack {
             run: run.id,

@@ -199,7 +199,11 @@ fn who_does_not_hold_the_lease_changes_nothing() {
 
     for (run, lease) in [(run, stale), (other, lease)] {
         let end = success("Late.");
-        let late = stage.does(&Command::Ended { run, lease, end });
+        let late = stage.does(&Command::Ended {
+            run,
+            lease,
+            end: Box::new(end),
+        });
         let reaped = stage.does(&Command::Abandoned {
             run,
             lease,

@@ -233,7 +233,11 @@ fn after_a_reply(change: impl FnOnce(&mut Plan)) {
     let before = stage.s.clone();
     let (run, lease) = stage.running();
     let end = stage::success("Hello.");
-    let command = Command::Ended { run, lease, end };
+    let command = Command::Ended {
+        run,
+        lease,
+        end: Box::new(end),
+    };
     let (mut plan, _) = stage.carries_out(&command).expect("the run is ours");
     change(&mut plan);
     hold(&before, &command, &plan, &stage);

@@ -85,12 +85,20 @@ impl Theater {
                 let (run, lease) = held?;
                 let asked = running.is_some_and(|it| it.cancel_requested_at.is_some());
                 let end = end(how, asked);
-                return Some(Command::Ended { run, lease, end });
+                return Some(Command::Ended {
+                    run,
+                    lease,
+                    end: Box::new(end),
+                });
             }
             Act::LateEnd => {
                 let (run, lease) = (held?.0, held?.1 - 1);
                 let end = success("Late.");
-                return Some(Command::Ended { run, lease, end });
+                return Some(Command::Ended {
+                    run,
+                    lease,
+                    end: Box::new(end),
+                });
             }
             Act::Die => {
                 let ((run, lease), silent_for_ms) = (held?, 30_000);

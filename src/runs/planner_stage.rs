@@ -113,8 +113,12 @@ impl Stage {
     /// The running run's executor is done.
     pub fn ends(&mut self, end: End) -> Vec<String> {
         let (run, lease) = self.running();
-        self.does(&Command::Ended { run, lease, end })
-            .expect("the run is ours")
+        self.does(&Command::Ended {
+            run,
+            lease,
+            end: Box::new(end),
+        })
+        .expect("the run is ours")
     }
 
     /// The running run's node died.

@@ -22,7 +22,7 @@ async fn long_room(house: &House, n: usize, found: usize) -> Room {
     let line = |i: usize| {
         let about = if i == found { "a heron" } else { "the tide" };
         let text = format!("Line {i} is about {about}, and a few more words to fill it.");
-        let name = if i % 2 == 0 { "Ada" } else { "Kai" };
+        let name = if i.is_multiple_of(2) { "Ada" } else { "Kai" };
         json!({"name": name, "is_user": i % 2 == 1, "mes": text}).to_string()
     };
     let head =

@@ -259,7 +259,7 @@ on_both! {
         let ended = Command::Ended {
             run: claimed.id,
             lease: claimed.lease,
-            end: End::Succeeded(written("Hello.")),
+            end: Box::new(End::Succeeded(written("Hello."))),
         };
 
         forbid_runs(&room).await;

@@ -59,7 +59,7 @@ impl Schema {
         let places = ["../shared/data", "../../shared/data"];
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = |it: &&str| root.join(it).join("openresponses-openapi.json");
-        let found = places.iter().map(|it| file(it)).find(|it| it.exists());
+        let found = places.iter().map(file).find(|it| it.exists());
         Self(found.map(|it| serde_json::from_str(&fs::read_to_string(it).unwrap()).unwrap()))
     }
 
