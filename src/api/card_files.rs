@@ -167,7 +167,7 @@ pub async fn import(
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
-            let sentence = "This card is on your shelf already: nothing was stored.";
+            let sentence = "This card is on your shelf already; it was not stored again.";
             warnings.push(Warning::new("card_already_there", sentence));
             HttpResponse::Ok()
         }

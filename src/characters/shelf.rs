@@ -26,6 +26,7 @@ use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::Set;
 use sea_orm::ActiveValue::Unchanged;
 use sea_orm::ConnectionTrait;
+use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 
 /// Why something was not put on the shelf.
@@ -88,7 +89,7 @@ pub async fn replace(db: &Db, of: &Model, limit: u64, card: Card) -> Result<Mode
 /// Who is on the shelf now.
 pub struct Arrival {
     pub character: Model,
-    /// Not when the same card was there already; then nothing is stored.
+    /// Not when the same card was there already; then nothing is stored but a picture that it lacks.
     pub is_new: bool,
 }
 
@@ -106,7 +107,9 @@ pub async fn put(
     now: Timestamp,
 ) -> Result<Arrival, ShelfError> {
     let hash = card::content_hash(&parcel.card.document);
-    if let Some(character) = character::of_hash(db.reader(), shelf.owner, &hash).await? {
+    let known = character::of_hash(db.reader(), shelf.owner, &hash).await?;
+    let brings_face = parcel.picture.is_some();
+    if let Some(character) = known.filter(|it| it.avatar_id.is_some() || !brings_face) {
         return Ok(Arrival {
             character,
             is_new: false,
@@ -118,9 +121,9 @@ pub async fn put(
     db.write(move |tx| {
         Box::pin(async move {
             user::lock(tx, shelf.owner).await?;
-            if let Some(character) = character::of_hash(tx, shelf.owner, &hash).await? {
+            if let Some(known) = character::of_hash(tx, shelf.owner, &hash).await? {
                 return Ok(Arrival {
-                    character,
+                    character: with_face(tx, known, picture, shelf, now).await?,
                     is_new: false,
                 });
             }
@@ -139,6 +142,22 @@ pub async fn put(
         })
     })
     .await
+}
+
+/// The same card came without a picture before: it gets the one that comes with it now.
+async fn with_face(
+    tx: &DatabaseTransaction,
+    known: Model,
+    picture: Option<Picture>,
+    shelf: Shelf,
+    now: Timestamp,
+) -> Result<Model, ShelfError> {
+    let Some(picture) = picture.filter(|_| known.avatar_id.is_none()) else {
+        return Ok(known);
+    };
+    let shown = hang(tx, known.id, picture, now).await?;
+    room::must_fit(tx, shelf, 0).await?;
+    Ok(shown)
 }
 
 async fn keep_all(

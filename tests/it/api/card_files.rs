@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
+use crate::support::app::OPEN;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
@@ -156,6 +157,25 @@ on_both! {
         assert_eq!(admin.get(&path).await.0, 404);
         let seats = expect(200, admin.get(&roster).await);
         assert_eq!(seats["data"][1]["avatar_url"], json!(null));
+        app.close().await;
+    }
+
+    async fn a_card_that_came_without_its_picture_gets_it_when_it_comes_again(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let admin = app.admin().await;
+        let png = fixture("text.png");
+        let drawn = expect(201, bring(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
+        let path = format!("/api/characters/{}/export?format=json", drawn["id"]);
+        let card = bytes_of(&admin, &path).await;
+        let other = app.person("other").await;
+        let plain = expect(201, bring(&other, IMPORT, "maren.json", &card).await)["character"].clone();
+        assert_eq!(plain["avatar_url"], Value::Null);
+
+        let again = expect(200, bring(&other, IMPORT, "maren.png", &png).await);
+
+        assert_eq!(again["character"]["id"], plain["id"]);
+        let url = again["character"]["avatar_url"].as_str().expect("a picture");
+        assert_eq!(fetch(&other, url).await.status, 200);
         app.close().await;
     }
 

@@ -32,7 +32,7 @@ export default {
   "warning.picture_unreadable": "It comes without its picture, which cannot be read.",
   "warning.other_characters": "The archive has more than one character; the first one was taken.",
   "warning.chats_left_out": "The chats in the archive were left out.",
-  "warning.card_already_there": "This card is on your shelf already: nothing was stored.",
+  "warning.card_already_there": "This card is on your shelf already; it was not stored again.",
   "warning.entry_unknown": "Something among the entries is not an entry; it was left out.",
   "warning.entry_empty": "An entry has neither keys nor content; it was left out.",
   "warning.entries_renumbered": {
