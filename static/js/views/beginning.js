@@ -2,6 +2,7 @@
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { list } from "../base/time.js"
+import { voiceOf } from "../models/endpoints.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
 import { askForCharacter } from "./character_dialog.js"
@@ -44,8 +45,15 @@ export default class Beginning {
       names: roster.characters.map((member) => member.display_name),
       mayCast: may(space?.my_role, "cast"),
       isAdmin: store.user.role === "admin",
-      showsNotice: store.providers.length > 0 && store.isDemoOnly && local.getItem(DISMISSED) === null,
+      showsNotice: this.#isDemoSpeaking(roster) && local.getItem(DISMISSED) === null,
     }
+  }
+
+  // Not where everybody has a model of their own.
+  #isDemoSpeaking({ characters }) {
+    const { providers, isDemoOnly } = this.#parts.store
+    const isOfDemo = (member) => (voiceOf(member, providers)?.provider.kind ?? "demo") === "demo"
+    return providers.length > 0 && isDemoOnly && (characters.length === 0 || characters.some(isOfDemo))
   }
 
   #head({ title, description, names, mayCast }) {
