@@ -87,11 +87,11 @@ async fn c77_every_menu_of_the_list_says_what_it_is_of() {
     assert!(names.contains("Conversation menu: Main"), "{names}");
 }
 
-/// What a finger could miss.
+/// What a finger could miss. What slides stands between two pixels.
 pub const SMALL_TARGETS: &str =
     "[...document.querySelectorAll('button, a[href], input, select, textarea, summary')]
     .filter((it) => it.checkVisibility({ visibilityProperty: true }))
-    .filter((it) => it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44)
+    .filter((it) => it.getBoundingClientRect().height < 43.5 || it.getBoundingClientRect().width < 43.5)
     .map((it) => it.outerHTML.slice(0, 120))";
 
 /// Presses Tab until what has the focus goes by this name.

@@ -20,7 +20,7 @@ const ENGLISH: &str = "[data-language=en]";
 /// Everything that can be read or heard in the page and has an English word in it. What people and
 /// models call themselves and say is their own, and so are a few names.
 const ENGLISH_LEFT: &str = r#"(() => {
-    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|token|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|Demo|demo|scripted|environment|Ollama|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
+    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|token|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
     const found = []
     const judge = (text, node) => {
         if (/[A-Za-z]{2,}/.test(text.replace(own, ""))) found.push(`${text.trim()} (${node.tagName}.${node.className})`)
