@@ -3,14 +3,21 @@
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::Payload;
 use futures::StreamExt;
 use serde_json::Map;
 use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
 
 /// The longest body.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// So long may a body be on its way: half a MiB in a second, for the longest.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads a body that must be an object.
 ///
@@ -47,12 +54,19 @@ async fn bytes(request: &HttpRequest, mut payload: Payload) -> Answer<Vec<u8>> {
         let message = "Send JSON, with `Content-Type: application/json`.";
         return Err(Problem::new(415, "unsupported_media_type", message));
     }
+    let too_large = || Problem::new(413, "too_large", "The body is larger than 32 MiB.");
+    let stated = request.headers().get(CONTENT_LENGTH);
+    let stated = stated.and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if stated.is_some_and(|it| it > MAX_BODY_BYTES) {
+        return Err(too_large());
+    }
+    let until = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();
-    while let Some(piece) = payload.next().await {
+    let late = |_| Problem::new(408, "request_timeout", "The body took too long to arrive.");
+    while let Some(piece) = timeout_at(until, payload.next()).await.map_err(late)? {
         let piece = piece.map_err(|_| broken("The body did not arrive whole."))?;
         if bytes.len() + piece.len() > MAX_BODY_BYTES {
-            let message = "The body is larger than 32 MiB.";
-            return Err(Problem::new(413, "too_large", message));
+            return Err(too_large());
         }
         bytes.extend_from_slice(&piece);
     }

@@ -191,6 +191,11 @@ impl Problem {
                 "stream",
                 "Only background responses have a stream to show again, for an hour after their end.",
             ),
+            Refusal::TooMuch(most) => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                format!("What it goes on from is larger than {} MiB.", most >> 20),
+            ),
             Refusal::ShareTaken => Self {
                 retry_after: Some(1),
                 ..Self::new(

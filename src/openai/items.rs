@@ -17,6 +17,7 @@ pub const MAX_ITEMS: usize = 2_000;
 
 const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;
 const MAX_ID_CHARS: usize = 64;
+const MAX_CALL_ID_CHARS: usize = 128;
 
 /// Items of tools, which are not there yet.
 const OF_TOOLS: [&str; 12] = [
@@ -113,6 +114,13 @@ fn must_have_short_names(at: &str, fields: &Map<String, Value>) -> Answer<()> {
                 &param,
                 "at most 64 characters, and one at least",
             ));
+        }
+    }
+    if let Some(id) = fields.get("call_id").filter(|it| !it.is_null()) {
+        let param = format!("{at}.call_id");
+        let id = id.as_str().ok_or_else(|| wrong_type(&param, "a string"))?;
+        if id.chars().count() > MAX_CALL_ID_CHARS {
+            return Err(wrong_value(&param, "at most 128 characters"));
         }
     }
     let known = ["in_progress", "completed", "incomplete"];

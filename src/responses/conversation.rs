@@ -46,6 +46,9 @@ pub async fn of_user(
     user: UserId,
     id: &str,
 ) -> Result<Option<Model>, DbErr> {
+    if id.contains('\0') {
+        return Ok(None); // PostgreSQL takes it in no text
+    }
     Entity::find_by_id(id)
         .filter(Column::UserId.eq(user))
         .filter(Column::DeletedAt.is_null())

@@ -63,6 +63,9 @@ pub async fn find(
     conversation: &str,
     item: &str,
 ) -> Result<Option<Model>, DbErr> {
+    if item.contains('\0') {
+        return Ok(None); // PostgreSQL takes it in no text
+    }
     Entity::find()
         .filter(Column::ApiConversationId.eq(conversation))
         .filter(Column::ItemId.eq(item))
@@ -76,6 +79,9 @@ pub async fn delete(
     conversation: &str,
     item: &str,
 ) -> Result<bool, DbErr> {
+    if item.contains('\0') {
+        return Ok(false);
+    }
     let res = Entity::delete_many()
         .filter(Column::ApiConversationId.eq(conversation))
         .filter(Column::ItemId.eq(item))

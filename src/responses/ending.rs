@@ -33,11 +33,15 @@ async fn conclude_in(
     how: How,
     at: Timestamp,
 ) -> Result<bool, DbErr> {
+    let from = (row.status, row.lease);
+    // The row first: whoever writes its log takes it as well, so the log stands still from here.
+    if !queue::is_at(tx, &row.id, from).await? {
+        return Ok(false);
+    }
     let mut fold = fold_of(tx, row).await?;
     let n_kept = item::of_response(tx, &row.id, Side::Output).await?.len();
     let usage = None;
     let events = fold.apply(Happening::Ended(Ending { how, usage, at }));
-    let from = (row.status, row.lease);
     if !queue::finish(tx, &row.id, from, fold.standing()).await? {
         return Ok(false);
     }

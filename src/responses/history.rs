@@ -24,9 +24,19 @@ use serde_json::Value;
 const CHAIN: &str = "WITH RECURSIVE chain(id, previous, depth) AS ( \
     SELECT id, previous_response_id, 0 FROM responses WHERE id = # \
     UNION ALL SELECT r.id, r.previous_response_id, chain.depth + 1 \
-    FROM responses r JOIN chain ON r.id = chain.previous) \
-    SELECT i.* FROM response_items i JOIN chain ON chain.id = i.response_id \
+    FROM responses r JOIN chain ON r.id = chain.previous) ";
+const ITEMS: &str = "SELECT i.* FROM response_items i JOIN chain ON chain.id = i.response_id \
     ORDER BY chain.depth DESC, i.side, i.position";
+
+/// How large they are together.
+const SIZE: &str = "SELECT CAST(COALESCE(SUM(LENGTH(CAST(i.payload AS TEXT))), 0) AS BIGINT) AS n \
+    FROM response_items i JOIN chain ON chain.id = i.response_id";
+const SIZE_OF_CONVERSATION: &str = "SELECT \
+    CAST(COALESCE(SUM(LENGTH(CAST(payload AS TEXT))), 0) AS BIGINT) AS n \
+    FROM api_conversation_items WHERE api_conversation_id = #";
+
+/// The most that one response may go on from, and the most that references may bring in.
+const MAX_BYTES: i64 = 64 * 1024 * 1024;
 
 /// Whether a new response of this user may go on from `previous`.
 ///
@@ -57,14 +67,18 @@ pub async fn length(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result
 }
 
 /// The items before the new input.
+///
+/// # Errors
+/// They are more than a turn may hold.
 pub async fn items(
     db: &impl ConnectionTrait,
     previous: Option<&str>,
     conversation: Option<&str>,
-) -> Result<Vec<Value>, DbErr> {
+) -> Result<Vec<Value>, Refusal> {
     match (previous, conversation) {
         (Some(id), _) => chain(db, id).await,
         (None, Some(id)) => {
+            must_fit(db, SIZE_OF_CONVERSATION, id).await?;
             let items = conversation_item::all(db, id).await?;
             Ok(items.into_iter().map(|it| it.payload).collect())
         }
@@ -72,34 +86,56 @@ pub async fn items(
     }
 }
 
-async fn chain(db: &impl ConnectionTrait, id: &str) -> Result<Vec<Value>, DbErr> {
+async fn chain(db: &impl ConnectionTrait, id: &str) -> Result<Vec<Value>, Refusal> {
+    must_fit(db, &[CHAIN, SIZE].concat(), id).await?;
+    let items = item::Entity::find()
+        .from_raw_sql(about(db, &[CHAIN, ITEMS].concat(), id))
+        .all(db)
+        .await?;
+    Ok(items.into_iter().map(|it| it.payload).collect())
+}
+
+async fn must_fit(db: &impl ConnectionTrait, size: &str, id: &str) -> Result<(), Refusal> {
+    let row = db.query_one_raw(about(db, size, id)).await?;
+    let n_bytes: i64 = row.map_or(Ok(0), |it| it.try_get("", "n"))?;
+    match n_bytes <= MAX_BYTES {
+        true => Ok(()),
+        false => Err(Refusal::TooMuch(MAX_BYTES)),
+    }
+}
+
+/// The statement with `id` in its one place.
+fn about(db: &impl ConnectionTrait, sql: &str, id: &str) -> Statement {
     let backend = db.get_database_backend();
     let place = match backend {
         DbBackend::Postgres => "$1",
         _ => "?",
     };
-    let sql = CHAIN.replace('#', place);
-    let statement = Statement::from_sql_and_values(backend, sql, [id.into()]);
-    let items = item::Entity::find().from_raw_sql(statement).all(db).await?;
-    Ok(items.into_iter().map(|it| it.payload).collect())
+    Statement::from_sql_and_values(backend, sql.replace('#', place), [id.into()])
 }
 
 /// Puts in the place of each reference the item that it names.
 ///
 /// # Errors
-/// It names none that this user has.
+/// It names none that this user has; together they are more than a turn may hold.
 pub async fn resolve(
     db: &impl ConnectionTrait,
     user: UserId,
     input: &mut [Value],
 ) -> Result<(), Refusal> {
+    let mut left = MAX_BYTES;
     for (at, item) in input.iter_mut().enumerate() {
         if item["type"] != "item_reference" {
             continue;
         }
         let id = item["id"].as_str().unwrap_or_default();
         let found = stored(db, user, id).await?;
-        *item = found.ok_or_else(|| Refusal::UnknownItem(format!("input[{at}].id")))?;
+        let found = found.ok_or_else(|| Refusal::UnknownItem(format!("input[{at}].id")))?;
+        left -= i64::try_from(found.to_string().len()).unwrap_or(i64::MAX);
+        if left < 0 {
+            return Err(Refusal::TooMuch(MAX_BYTES));
+        }
+        *item = found;
     }
     Ok(())
 }

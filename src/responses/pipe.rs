@@ -26,6 +26,8 @@ pub struct Reader {
 struct Shared {
     waiting: Mutex<Waiting>,
     bell: Notify,
+    /// Rings when something was read.
+    room: Notify,
     /// Fires when the reader has left; not when it was let go.
     left: CancellationToken,
 }
@@ -43,6 +45,7 @@ pub fn pipe(left: CancellationToken) -> (Writer, Reader) {
     let shared = Arc::new(Shared {
         waiting: Mutex::default(),
         bell: Notify::new(),
+        room: Notify::new(),
         left,
     });
     let reader = Reader {
@@ -52,24 +55,32 @@ pub fn pipe(left: CancellationToken) -> (Writer, Reader) {
 }
 
 impl Writer {
-    /// Hands on events. `false`: the reader was too slow, and is let go.
+    /// Hands on events. `false`: the reader was too slow, and is let go. What comes at once is never
+    /// too much for one who has kept up: the end of a long text holds it several times.
     pub fn push(&self, events: impl IntoIterator<Item = Event>) -> bool {
         let mut waiting = self.shared.waiting.lock();
-        for event in events {
-            if waiting.is_too_slow {
-                break;
+        waiting.is_too_slow |= waiting.n_bytes >= MAX_BEHIND;
+        match waiting.is_too_slow {
+            true => waiting.events.clear(),
+            false => {
+                for event in events {
+                    waiting.n_bytes += event.json.len();
+                    waiting.events.push_back(event);
+                }
             }
-            waiting.n_bytes += event.json.len();
-            waiting.events.push_back(event);
-            waiting.is_too_slow = waiting.n_bytes > MAX_BEHIND;
-        }
-        if waiting.is_too_slow {
-            waiting.events.clear();
         }
         let is_well = !waiting.is_too_slow;
         drop(waiting);
         self.shared.bell.notify_one();
         is_well
+    }
+
+    /// Waits until the reader has read what was pushed: for one who reads from a log, and need not
+    /// hurry.
+    pub async fn drained(&self) {
+        while self.shared.waiting.lock().n_bytes > 0 {
+            self.shared.room.notified().await;
+        }
     }
 
     /// Whether the reader has left.
@@ -93,6 +104,7 @@ impl Reader {
                 let mut waiting = self.shared.waiting.lock();
                 if let Some(event) = waiting.events.pop_front() {
                     waiting.n_bytes -= event.json.len();
+                    self.shared.room.notify_one();
                     return Some(event);
                 }
                 if waiting.is_closed || waiting.is_too_slow {
@@ -151,6 +163,17 @@ mod tests {
         assert_eq!(reader.next().await, None);
         drop(reader);
         assert!(!left.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn what_comes_at_once_is_not_too_much_for_who_keeps_up() {
+        let (writer, mut reader) = pipe(CancellationToken::new());
+
+        assert!(writer.push([event(0, MAX_BEHIND), event(1, MAX_BEHIND)]));
+        assert!(reader.next().await.is_some() && reader.next().await.is_some());
+        writer.drained().await;
+
+        assert!(writer.push([event(2, 1)]));
     }
 
     #[tokio::test]

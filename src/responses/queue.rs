@@ -78,8 +78,17 @@ pub async fn beat(
 
 /// Whether a response is still ours; held until the end of the transaction.
 pub async fn is_ours(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    is_at(tx, id, (Status::InProgress, lease)).await
+}
+
+/// Whether a response still stands where it was seen; held until the end of the transaction.
+pub async fn is_at(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    (from, lease): (Status, i64),
+) -> Result<bool, DbErr> {
     // An update that changes nothing: it takes the row on both databases.
-    let res = moving(id, Status::InProgress)
+    let res = moving(id, from)
         .col_expr(Column::Lease, Expr::value(lease))
         .filter(Column::Lease.eq(lease))
         .exec(tx)

@@ -24,6 +24,9 @@ pub enum Refusal {
     UnknownItem(String),
     #[error("{n_tokens} tokens do not fit into {window}")]
     TooLong { n_tokens: i64, window: i64 },
+    /// In bytes, all items together.
+    #[error("what it goes on from is larger than {0} bytes")]
+    TooMuch(i64),
     #[error("every place is taken")]
     Full,
     #[error("this person's places are taken")]

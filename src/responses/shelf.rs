@@ -112,6 +112,7 @@ impl Desk {
             let is_all = events.is_empty();
             let has_ended = events.iter().any(|it| it.is_terminal());
             after = events.last().map_or(after, |it| it.seq);
+            writer.drained().await;
             if !writer.push(events) || has_ended || (is_over && is_all) {
                 return Ok(());
             }

@@ -80,17 +80,18 @@ async fn keep_sweeping(parts: Parts) {
             judges_from = Instant::now() + settings.stale_after;
         }
         last = Instant::now();
-        let mut swept = Ok(());
-        if Instant::now() >= judges_from {
-            swept = heal(&parts, Some(settings.stale_after)).await;
-        }
-        if swept.is_ok() && tidied.elapsed() >= TIDY_EVERY.min(every) {
-            swept = tidy(&parts).await;
-            tidied = Instant::now();
-        }
-        if let Err(error) = swept {
-            tracing::warn!(%error, "responses could not be swept: {error}");
+        if Instant::now() >= judges_from
+            && let Err(error) = heal(&parts, Some(settings.stale_after)).await
+        {
+            tracing::warn!(%error, "responses could not be healed: {error}");
             judges_from = Instant::now() + settings.stale_after; // nor could anybody beat
+        }
+        // The dead are healed also where the old cannot be taken away.
+        if tidied.elapsed() >= TIDY_EVERY.min(every) {
+            tidied = Instant::now();
+            if let Err(error) = tidy(&parts).await {
+                tracing::warn!(%error, "old responses could not be taken away: {error}");
+            }
         }
     }
 }

@@ -152,10 +152,11 @@ impl Stage {
             }
             match self.hand_on(events).await {
                 Ok(()) => {}
-                Err(Unwritten::Lost) => stop.end(Why::Lost),
+                // What follows would leave a gap in the log.
+                Err(Unwritten::Lost) => return stop.end(Why::Lost),
                 Err(Unwritten::Database(error)) => {
                     tracing::error!(%error, "a response could not be written: {error}");
-                    stop.end(Why::Lost);
+                    return stop.end(Why::Lost);
                 }
             }
             // What nobody reads and nobody keeps need not be said.
