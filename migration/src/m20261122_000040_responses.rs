@@ -218,6 +218,11 @@ fn indexes() -> Vec<IndexCreateStatement> {
             RESPONSES,
             &["previous_response_id"],
         ),
+        index(
+            "responses_of_an_api_conversation",
+            RESPONSES,
+            &["api_conversation_id"],
+        ),
         index("responses_by_their_end", RESPONSES, &["completed_at"]),
         index("response_items_by_name", ITEMS, &["item_id"]),
         index("api_conversations_of_a_user", CONVERSATIONS, &["user_id"]),

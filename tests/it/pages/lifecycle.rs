@@ -22,8 +22,14 @@ type Edge = (String, String, String);
 const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that move nothing from one state to another.
-const READERS_AND_WRITERS_OF_THE_REST: [&str; 4] =
-    ["set_cutoff", "beat", "request_cancel", "expired"];
+const READERS_AND_WRITERS_OF_THE_REST: [&str; 6] = [
+    "set_cutoff",
+    "beat",
+    "request_cancel",
+    "expired",
+    "note_late",
+    "restore",
+];
 
 const EVERY_STATUS: [Status; 6] = [
     Status::Queued,
