@@ -5,6 +5,7 @@ use tokio::time::Duration;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
+use crate::generation::calls::Calls;
 use crate::generation::reasoning::Gathered;
 use crate::generation::sink::Sink;
 use crate::generation::trim::Trim;
@@ -16,6 +17,7 @@ use crate::llm::delta::Usage;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
+use crate::llm::tool::CallPiece;
 
 /// After the end only the bill can follow; nobody waits long for it.
 const MAX_WAIT_FOR_USAGE: Duration = Duration::from_secs(2);
@@ -27,6 +29,7 @@ pub struct Answer<'a> {
     pub text: String,
     /// What was thought; the sink may show it, but it is no part of the text.
     pub reasoning: Gathered,
+    pub calls: Calls,
     /// Somebody has seen something of this answer: it cannot begin anew.
     pub was_shown: bool,
     pub usage: Option<Usage>,
@@ -43,6 +46,7 @@ impl<'a> Answer<'a> {
             sink,
             text: String::new(),
             reasoning: Gathered::default(),
+            calls: Calls::default(),
             was_shown: false,
             usage: None,
             ended: None,
@@ -61,6 +65,18 @@ impl<'a> Answer<'a> {
     fn think(&mut self, text: &str) {
         self.reasoning.push(text);
         self.was_shown |= self.sink.thought(text);
+    }
+
+    /// `false`: it is more than anybody calls.
+    fn call(&mut self, piece: CallPiece, room: &mut usize) -> bool {
+        let n_bytes = piece.arguments.len() + piece.name.as_ref().map_or(0, String::len);
+        if n_bytes > *room {
+            return false;
+        }
+        *room -= n_bytes;
+        self.was_shown |= self.sink.called(&piece);
+        self.calls.push(piece);
+        true
     }
 
     fn end(&mut self, mut trim: Trim, reason: FinishReason) {
@@ -96,6 +112,13 @@ pub async fn attempt(
             Delta::Life => {}
             Delta::Usage(usage) => answer.usage = Some(usage),
             Delta::Reasoning(text) => answer.think(&text),
+            Delta::Call(piece) => {
+                answer.is_capped = !answer.call(piece, &mut room);
+                if answer.is_capped {
+                    answer.end(trim, FinishReason::Length);
+                    return Ok(());
+                }
+            }
             Delta::Text(text) => {
                 let taken = &text[..text.floor_char_boundary(room)];
                 room -= taken.len();

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::generation::attempt::Answer;
 use crate::generation::attempt::attempt;
+use crate::generation::calls::Calls;
 use crate::generation::outcome::Ended;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
@@ -64,6 +65,7 @@ pub async fn listen(
         end,
         text: answer.text,
         reasoning: answer.reasoning.finish(),
+        calls: answer.calls.finish(),
         usage: answer.usage,
         is_capped: answer.is_capped,
     }
@@ -86,6 +88,7 @@ async fn attempts(
             return Err(trouble);
         }
         answer.reasoning = Gathered::default();
+        answer.calls = Calls::default();
         match trouble.wait_before_retry(tries, watches, rand::random()) {
             Some(wait) => sleep(wait).await,
             None => return Err(trouble),
@@ -100,6 +103,7 @@ fn conclude(heard: Heard) -> Outcome {
         reasoning,
         usage,
         is_capped,
+        ..
     } = heard;
     let failure = match end {
         Ended::Canceled => {

@@ -4,6 +4,7 @@
 //! ([`sink`]) may call [`generator::generate`], with or without a run behind it.
 
 pub mod attempt;
+pub mod calls;
 pub mod generator;
 pub mod names;
 pub mod outcome;

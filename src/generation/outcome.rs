@@ -5,6 +5,7 @@ use std::fmt;
 use crate::generation::reasoning::Reasoning;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
+use crate::llm::tool::ToolCall;
 
 /// What came of one call of [`listen`](crate::generation::generator::listen).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Heard {
     /// Exactly what the sink was given.
     pub text: String,
     pub reasoning: Option<Reasoning>,
+    /// What was called, in order; of an answer that was cut off the last may lack its end.
+    pub calls: Vec<ToolCall>,
     pub usage: Option<Usage>,
     /// A limit of ours ended it.
     pub is_capped: bool,

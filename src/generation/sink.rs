@@ -1,5 +1,7 @@
 //! Where the text of a turn goes while it is being written.
 
+use crate::llm::tool::CallPiece;
+
 /// Takes the text piece by piece.
 ///
 /// **Invariant:** all pieces in order are the final text, exactly. `delta` is called between two
@@ -11,6 +13,12 @@ pub trait Sink: Send {
     /// The next piece of what is thought before the text. `true`: somebody was shown it, and nothing
     /// may be tried again. Rooms show it with the finished message, so by default nobody is.
     fn thought(&mut self, _text: &str) -> bool {
+        false
+    }
+
+    /// The next piece of a call of a tool; pieces of several calls may come in turns. `true` as in
+    /// [`Sink::thought`].
+    fn called(&mut self, _piece: &CallPiece) -> bool {
         false
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::llm::chat_samplers;
+use crate::llm::chat_tools;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::request::Role;
@@ -61,11 +62,30 @@ pub fn body(request: &Request, flavor: Flavor) -> Value {
     if !stops.is_empty() {
         body.insert("stop".to_owned(), json!(stops));
     }
+    chat_tools::put(&mut body, request);
     Value::Object(body)
 }
 
 /// One message of the prompt.
 pub fn message(message: &Message, flavor: Flavor) -> Value {
+    if let Some(call) = &message.answers {
+        return json!({ "role": "tool", "tool_call_id": call.id, "content": message.content });
+    }
+    let mut sent = spoken(message, flavor);
+    if !message.calls.is_empty() {
+        sent["tool_calls"] = message.calls.iter().map(chat_tools::call).collect();
+        // Next to calls, no text at all is what models were taught with.
+        if message.content.is_empty() {
+            sent["content"] = Value::Null;
+        }
+    }
+    if !message.pictures.is_empty() {
+        sent["content"] = chat_tools::parts(&sent["content"], &message.pictures);
+    }
+    sent
+}
+
+fn spoken(message: &Message, flavor: Flavor) -> Value {
     let role = message.role.as_str();
     match message
         .name

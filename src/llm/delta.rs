@@ -1,7 +1,9 @@
-//! What a model streams back: text, reasoning, signs of life, what it cost, and why it ended.
+//! What a model streams back: text, reasoning, calls of tools, signs of life, what it cost, and why it ended.
 
 use serde::Deserialize;
 use serde::Serialize;
+
+use crate::llm::tool::CallPiece;
 
 /// One step of an answer.
 ///
@@ -14,6 +16,8 @@ pub enum Delta {
     /// The next piece of what the model thinks before it speaks; never empty, and no part of the
     /// text.
     Reasoning(String),
+    /// The next piece of a call.
+    Call(CallPiece),
     /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.
     Life,
     /// What the call cost so far; the last report counts.

@@ -5,12 +5,12 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `request`, `delta`, `error` | the words spoken with a model |
+//! | `request`, `delta`, `tool`, `error` | the words spoken with a model |
 //! | `provider` | the trait |
 //! | `endpoint` | one address with its key, and the call of it |
 //! | `dialect` | what the kinds of endpoints differ in |
 //! | `answer`, `sse`, `lines`, `thoughts`, `json` | from bytes to deltas, for every kind |
-//! | `chat`, `chat_body`, `chat_chunk`, `chat_error` | the Chat Completions API, and how refusals are told |
+//! | `chat`, `chat_body`, `chat_tools`, `chat_chunk`, `chat_error` | the Chat Completions API, and how refusals are told |
 //! | `anthropic`, `anthropic_events` | the Messages API |
 //! | `gemini`, `gemini_chunk` | the Gemini API |
 //! | `ollama` | Ollama's own API |
@@ -33,6 +33,7 @@ pub mod chat_body;
 pub mod chat_chunk;
 pub mod chat_error;
 pub mod chat_samplers;
+pub mod chat_tools;
 pub mod delta;
 pub mod dialect;
 pub mod discovery;
@@ -53,5 +54,6 @@ pub mod secret;
 pub mod sse;
 pub mod thoughts;
 pub mod tokens;
+pub mod tool;
 pub mod tuning;
 pub mod turns;

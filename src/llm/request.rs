@@ -4,6 +4,13 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::llm::tool::Answered;
+use crate::llm::tool::Format;
+use crate::llm::tool::Picture;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCall;
+use crate::llm::tool::ToolChoice;
+
 /// One call of a model. Built by `prompt/` or by a door, spent by `generation/`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -19,6 +26,16 @@ pub struct Request {
     pub stop: Vec<String>,
     /// What else guides the choice of words. A provider sends what it understands of it, no more.
     pub samplers: Samplers,
+    /// What the model may call; often nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_choice: ToolChoice,
+    /// It may call no more than one tool at a time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_serial: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub format: Format,
     /// Lets the demo model repeat itself; real models are never sent it.
     pub seed: u64,
     /// Display name of who is about to speak; only the demo model needs to be told.
@@ -48,6 +65,17 @@ pub struct Message {
     /// Who said it, where that is not clear from the role. Each provider says it in its own way.
     pub name: Option<String>,
     pub content: String,
+    /// What the model called, beside what it said; on its own messages only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub calls: Vec<ToolCall>,
+    /// The text is what came of this call. Such a message is on the user's side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub answers: Option<Answered>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub pictures: Vec<Picture>,
 }
 
 impl Message {
@@ -57,6 +85,9 @@ impl Message {
             role,
             name: None,
             content: content.into(),
+            calls: Vec::new(),
+            answers: None,
+            pictures: Vec::new(),
         }
     }
 
@@ -88,4 +119,8 @@ impl Role {
             Self::Assistant => "assistant",
         }
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -106,9 +106,8 @@ pub fn messages(blocks: &[Block]) -> Vec<Message> {
                 last.content.push_str(&block.text);
             }
             _ => messages.push(Message {
-                role: block.role,
                 name: block.name.clone(),
-                content: block.text.clone(),
+                ..Message::new(block.role, &block.text)
             }),
         }
     }

@@ -112,9 +112,9 @@ impl Built {
             max_tokens: self.preset.max_tokens,
             stop: self.preset.stop,
             samplers: self.preset.samplers,
-            context_tokens: None,
             seed,
             speaker: self.speaker,
+            ..Request::default()
         }
     }
 }

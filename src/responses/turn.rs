@@ -299,6 +299,7 @@ fn panicked() -> Heard {
         }),
         text: String::new(),
         reasoning: None,
+        calls: Vec::new(),
         usage: None,
         is_capped: false,
     }
