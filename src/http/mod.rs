@@ -1,4 +1,4 @@
-//! What all doors share: who calls, from where and under which name, how a body is read, how an error looks, how lists are paged.
+//! What all doors share: who calls, from where and under which name, how a body is read, how an error looks, how lists are paged, how a socket is held.
 
 pub mod auth;
 pub mod carry;
@@ -6,6 +6,8 @@ pub mod document;
 pub mod door;
 pub mod error;
 pub mod frame;
+pub mod gauge;
+pub mod holder;
 pub mod host;
 pub mod json;
 pub mod meter;
@@ -13,7 +15,9 @@ pub mod origin;
 pub mod outcomes;
 pub mod page;
 pub mod peer;
+pub mod pulse;
 pub mod schemas;
 pub mod seat;
 pub mod typed;
 pub mod upload;
+pub mod wire;

@@ -1,5 +1,7 @@
 //! What waits in the outbox, handed out: orders obeyed, envelopes judged and sent.
 
+use crate::http::holder;
+use crate::http::wire::End;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::realtime::event::Cargo;
@@ -13,12 +15,10 @@ use crate::socket::frames::Mended;
 use crate::socket::frames::Resync;
 use crate::socket::frames::Unsubscribed;
 use crate::socket::frames::UnsubscribedSpace;
-use crate::socket::guard;
 use crate::socket::guard::Reviewed;
 use crate::socket::opening::Opening;
 use crate::socket::session::Session;
 use crate::socket::subscription::Verdict;
-use crate::socket::wire::End;
 use bytestring::ByteString;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -49,7 +49,7 @@ impl Session {
                 self.suspect(None);
                 Ok(())
             }
-            Next::Order(order) => match guard::ended_by(self.caller, order) {
+            Next::Order(order) => match holder::ended_by(self.caller, order) {
                 Some(end) => Err(end),
                 None => Ok(()),
             },

@@ -5,16 +5,14 @@
 //! anew, and until then it hears nothing.
 
 use crate::app::App;
-use crate::http::auth::Credential;
 use crate::http::error::ApiResult;
+use crate::http::holder;
+use crate::http::holder::Caller;
 use crate::ids::SpaceId;
-use crate::realtime::event::Order;
 use crate::socket::ears::Ears;
 use crate::socket::errand;
-use crate::socket::errand::Caller;
 use crate::socket::errand::Revoked;
 use crate::socket::session::outcome;
-use crate::socket::wire::End;
 use actix_web::web::Data;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -37,7 +35,7 @@ impl Guard {
     /// Between the check at the door and the first order that reaches the socket there is a gap:
     /// so the credential is looked at once more, now that orders are heard.
     pub fn begin(app: Data<App>, caller: Caller) -> Self {
-        let look = errand::is_still_in(app, caller);
+        let look = holder::is_still_in(app, caller);
         Self {
             review: Some(look.map(Reviewed::Caller).boxed_local()),
             again: false,
@@ -79,15 +77,4 @@ impl Guard {
         let review = errand::review(app.clone(), caller, conversations, spaces);
         self.review = Some(review.map(Reviewed::Rights).boxed_local());
     }
-}
-
-/// Whether an order ends a caller's socket.
-pub fn ended_by(caller: Caller, order: Order) -> Option<End> {
-    let (is_meant, word) = match (order, caller.by) {
-        (Order::SessionEnded(id), Credential::Session(own)) => (id == own, "session ended"),
-        (Order::KeyRevoked(id), Credential::ApiKey(own)) => (id == own, "key revoked"),
-        (Order::Disabled, _) => (true, "account disabled"),
-        _ => return None,
-    };
-    is_meant.then_some(End::Ours(4001, word))
 }

@@ -6,15 +6,18 @@ use crate::http::auth;
 use crate::http::auth::Credential;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
+use crate::http::holder::Caller;
 use crate::http::peer;
-use crate::socket::errand::Caller;
+use crate::http::wire;
 use crate::socket::session;
-use crate::socket::wire;
 use actix_web::Error;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Payload;
+
+/// The longest frame, and the longest message in pieces, in bytes.
+const MOST: usize = 64 * 1024;
 
 /// Opens a socket. One socket hears any number of conversations.
 ///
@@ -65,7 +68,7 @@ pub async fn connect(
         return Err(closing.into());
     }
     let within = app.pace.write_within;
-    let (answer, inlet, outlet) = wire::open(&request, payload, within).await?;
+    let (answer, inlet, outlet) = wire::open(&request, payload, MOST, within).await?;
     // Only now: what is no upgrade at all takes no place.
     let address = peer::address_of(&request);
     let shown = match caller.by {

@@ -1,7 +1,7 @@
 //! Measures frames while they arrive.
 //!
 //! The decoder behind us looks at the length of a frame only once all of it is in memory. A frame
-//! that announces more than [`MOST`] bytes ends the connection here, before its content comes. So
+//! that announces more than its door takes ends the connection here, before its content comes. So
 //! does one with a reserved bit, of which the decoder says no more than of a text that is none, and
 //! a control frame in pieces, of which it writes into our log.
 
@@ -13,9 +13,6 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
-/// The longest frame, and the longest message in pieces.
-pub const MOST: usize = 64 * 1024;
-
 /// Two bytes, eight of a long length, four of a mask.
 const LONGEST_HEADER: usize = 14;
 
@@ -26,11 +23,11 @@ pub struct Gauge<S> {
 }
 
 impl<S> Gauge<S> {
-    /// Measures what `bytes` brings.
-    pub fn new(bytes: S) -> Self {
+    /// Measures what `bytes` brings: frames of at most so many bytes.
+    pub fn new(bytes: S, most: usize) -> Self {
         Self {
             bytes,
-            tape: Tape::default(),
+            tape: Tape::new(most),
         }
     }
 }
@@ -72,8 +69,9 @@ fn is_broken(first: u8) -> bool {
 }
 
 /// Where in the stream of frames we are.
-#[derive(Default)]
 struct Tape {
+    /// The longest frame, in bytes.
+    most: usize,
     /// The header that is being read.
     header: [u8; LONGEST_HEADER],
     n_header: usize,
@@ -82,6 +80,15 @@ struct Tape {
 }
 
 impl Tape {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            header: [0; LONGEST_HEADER],
+            n_header: 0,
+            content: 0,
+        }
+    }
+
     /// Lays itself along the next bytes.
     ///
     /// # Errors
@@ -101,7 +108,7 @@ impl Tape {
             self.n_header += 1;
             bytes = others;
             if let Some(length) = announced(&self.header[..self.n_header]) {
-                if length > MOST as u64 {
+                if length > self.most as u64 {
                     return Err(Flaw::TooLong);
                 }
                 self.n_header = 0;
@@ -135,9 +142,10 @@ fn announced(header: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::Flaw;
-    use super::MOST;
     use super::Tape;
     use proptest::prelude::*;
+
+    const MOST: usize = 64 * 1024;
 
     /// A client's frame of so many bytes.
     fn frame(length: usize) -> Vec<u8> {
@@ -160,8 +168,8 @@ mod tests {
 
     #[test]
     fn the_longest_frame_fits_and_one_byte_more_does_not() {
-        assert_eq!(Tape::default().measure(&frame(MOST)), Ok(()));
-        let more = Tape::default().measure(&frame(MOST + 1));
+        assert_eq!(Tape::new(MOST).measure(&frame(MOST)), Ok(()));
+        let more = Tape::new(MOST).measure(&frame(MOST + 1));
         assert_eq!(more, Err(Flaw::TooLong));
     }
 
@@ -173,7 +181,7 @@ mod tests {
             0x81, 0xff, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0,
         ];
         for header in [announced, &endless] {
-            assert_eq!(Tape::default().measure(header), Err(Flaw::TooLong));
+            assert_eq!(Tape::new(MOST).measure(header), Err(Flaw::TooLong));
         }
     }
 
@@ -181,11 +189,11 @@ mod tests {
     fn what_breaks_the_protocol_is_seen_in_the_first_byte_of_a_frame_and_in_no_other() {
         let mut other = frame(200);
         other.extend(frame(3));
-        assert_eq!(Tape::default().measure(&other), Ok(()));
+        assert_eq!(Tape::new(MOST).measure(&other), Ok(()));
 
         for first in [0xc1, 0xa1, 0x91, 0x08, 0x09, 0x0a] {
             let broken = [other.as_slice(), &[first]].concat();
-            assert_eq!(Tape::default().measure(&broken), Err(Flaw::Broken));
+            assert_eq!(Tape::new(MOST).measure(&broken), Err(Flaw::Broken));
         }
     }
 
@@ -197,7 +205,7 @@ mod tests {
             cut in 1..5000usize,
         ) {
             let bytes: Vec<u8> = lengths.iter().flat_map(|it| frame(*it)).collect();
-            let mut tape = Tape::default();
+            let mut tape = Tape::new(MOST);
 
             let fits = bytes.chunks(cut).all(|it| tape.measure(it).is_ok());
 

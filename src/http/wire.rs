@@ -1,7 +1,6 @@
 //! The two ends of the connection itself: what comes in, what goes out, how it closes.
 
-use crate::socket::gauge::Gauge;
-use crate::socket::gauge::MOST;
+use crate::http::gauge::Gauge;
 use actix_web::FromRequest;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -80,24 +79,26 @@ pub struct Outlet {
     within: Duration,
 }
 
-/// Answers the upgrade.
+/// Answers the upgrade. `most`: the longest frame, and the longest message in pieces, in bytes; a peer
+/// that takes no frame `within` this time is gone.
 ///
 /// # Errors
 /// When it is none.
 pub async fn open(
     request: &HttpRequest,
     payload: Payload,
+    most: usize,
     within: Duration,
 ) -> Result<(HttpResponse, Inlet, Outlet), actix_web::Error> {
     let source = Source(Rc::new(RefCell::new(payload)));
-    let payload: BoxedPayloadStream = Box::pin(Gauge::new(source.clone()));
+    let payload: BoxedPayloadStream = Box::pin(Gauge::new(source.clone(), most));
     let mut measured = dev::Payload::Stream { payload };
     let payload = Payload::from_request(request, &mut measured).await?;
     let (answer, session, stream) = actix_ws::handle(request, payload)?;
     let stream = stream
-        .max_frame_size(MOST)
+        .max_frame_size(most)
         .aggregate_continuations()
-        .max_continuation_size(MOST);
+        .max_continuation_size(most);
     Ok((answer, Inlet { stream, source }, Outlet { session, within }))
 }
 
