@@ -9,6 +9,7 @@ use crate::openai::items;
 use crate::openai::key::Caller;
 use crate::openai::list;
 use crate::openai::list::Asked;
+use crate::responses::compaction;
 use crate::responses::conversation;
 use crate::responses::conversation_item;
 use crate::responses::history;
@@ -43,6 +44,7 @@ pub async fn create(
     let metadata = fields.metadata()?;
     let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
     let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::check(&app.models.sealer, caller.id(), &items)?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let row = conversation::Model {
         id: names::mint(names::CONVERSATION),
@@ -145,6 +147,7 @@ pub async fn append(
         Problem::invalid("missing_required_parameter", "items", message)
     })?;
     let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::check(&app.models.sealer, caller.id(), &items)?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let added = items.clone();
     let written: Result<bool, DbErr> = app

@@ -196,6 +196,17 @@ impl Problem {
                 "input",
                 format!("What it goes on from is larger than {} MiB.", most >> 20),
             ),
+            Refusal::Unsealed(param) => Self::invalid(
+                "invalid_encrypted_content",
+                param,
+                "This was not sealed here, or not for you.",
+            ),
+            Refusal::TooLongForModel => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                "The input is longer than the model's window.",
+            ),
+            Refusal::Upstream(message) => Self::new(502, "upstream_error", message.clone()),
             Refusal::ShareTaken => Self {
                 retry_after: Some(1),
                 ..Self::new(

@@ -86,15 +86,7 @@ fn item(at: &str, value: &Value) -> Answer<Value> {
             Ok(json!({ "type": "item_reference", "id": fields["id"] }))
         }
         "item_reference" => Err(wrong_type(&format!("{at}.id"), "a string")),
-        "compaction" => {
-            let param = format!("{at}.encrypted_content");
-            let message = "This was not sealed here, or not for you.";
-            Err(Problem::invalid(
-                "invalid_encrypted_content",
-                &param,
-                message,
-            ))
-        }
+        "compaction" => compaction(at, fields),
         kind if OF_TOOLS.contains(&kind) || kind.starts_with("troupe:") => {
             let message = "Tools are not supported here.";
             let param = format!("{at}.type");
@@ -195,6 +187,21 @@ fn reasoning(at: &str, fields: &Map<String, Value>) -> Answer<Value> {
         Some(_) => return Err(wrong_type(&format!("{at}.summary"), "a list")),
     }
     Ok(named(item, names::REASONING))
+}
+
+/// Whether it opens is seen when it is known whose it is.
+fn compaction(at: &str, fields: &Map<String, Value>) -> Answer<Value> {
+    let param = format!("{at}.encrypted_content");
+    let sealed = fields.get("encrypted_content").and_then(Value::as_str);
+    must_be_short(
+        &param,
+        sealed.ok_or_else(|| wrong_type(&param, "a string"))?,
+    )?;
+    let mut item = Value::Object(fields.clone());
+    if item["id"].is_null() {
+        item["id"] = json!(names::mint(names::COMPACTION));
+    }
+    Ok(item)
 }
 
 fn must_be_short(param: &str, text: &str) -> Answer<()> {

@@ -5,6 +5,7 @@
 //! `responses/`; its document is the one of the Open Responses specification, not ours.
 
 pub mod body;
+pub mod compact;
 pub mod conversations;
 pub mod error;
 pub mod fields;

@@ -3,6 +3,7 @@
 //! Not by `http/door.rs`: these calls are described by the specification that they follow, and a
 //! wrong method or address is told in its words.
 
+use crate::openai::compact;
 use crate::openai::conversations;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -23,7 +24,7 @@ pub fn mount(into: &mut ServiceConfig) {
             .route(post().to(responses::create))
             .route(get().to(responses::socket)),
     )
-    .service(at("/responses/compact").route(post().to(not_yet)))
+    .service(at("/responses/compact").route(post().to(compact::compact)))
     .service(at("/responses/input_tokens").route(post().to(responses::input_tokens)))
     .service(
         at("/responses/{id}")

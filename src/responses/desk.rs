@@ -3,6 +3,7 @@
 use crate::clock::Timestamp;
 use crate::ids::UserId;
 use crate::responses::bill;
+use crate::responses::compaction;
 use crate::responses::document::Header;
 use crate::responses::event;
 use crate::responses::fold::Fold;
@@ -116,7 +117,7 @@ impl Desk {
         Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
     }
 
-    fn place(&self, user: UserId) -> Result<Place, Refusal> {
+    pub(super) fn place(&self, user: UserId) -> Result<Place, Refusal> {
         if self.parts.shutdown.draining.is_cancelled() {
             return Err(Refusal::Full);
         }
@@ -139,7 +140,8 @@ impl Desk {
         history::resolve(db, user, &mut spec.input).await?;
         let (previous, conversation) = (spec.previous.as_deref(), spec.conversation.as_deref());
         let prior = history::items(db, previous, conversation).await?;
-        let input = spec.input.clone();
+        let sealer = &self.parts.models.sealer;
+        let (prior, input) = compaction::opened(sealer, user, prior, spec.input.clone())?;
         let (model, kept) = (&spec.model, &spec.kept);
         let mut prepared = preparation::prepare(&self.parts, model, kept, prior, input).await?;
         prepared.seen = seen;

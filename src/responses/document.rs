@@ -58,7 +58,8 @@ impl Bill {
         }
     }
 
-    fn json(self) -> Value {
+    /// As everybody is told.
+    pub fn json(self) -> Value {
         json!({
             "input_tokens": self.input_tokens,
             "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },

@@ -12,6 +12,7 @@
 //! response that is not stored has none), `queue` (the only statements that move a response).
 
 pub mod bill;
+pub mod compaction;
 pub mod conversation;
 pub mod conversation_item;
 pub mod desk;

@@ -9,6 +9,8 @@ pub const RESPONSE: &str = "resp";
 pub const MESSAGE: &str = "msg";
 /// A reasoning item.
 pub const REASONING: &str = "rs";
+/// A compaction item.
+pub const COMPACTION: &str = "cmp";
 /// A conversation of items.
 pub const CONVERSATION: &str = "conv";
 

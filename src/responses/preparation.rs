@@ -15,6 +15,7 @@ use crate::responses::turn::Turn;
 use sea_orm::DbErr;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// A call that can be made.
 pub struct Prepared {
@@ -83,6 +84,12 @@ impl Prepared {
     /// What will be sent.
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// The call alone: who is asked, what, and how many calls there may be at once.
+    pub fn call(self, parts: &Parts) -> (Arc<dyn Provider>, Request, Arc<Semaphore>) {
+        let calls = parts.calls(self.row.id);
+        (self.provider, self.request, calls)
     }
 
     /// The turn that makes the call.

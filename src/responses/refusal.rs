@@ -35,6 +35,14 @@ pub enum Refusal {
     NotCancellable,
     #[error("this response has no stream to show")]
     StreamNotAvailable,
+    /// Which field holds it.
+    #[error("{0} was not sealed here, or not for this person")]
+    Unsealed(String),
+    #[error("the model says that it is too long")]
+    TooLongForModel,
+    /// For people.
+    #[error("the model failed: {0}")]
+    Upstream(String),
     #[error("the model cannot be asked")]
     Unusable,
     #[error(transparent)]

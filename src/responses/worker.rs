@@ -2,6 +2,7 @@
 //! turns.
 
 use crate::db::connect::Dialect;
+use crate::responses::compaction;
 use crate::responses::ending;
 use crate::responses::fold::Ending;
 use crate::responses::fold::Happening;
@@ -143,6 +144,8 @@ async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refus
     let prior = history::items(db, previous, conversation).await?;
     let input = item::of_response(db, &row.id, Side::Input).await?;
     let input = input.into_iter().map(|it| it.payload).collect();
+    let sealer = &parts.models.sealer;
+    let (prior, input) = compaction::opened(sealer, row.user_id, prior, input)?;
     preparation::prepare(parts, &row.model, &row.request, prior, input).await
 }
 

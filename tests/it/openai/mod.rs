@@ -2,6 +2,7 @@
 
 pub mod background;
 pub mod chains;
+pub mod compact;
 pub mod conversations;
 pub mod failures;
 pub mod keys;
