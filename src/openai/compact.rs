@@ -62,6 +62,7 @@ fn parse(body: &Map<String, Value>) -> Answer<Spec> {
         model,
         input,
         previous,
+        prior: None,
         conversation: None,
         store: false,
         stream: false,

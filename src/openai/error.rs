@@ -6,6 +6,7 @@ use crate::responses::refusal::Refusal;
 use actix_web::HttpResponse;
 use actix_web::ResponseError;
 use actix_web::http::StatusCode;
+use serde_json::Value;
 use serde_json::json;
 use std::fmt;
 
@@ -64,6 +65,13 @@ impl Problem {
         Self::new(501, "not_implemented", "This call is not there yet.")
     }
 
+    /// What is told of it.
+    pub fn body(&self) -> Value {
+        json!({
+            "type": self.kind(), "code": self.code, "message": self.message, "param": self.param,
+        })
+    }
+
     fn kind(&self) -> &'static str {
         match self.status {
             401 => "authentication_error",
@@ -93,12 +101,7 @@ impl ResponseError for Problem {
         if let Some(seconds) = self.retry_after {
             answer.insert_header(("retry-after", seconds.to_string()));
         }
-        answer.json(json!({
-            "error": {
-                "type": self.kind(), "code": self.code, "message": self.message,
-                "param": self.param,
-            }
-        }))
+        answer.json(json!({ "error": self.body() }))
     }
 }
 

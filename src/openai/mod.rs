@@ -1,7 +1,8 @@
 //! The door under `/v1`: for programs that speak the Responses API, in its words.
 //!
 //! Read `request` and `items` (what may be asked), `error` (how it is refused), `responses` and
-//! `conversations` (the calls), `sse` (a stream on the wire). What is done is in the room
+//! `conversations` (the calls), `sse` (a stream on the wire),
+//! `socket` (turn after turn on one connection). What is done is in the room
 //! `responses/`; its document is the one of the Open Responses specification, not ours.
 
 pub mod body;
@@ -16,4 +17,8 @@ pub mod models;
 pub mod request;
 pub mod responses;
 pub mod routes;
+pub mod socket;
+pub mod socket_frames;
+pub mod socket_session;
+pub mod socket_turn;
 pub mod sse;

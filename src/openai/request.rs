@@ -81,6 +81,7 @@ pub fn parse(body: &Map<String, Value>) -> Answer<Spec> {
         model,
         input,
         previous,
+        prior: None,
         conversation,
         store,
         stream,

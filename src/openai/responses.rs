@@ -14,7 +14,6 @@ use crate::openai::sse;
 use crate::responses::desk::Begun;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
-use actix_web::http::header::UPGRADE;
 use actix_web::web::Data;
 use actix_web::web::Path;
 use actix_web::web::Payload;
@@ -134,17 +133,6 @@ pub async fn input_tokens(
     let n_tokens = app.responses.count(caller.id(), spec).await?;
     let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
     Ok(HttpResponse::Ok().json(count))
-}
-
-/// The socket is not there yet; without an upgrade there is nothing to get.
-///
-/// # Errors
-/// 501 and 405.
-pub async fn socket(http: HttpRequest) -> Answer<HttpResponse> {
-    match http.headers().contains_key(UPGRADE) {
-        true => Err(Problem::not_implemented()),
-        false => Err(wrong_method()),
-    }
 }
 
 /// 405.

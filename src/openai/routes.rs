@@ -9,6 +9,7 @@ use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::models;
 use crate::openai::responses;
+use crate::openai::socket;
 use actix_web::HttpResponse;
 use actix_web::Resource;
 use actix_web::web;
@@ -22,7 +23,7 @@ pub fn mount(into: &mut ServiceConfig) {
     into.service(
         at("/responses")
             .route(post().to(responses::create))
-            .route(get().to(responses::socket)),
+            .route(get().to(socket::connect)),
     )
     .service(at("/responses/compact").route(post().to(compact::compact)))
     .service(at("/responses/input_tokens").route(post().to(responses::input_tokens)))

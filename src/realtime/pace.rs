@@ -13,6 +13,8 @@ pub struct Pace {
     pub write_within: Duration,
     /// In which time so many frames are taken and no more.
     pub frames_within: Duration,
+    /// So long a socket of `/v1` takes turns.
+    pub turns_within: Duration,
 }
 
 impl Default for Pace {
@@ -22,6 +24,7 @@ impl Default for Pace {
             silent_after: Duration::from_secs(60),
             write_within: Duration::from_secs(20),
             frames_within: Duration::from_secs(10),
+            turns_within: Duration::from_secs(60 * 60),
         }
     }
 }

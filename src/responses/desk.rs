@@ -130,7 +130,7 @@ impl Desk {
     async fn prepare(&self, user: UserId, spec: &mut Spec) -> Result<Prepared, Refusal> {
         let db = self.parts.db.reader();
         preparation::find(&self.parts, &spec.model).await?;
-        if let Some(previous) = &spec.previous {
+        if let Some(previous) = spec.previous.as_ref().filter(|_| spec.prior.is_none()) {
             history::check_previous(db, user, previous).await?;
         }
         let seen = match &spec.conversation {
@@ -139,7 +139,10 @@ impl Desk {
         };
         history::resolve(db, user, &mut spec.input).await?;
         let (previous, conversation) = (spec.previous.as_deref(), spec.conversation.as_deref());
-        let prior = history::items(db, previous, conversation).await?;
+        let prior = match &spec.prior {
+            Some(prior) => prior.to_vec(),
+            None => history::items(db, previous, conversation).await?,
+        };
         let sealer = &self.parts.models.sealer;
         let (prior, input) = compaction::opened(sealer, user, prior, spec.input.clone())?;
         let (model, kept) = (&spec.model, &spec.kept);

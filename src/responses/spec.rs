@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// A request that can be granted, as far as its own text tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Spec {
     /// New items, each with its id.
     pub input: Vec<Value>,
     pub previous: Option<String>,
+    /// All that it goes on from, where that was looked up before.
+    pub prior: Option<Arc<Vec<Value>>>,
     pub conversation: Option<String>,
     pub store: bool,
     pub stream: bool,

@@ -8,6 +8,7 @@ pub mod failures;
 pub mod keys;
 pub mod limits;
 pub mod requests;
+pub mod sockets;
 pub mod stage;
 pub mod stateless;
 pub mod streams;

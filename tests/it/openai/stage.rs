@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::json;
+use troupe::app::App;
 
 use crate::support::app::TestApp;
 use crate::support::backends::Backend;
@@ -30,11 +31,24 @@ impl Stage {
 
     /// With settings beside those of the model; anybody may register.
     pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Stage {
+        Stage::open_all(backend, env, |_| {}).await
+    }
+
+    /// With some parts changed before the doors open.
+    pub async fn open_changed(backend: Backend, change: impl FnOnce(&mut App)) -> Stage {
+        Stage::open_all(backend, &[], change).await
+    }
+
+    async fn open_all(
+        backend: Backend,
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut App),
+    ) -> Stage {
         let upstream = Arc::new(Upstream::start().await);
         let base_url = upstream.base_url();
         let own = [("TROUPE_OPEN_REGISTRATION", "true")];
         let env = [SHORT_LEASES, &own, &model_env(&base_url), env].concat();
-        let app = TestApp::start_with(backend, &env).await;
+        let app = TestApp::start_changed(backend, &env, change).await;
         let admin = app.admin().await;
         let program = Program::of(&admin).await;
         Stage {
