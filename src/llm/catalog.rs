@@ -53,7 +53,10 @@ pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, Llm
 async fn first_sign(provider: &dyn Provider, request: &Request) -> Result<(), LlmError> {
     let mut stream = provider.stream(request).await?;
     while let Some(delta) = stream.next().await {
-        if matches!(delta?, Delta::Text(_) | Delta::Reasoning(_) | Delta::Call(_) | Delta::End(_)) {
+        if matches!(
+            delta?,
+            Delta::Text(_) | Delta::Reasoning(_) | Delta::Call(_) | Delta::End(_)
+        ) {
             return Ok(());
         }
     }

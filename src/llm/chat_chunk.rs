@@ -26,7 +26,12 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     if let Some(choice) = choice {
         deltas.extend(reasoning(choice).map(Delta::Reasoning));
         deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
-        deltas.extend(said(choice).into_iter().flat_map(chat_tools::pieces).map(Delta::Call));
+        deltas.extend(
+            said(choice)
+                .into_iter()
+                .flat_map(chat_tools::pieces)
+                .map(Delta::Call),
+        );
         deltas.extend(finish_reason(choice).map(Delta::End));
     }
     deltas.extend(chunk.get("usage").and_then(usage).map(Delta::Usage));
