@@ -49,6 +49,10 @@ async fn frame(mut reader: Reader) -> (io::Result<Bytes>, Next) {
             };
             (Ok(written(&event)), next)
         }
+        Ok(None) if reader.is_whole() => {
+            let nothing = Bytes::from_static(b": nothing more\n\n");
+            (Ok(nothing), Next::Done)
+        }
         // Without its end nobody must take it for whole: the connection breaks.
         Ok(None) => (Err(io::Error::other("the stream was cut")), Next::Nothing),
     }

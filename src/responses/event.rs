@@ -57,6 +57,15 @@ pub async fn append(
     Ok(())
 }
 
+/// Takes the stream of a response away.
+pub async fn forget(tx: &impl ConnectionTrait, response: &str) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::ResponseId.eq(response))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
 /// The next events after this number, some of them.
 pub async fn after(
     db: &impl ConnectionTrait,
@@ -71,6 +80,17 @@ pub async fn after(
         .all(db)
         .await?;
     Ok(rows.into_iter().map(Model::event).collect())
+}
+
+/// Whether the stream of a response can be had.
+pub async fn is_kept(db: &impl ConnectionTrait, response: &str) -> Result<bool, DbErr> {
+    let first = Entity::find()
+        .select_only()
+        .column(Column::Seq)
+        .filter(Column::ResponseId.eq(response))
+        .limit(1);
+    let found: Option<i64> = first.into_tuple().one(db).await?;
+    Ok(found.is_some())
 }
 
 /// All events, as documents.

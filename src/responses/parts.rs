@@ -21,6 +21,9 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 /// Responses that are looked up and written down at the same time.
 const MAX_BEGINNINGS: usize = 8;
 
+/// Long bodies that are received at the same time: with 32 MiB each, half a GiB.
+const MAX_BODIES: usize = 16;
+
 /// Calls that one provider gets from this room at once; the others wait.
 const MAX_CALLS_PER_PROVIDER: usize = 64;
 
@@ -36,6 +39,10 @@ pub struct Parts {
     pub settings: Settings,
     pub foreground: Places,
     pub background: Places,
+    /// Who read along background responses; each asks the database now and then.
+    pub followers: Places,
+    /// Long bodies that are on their way.
+    pub bodies: Places,
     pub held: Held,
     /// Rung when a response is queued, or a place is free again.
     pub bell: Arc<Notify>,
@@ -96,6 +103,8 @@ impl Parts {
             settings: Settings::new(config),
             foreground: Places::new(config.responses_max_running),
             background: Places::new(config.responses_max_background),
+            followers: Places::new(config.responses_max_running),
+            bodies: Places::new(MAX_BODIES),
             held: Held::default(),
             bell: Arc::default(),
             beginnings: Arc::new(Semaphore::new(MAX_BEGINNINGS)),

@@ -10,6 +10,7 @@ use crate::responses::document::Trouble;
 use crate::responses::document::document;
 use crate::responses::item;
 use crate::responses::spec::Kept;
+use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
 use serde::Deserialize;
@@ -105,6 +106,16 @@ impl Model {
         let output: Vec<Value> = output.iter().map(|it| it.payload.clone()).collect();
         document(&self.header(), &self.standing(), &output)
     }
+}
+
+/// Where a response stands; `None`: it is gone.
+pub async fn status_of(db: &impl ConnectionTrait, id: &str) -> Result<Option<Status>, DbErr> {
+    Entity::find_by_id(id)
+        .select_only()
+        .column(Column::Status)
+        .into_tuple()
+        .one(db)
+        .await
 }
 
 /// A response that this user may see. Foreign, unknown and deleted are the same.

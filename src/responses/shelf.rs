@@ -10,6 +10,7 @@ use crate::responses::item::Side;
 use crate::responses::pipe;
 use crate::responses::pipe::Reader;
 use crate::responses::pipe::Writer;
+use crate::responses::places::Place;
 use crate::responses::purge;
 use crate::responses::queue;
 use crate::responses::refusal::Refusal;
@@ -20,14 +21,18 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use serde_json::Value;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long whoever cancels waits for the one who works on it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether there is more to tell.
+/// How often it is looked whether a response is over.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether another node has written more, while nothing comes.
+const LOOK_LESS: Duration = Duration::from_millis(500);
 
 /// How often a cancel is tried against a response that keeps moving.
 const MAX_MOVES: u32 = 10;
@@ -70,20 +75,20 @@ impl Desk {
     /// The stream of a background response after this number, and on until its end.
     ///
     /// # Errors
-    /// It is not there to be seen, was no background one, or its stream is no longer kept.
+    /// It is not there to be seen, was no background one, its stream is no longer kept, or too many
+    /// read along already.
     pub async fn replay(&self, user: UserId, id: &str, after: i64) -> Result<Reader, Refusal> {
+        let place = self.place_to_follow(user)?;
         let row = self.find(user, id).await?;
-        let is_kept = !event::after(self.parts.db.reader(), id, -1)
-            .await?
-            .is_empty();
+        let is_kept = event::is_kept(self.parts.db.reader(), id).await?;
         match row.background && is_kept {
-            true => Ok(self.follow(id, after)),
+            true => Ok(self.follow(id, after, place)),
             false => Err(Refusal::StreamNotAvailable),
         }
     }
 
     /// Reads the log of a response along. Who stops reading stops nothing.
-    pub(super) fn follow(&self, id: &str, after: i64) -> Reader {
+    pub(super) fn follow(&self, id: &str, after: i64, place: Place) -> Reader {
         let left = CancellationToken::new();
         let (writer, reader) = pipe::pipe(left.clone());
         let (desk, id) = (self.clone(), id.to_owned());
@@ -98,26 +103,39 @@ impl Desk {
                     }
                 }
             }
+            drop(place);
         });
         reader
     }
 
     async fn read_along(&self, id: &str, mut after: i64, writer: &Writer) -> Result<(), DbErr> {
         let db = self.parts.db.reader();
+        let mut pause = LOOK_EVERY;
         loop {
-            // Looked at before the log: what is over then has all of its events in it.
-            let row = response::Entity::find_by_id(id).one(db).await?;
-            let is_over = row.is_none_or(|it| it.status.is_final());
+            // Both before the log: what is written from here on rings, and what is over has all of
+            // its events in it.
+            let written = self.parts.held.written(id);
+            let status = response::status_of(db, id).await?;
+            let is_over = status.is_none_or(Status::is_final);
             let events = event::after(db, id, after).await?;
             let is_all = events.is_empty();
             let has_ended = events.iter().any(|it| it.is_terminal());
             after = events.last().map_or(after, |it| it.seq);
             writer.drained().await;
-            if !writer.push(events) || has_ended || (is_over && is_all) {
+            if !writer.push(events) || has_ended {
                 return Ok(());
             }
-            if is_all {
-                tokio::time::sleep(LOOK_EVERY).await;
+            match (is_all, is_over) {
+                (false, _) => pause = LOOK_EVERY,
+                // Whoever asks for what comes after the end has it.
+                (true, true) => {
+                    writer.finish();
+                    return Ok(());
+                }
+                (true, false) => {
+                    rings_or(written, pause).await;
+                    pause = (pause * 2).min(LOOK_LESS);
+                }
             }
         }
     }
@@ -212,4 +230,16 @@ impl Desk {
         let found = found.one(self.parts.db.reader()).await?;
         found.ok_or(Refusal::NotFound)
     }
+}
+
+/// Returns when the node that writes it is this one and has written more, or else after `pause`.
+async fn rings_or(written: Option<watch::Receiver<()>>, pause: Duration) {
+    let rings = async {
+        match written {
+            // An error: its turn is over, and so is the wait.
+            Some(mut written) => drop(written.changed().await),
+            None => std::future::pending().await,
+        }
+    };
+    let _ = tokio::time::timeout(pause, rings).await;
 }

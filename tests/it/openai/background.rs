@@ -47,9 +47,26 @@ on_both! {
         assert_eq!(kinds(&whole)[..3], ["created", "queued", "in_progress"]);
         let ended = stage.becomes(&response, "completed").await;
         assert_eq!(whole.last().unwrap()["response"], ended);
+        let end = whole.last().unwrap()["sequence_number"].as_i64();
+        let beyond = stage.program.replay(&response, end).await.rest().await;
+        assert!(beyond.is_empty(), "who has the end is told that there is no more");
         let foreground = stage.program.respond(json!({ "input": "Hi." })).await;
         let refused = stage.program.get(&format!("/responses/{}?stream=true", id(&foreground))).await;
         assert_eq!(refusal(&refused).1, "stream_not_available");
+        stage.close().await;
+    }
+
+    async fn so_many_may_follow_and_no_more(backend) {
+        let stage = Stage::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
+        stage.upstream.always(Script::stream().role().words("One ").hang());
+        let body = json!({ "input": "Hi.", "background": true, "stream": true });
+        let mut first = stage.program.stream(body.clone()).await;
+        first.until("response.output_text.delta").await;
+
+        let (status, code, _) = stage.program.refused(body).await;
+
+        assert_eq!((status, code.as_str()), (503, "overloaded"));
+        assert_eq!(stage.n_rows("responses").await, 1, "nothing began");
         stage.close().await;
     }
 
