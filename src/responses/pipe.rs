@@ -1,7 +1,8 @@
 //! Carries events from a turn to the one who reads along.
 //!
 //! **Invariant:** a turn never waits for its reader. What is not read yet is bounded: who is further
-//! behind than [`MAX_BEHIND`] is let go, and the turn is told how its reader went.
+//! behind than [`MAX_BEHIND`] when more comes is let go, and the turn is told how its reader went.
+//! What comes at once, however much, lets nobody go who has read what came before it.
 
 use crate::responses::fold::Event;
 use parking_lot::Mutex;
@@ -38,6 +39,7 @@ struct Waiting {
     n_bytes: usize,
     is_closed: bool,
     is_too_slow: bool,
+    is_whole: bool,
 }
 
 /// A new pipe. `left` fires when its reader leaves by itself.
@@ -56,18 +58,15 @@ pub fn pipe(left: CancellationToken) -> (Writer, Reader) {
 
 impl Writer {
     /// Hands on events. `false`: the reader was too slow, and is let go.
-    pub fn push(&self, events: impl IntoIterator<Item = Event>) -> bool {
+    pub fn push(&self, events: Vec<Event>) -> bool {
         let mut waiting = self.shared.waiting.lock();
-        for event in events {
-            if waiting.is_too_slow {
-                break;
-            }
-            waiting.n_bytes += event.json.len();
-            waiting.events.push_back(event);
-            waiting.is_too_slow = waiting.n_bytes > MAX_BEHIND;
-        }
-        if waiting.is_too_slow {
+        if !events.is_empty() && waiting.n_bytes > MAX_BEHIND {
+            waiting.is_too_slow = true;
             waiting.events.clear();
+        }
+        if !waiting.is_too_slow {
+            waiting.n_bytes += events.iter().map(|it| it.json.len()).sum::<usize>();
+            waiting.events.extend(events);
         }
         let is_well = !waiting.is_too_slow;
         drop(waiting);
@@ -81,6 +80,11 @@ impl Writer {
         while self.shared.waiting.lock().n_bytes > 0 {
             self.shared.room.notified().await;
         }
+    }
+
+    /// Nothing follows, and nothing lacks: for a reader that has the end already.
+    pub fn finish(&self) {
+        self.shared.waiting.lock().is_whole = true;
     }
 
     /// Whether the reader has left.
@@ -117,6 +121,13 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// After the last event: whether nothing lacks, though no end was among them.
+    pub fn is_whole(&self) -> bool {
+        self.shared.waiting.lock().is_whole
+    }
+}
+
 impl Drop for Reader {
     fn drop(&mut self) {
         if !self.shared.waiting.lock().is_too_slow {
@@ -143,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_pushed_is_read_in_order_up_to_the_end() {
         let (writer, mut reader) = pipe(CancellationToken::new());
-        writer.push((0..3).map(|seq| event(seq, 1)));
+        writer.push((0..3).map(|seq| event(seq, 1)).collect());
         drop(writer);
 
         for seq in 0..3 {
@@ -157,8 +168,8 @@ mod tests {
         let left = CancellationToken::new();
         let (writer, mut reader) = pipe(left.clone());
 
-        assert!(writer.push([event(0, MAX_BEHIND)]));
-        assert!(!writer.push([event(1, 1)]));
+        assert!(writer.push(vec![event(0, MAX_BEHIND), event(1, 1)]));
+        assert!(!writer.push(vec![event(2, 1)]));
 
         assert_eq!(reader.next().await, None);
         drop(reader);
@@ -166,9 +177,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_reads_what_comes_is_not_let_go_however_much_comes_at_once() {
+        let (writer, mut reader) = pipe(CancellationToken::new());
+        for seq in 0..3 {
+            assert!(writer.push(vec![event(seq, 2 * MAX_BEHIND)]));
+
+            assert_eq!(reader.next().await.map(|it| it.seq), Some(seq));
+        }
+    }
+
+    #[tokio::test]
     async fn who_reads_all_has_drained_it() {
         let (writer, mut reader) = pipe(CancellationToken::new());
-        writer.push([event(0, 1)]);
+        writer.push(vec![event(0, 1)]);
 
         assert!(reader.next().await.is_some());
 

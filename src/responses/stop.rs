@@ -3,6 +3,8 @@
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +26,8 @@ pub enum Why {
 pub struct Stop {
     /// Fires when the turn must end.
     pub token: CancellationToken,
+    /// Rings when its log has more to read.
+    pub written: watch::Sender<()>,
     why: Arc<Mutex<Option<Why>>>,
 }
 
@@ -45,25 +49,19 @@ impl Stop {
 }
 
 /// The turns that this node takes. Cloning gives another handle on the same ones.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Held {
     turns: Arc<DashMap<String, (Stop, i64)>>,
     n_held: watch::Sender<usize>,
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self {
-            turns: Arc::default(),
-            n_held: watch::Sender::new(0),
-        }
-    }
+    /// Whatever is held from now on ends at once.
+    is_closed: Arc<AtomicBool>,
 }
 
 /// A turn that is held; let go of when this goes.
 pub struct Hold {
     held: Held,
     id: String,
+    lease: i64,
 }
 
 impl Held {
@@ -71,9 +69,14 @@ impl Held {
     pub fn hold(&self, id: &str, stop: &Stop, lease: i64) -> Hold {
         self.turns.insert(id.to_owned(), (stop.clone(), lease));
         self.n_held.send_modify(|it| *it += 1);
+        // Looked at after the turn is among the others: either this sees the end, or the end sees it.
+        if self.is_closed.load(Ordering::SeqCst) {
+            stop.end(Why::Closing);
+        }
         Hold {
             held: self.clone(),
             id: id.to_owned(),
+            lease,
         }
     }
 
@@ -84,11 +87,17 @@ impl Held {
         }
     }
 
-    /// Ends every turn.
-    pub fn end_all(&self, why: Why) {
+    /// Ends every turn, and those that are still to come.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
         for turn in self.turns.iter() {
-            turn.0.end(why);
+            turn.0.end(Why::Closing);
         }
+    }
+
+    /// Rings when the log of a turn that is taken here has more to read.
+    pub fn written(&self, id: &str) -> Option<watch::Receiver<()>> {
+        self.turns.get(id).map(|it| it.0.written.subscribe())
     }
 
     /// Whether this node takes a turn under this lease.
@@ -111,7 +120,41 @@ impl Held {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.held.turns.remove(&self.id);
+        // Taken again meanwhile, it is no longer this one's to remove.
+        let is_own = |_: &String, turn: &(Stop, i64)| turn.1 == self.lease;
+        self.held.turns.remove_if(&self.id, is_own);
         self.held.n_held.send_modify(|it| *it -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Held;
+    use super::Stop;
+    use super::Why;
+
+    #[test]
+    fn who_comes_when_the_node_closes_ends_at_once() {
+        let held = Held::default();
+        held.close();
+        let stop = Stop::default();
+
+        let _hold = held.hold("resp_1", &stop, 1);
+
+        assert!(stop.token.is_cancelled());
+        assert_eq!(stop.why(), Why::Closing);
+    }
+
+    #[test]
+    fn a_turn_that_was_taken_again_stays_when_the_first_goes() {
+        let held = Held::default();
+        let first = held.hold("resp_1", &Stop::default(), 1);
+        let second = held.hold("resp_1", &Stop::default(), 2);
+
+        drop(first);
+
+        assert!(held.has("resp_1", 2));
+        drop(second);
+        assert!(held.stored().is_empty());
     }
 }

@@ -9,7 +9,6 @@ use crate::responses::parts::Parts;
 use crate::responses::purge;
 use crate::responses::queue;
 use crate::responses::response;
-use crate::responses::stop::Why;
 use crate::responses::turn;
 use crate::responses::worker;
 use sea_orm::DbErr;
@@ -47,9 +46,9 @@ impl Desk {
     /// Lets turns end by themselves for `grace`, then ends them. Returns when all have ended.
     pub async fn drain(&self, grace: Duration) {
         let held = &self.parts.held;
-        if tokio::time::timeout(grace, held.none_left()).await.is_err() {
-            held.end_all(Why::Closing);
-        }
+        let _ = tokio::time::timeout(grace, held.none_left()).await;
+        // One may be on its way still: claimed, and not held yet.
+        held.close();
         if tokio::time::timeout(Duration::from_secs(5), held.none_left())
             .await
             .is_err()
@@ -145,8 +144,8 @@ pub async fn tidy(parts: &Parts) -> Result<(), DbErr> {
         ending::conclude(&parts.db, row, How::Incomplete("expired"), now).await?;
     }
     purge::old_logs(&parts.db, now).await?;
-    match parts.settings.retention {
-        Some(kept_for) => purge::expired(&parts.db, now, kept_for).await,
-        None => Ok(()),
+    if let Some(kept_for) = parts.settings.retention {
+        purge::expired(&parts.db, now, kept_for).await?;
     }
+    purge::left_conversations(&parts.db).await
 }

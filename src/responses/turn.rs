@@ -151,7 +151,7 @@ impl Stage {
                 events.extend(self.fold.apply(happening));
             }
             match self.hand_on(events).await {
-                Ok(()) => {}
+                Ok(()) => stop.written.send_replace(()),
                 // What follows would leave a gap in the log.
                 Err(Unwritten::Lost) => return stop.end(Why::Lost),
                 Err(Unwritten::Database(error)) => {
@@ -203,6 +203,7 @@ impl Stage {
                 }));
             }
         }
+        stop.written.send_replace(());
         self.tell(events);
         Left::Ended(self.fold.document())
     }

@@ -19,6 +19,7 @@ use crate::responses::queue;
 use crate::responses::recorder::Recorder;
 use crate::responses::refusal::Refusal;
 use crate::responses::response;
+use crate::responses::response::Status;
 use crate::responses::stop::Stop;
 use crate::responses::stop::Why;
 use crate::responses::turn;
@@ -80,7 +81,7 @@ async fn look(parts: &Parts) -> Result<(), DbErr> {
             };
             // Lost to another node: the next look sees what is left.
             has_begun = true;
-            if let Some(row) = claim(parts, next.id).await? {
+            if let Some(row) = claim(parts, next).await? {
                 parts.shutdown.spawn(execute(parts.clone(), row, place));
             }
         }
@@ -153,7 +154,11 @@ async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refus
 async fn fail(parts: &Parts, mut stage: Stage, refusal: &Refusal) {
     let how = How::Failed(turn::gone(refusal));
     let (usage, at) = (None, parts.clock.now());
-    let mut events = stage.fold.apply(Happening::Began);
+    let mut events = Vec::new();
+    // A second attempt has told that it began.
+    if stage.fold.standing().status == Status::Queued {
+        events.extend(stage.fold.apply(Happening::Began));
+    }
     events.extend(
         stage
             .fold
@@ -205,10 +210,10 @@ async fn beat(parts: &Parts) -> Result<(), DbErr> {
     let (now, dialect) = (parts.clock.now(), parts.db.dialect());
     let alive = queue::beat(parts.db.pulse(), &parts.node, &ids, now, dialect).await?;
     for (id, lease) in held {
-        let row = alive.iter().find(|it| it.id == id && it.lease == lease);
-        match row {
+        let beaten = alive.iter().find(|it| it.id == id && it.lease == lease);
+        match beaten {
             None => parts.held.end(&id, Why::Lost),
-            Some(row) if row.cancel_requested_at.is_some() => parts.held.end(&id, Why::Asked),
+            Some(it) if it.is_asked_to_end => parts.held.end(&id, Why::Asked),
             Some(_) => {}
         }
     }

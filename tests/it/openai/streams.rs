@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 
 use super::stage::Stage;
 use super::stage::deltas;
@@ -35,11 +35,14 @@ on_both! {
     // R68
     async fn who_does_not_read_is_let_go_and_a_stored_response_completes(backend) {
         let stage = Stage::open(backend).await;
-        let piece = "x".repeat(10_000);
-        let script = (0..500).fold(Script::stream().role(), |it, _| it.text(&piece));
+        // On the wire a quotation mark is two letters: more than the buffers of the sockets hold.
+        let piece = "\"".repeat(10_000);
+        let script = (0..700).fold(Script::stream().role(), |it, _| it.text(&piece));
         stage.upstream.always(script.finish("stop").usage(1, 1).done());
         let host = stage.app.base.strip_prefix("http://").unwrap().to_owned();
-        let mut idle = TcpStream::connect(&host).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut idle = socket.connect(host.parse().unwrap()).await.unwrap();
         let body = json!({ "model": "scripted", "input": "Hi.", "stream": true }).to_string();
         let key = &stage.program.key;
         let request = format!("POST /v1/responses HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
@@ -56,6 +59,21 @@ on_both! {
         let mut told = Vec::new();
         let _ = idle.read_to_end(&mut told).await;
         assert!(!String::from_utf8_lossy(&told).contains("[DONE]"), "it was cut, visibly");
+        stage.close().await;
+    }
+
+    // R68, the other way round: what came at once is nobody's delay
+    async fn who_reads_gets_all_of_a_long_text_that_came_at_once(backend) {
+        let stage = Stage::open(backend).await;
+        let piece = "x".repeat(500_000);
+        let script = (0..6).fold(Script::stream().role(), |it, _| it.text(&piece));
+        stage.upstream.always(script.finish("stop").usage(1, 1).done());
+
+        let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
+
+        let last = events.last().unwrap();
+        assert_eq!(last["type"], "response.completed");
+        assert_eq!(text(&last["response"]), piece.repeat(6));
         stage.close().await;
     }
 }
