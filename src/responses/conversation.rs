@@ -3,6 +3,7 @@
 use crate::clock::Timestamp;
 use crate::ids::UserId;
 use crate::responses::conversation_item;
+use crate::responses::item;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
@@ -56,8 +57,13 @@ pub async fn of_user(
         .await
 }
 
-/// Adds items to the end. `false`: it has been deleted meanwhile.
-pub async fn append(tx: &impl ConnectionTrait, id: &str, items: &[Value]) -> Result<bool, DbErr> {
+/// Adds items to the end, and answers them as they were added: one whose id is there already gets
+/// another. `None`: the conversation has been deleted meanwhile.
+pub async fn append(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    mut items: Vec<Value>,
+) -> Result<Option<Vec<Value>>, DbErr> {
     let n_items = i64::try_from(items.len()).unwrap_or(i64::MAX);
     let grown = Entity::update_many()
         .col_expr(
@@ -69,10 +75,14 @@ pub async fn append(tx: &impl ConnectionTrait, id: &str, items: &[Value]) -> Res
         .exec_with_returning(tx)
         .await?;
     let Some(grown) = grown.first() else {
-        return Ok(false);
+        return Ok(None);
     };
-    conversation_item::insert(tx, id, grown.next_position - n_items, items).await?;
-    Ok(true)
+    // Held by the update: nobody adds anything beside us.
+    let ids: Vec<&str> = items.iter().filter_map(|it| it["id"].as_str()).collect();
+    let known = conversation_item::known(tx, id, &ids).await?;
+    item::distinguish(&mut items, known);
+    conversation_item::insert(tx, id, grown.next_position - n_items, &items).await?;
+    Ok(Some(items))
 }
 
 /// Replaces what its owner noted on it.
@@ -85,10 +95,11 @@ pub async fn note(tx: &impl ConnectionTrait, id: &str, metadata: Value) -> Resul
         .map(|_| ())
 }
 
-/// Hides it, and forgets its items.
+/// Hides it, and forgets its items and what was noted on it.
 pub async fn delete(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::DeletedAt, Expr::value(now))
+        .col_expr(Column::Metadata, Expr::value(json!({})))
         .filter(Column::Id.eq(id))
         .exec(tx)
         .await?;

@@ -2,9 +2,13 @@
 
 use crate::responses::names;
 use sea_orm::ActiveValue::Set;
+use sea_orm::Order;
 use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
 use sea_orm::entity::prelude::*;
 use serde_json::Value;
+use std::collections::HashSet;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversation_items")]
@@ -55,6 +59,48 @@ pub async fn all(db: &impl ConnectionTrait, conversation: &str) -> Result<Vec<Mo
         .order_by_asc(Column::Position)
         .all(db)
         .await
+}
+
+/// At most `limit` items, from the one after this position on.
+pub async fn page(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    order: Order,
+    after: Option<i64>,
+    limit: usize,
+) -> Result<Vec<Model>, DbErr> {
+    let beyond = |position: i64| match order {
+        Order::Desc => Column::Position.lt(position),
+        _ => Column::Position.gt(position),
+    };
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .apply_if(after, |query, position| query.filter(beyond(position)))
+        .order_by(Column::Position, order.clone())
+        .limit(limit as u64)
+        .all(db)
+        .await
+}
+
+/// Those of these ids that are there.
+pub async fn known(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    ids: &[&str],
+) -> Result<HashSet<String>, DbErr> {
+    let mut known = HashSet::new();
+    for batch in ids.chunks(BATCH) {
+        let found: Vec<String> = Entity::find()
+            .select_only()
+            .column(Column::ItemId)
+            .filter(Column::ApiConversationId.eq(conversation))
+            .filter(Column::ItemId.is_in(batch.iter().copied()))
+            .into_tuple()
+            .all(db)
+            .await?;
+        known.extend(found);
+    }
+    Ok(known)
 }
 
 /// The item with this id.

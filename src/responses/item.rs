@@ -6,6 +6,7 @@ use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
 use serde_json::Value;
+use std::collections::HashSet;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_items")]
@@ -83,6 +84,22 @@ fn row(response: &str, side: Side, at: usize, item: &Value) -> ActiveModel {
     }
 }
 
+/// Gives another id to each item whose id is `known` or stands before it: a place in a list is told
+/// by its id.
+pub fn distinguish(items: &mut [Value], mut known: HashSet<String>) {
+    for item in items {
+        let id = item["id"].as_str().unwrap_or_default().to_owned();
+        if !known.contains(&id) {
+            known.insert(id);
+            continue;
+        }
+        let prefix = id.split('_').next().unwrap_or_default();
+        let is_ours = !prefix.is_empty() && prefix.bytes().all(|it| it.is_ascii_lowercase());
+        let prefix = if is_ours { prefix } else { names::MESSAGE };
+        item["id"] = names::mint(prefix).into();
+    }
+}
+
 /// One side of a response, in order.
 pub async fn of_response(
     db: &impl ConnectionTrait,
@@ -95,4 +112,25 @@ pub async fn of_response(
         .order_by_asc(Column::Position)
         .all(db)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinguish;
+    use serde_json::json;
+    use std::collections::HashSet;
+
+    #[test]
+    fn an_id_that_is_there_already_becomes_another_of_its_kind() {
+        let mut items = ["msg_1", "fc_2", "fc_2", "?", "?"].map(|id| json!({ "id": id }));
+
+        distinguish(&mut items, HashSet::from(["msg_1".to_owned()]));
+
+        let ids: Vec<&str> = items.iter().filter_map(|it| it["id"].as_str()).collect();
+        assert!(ids[0].starts_with("msg_") && ids[0] != "msg_1", "{ids:?}");
+        assert_eq!(ids[1], "fc_2");
+        assert!(ids[2].starts_with("fc_") && ids[2] != "fc_2", "{ids:?}");
+        assert_eq!(ids[3], "?");
+        assert!(ids[4].starts_with("msg_"), "{ids:?}");
+    }
 }

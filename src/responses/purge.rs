@@ -3,6 +3,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::responses::conversation;
 use crate::responses::event;
 use crate::responses::response;
 use crate::responses::response::Column;
@@ -13,7 +14,10 @@ use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SelectStatement;
 use std::time::Duration;
 
 /// How long the stream of an ended response can be had again.
@@ -22,11 +26,15 @@ const LOG_LIVES_MS: i64 = 60 * 60 * 1_000;
 /// So many at once: a sweep must not hold up those who write.
 const BATCH: u64 = 100;
 
+/// So many batches in one sweep; the rest has time.
+const MAX_BATCHES: u32 = 100;
+
 /// Takes a deleted response away if nobody goes on from it, and then those before it that were only
 /// kept for it.
 pub async fn forgotten(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
     let mut next = Some(id.to_owned());
     while let Some(id) = next {
+        take(tx, &id).await?;
         let Some(row) = response::Entity::find_by_id(&id).one(tx).await? else {
             return Ok(());
         };
@@ -40,67 +48,140 @@ pub async fn forgotten(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr>
     Ok(())
 }
 
-/// Takes the streams away whose time is over.
-pub async fn old_logs(db: &Db, now: Timestamp) -> Result<(), DbErr> {
-    let over = Query::select()
-        .column(Column::Id)
-        .from(response::Entity)
-        .and_where(Column::CompletedAt.lt(now.plus_ms(-LOG_LIVES_MS)))
-        .to_owned();
-    let any = event::Entity::find()
-        .filter(event::Column::ResponseId.in_subquery(over.clone()))
-        .limit(1)
-        .one(db.reader())
-        .await?;
-    if any.is_none() {
-        return Ok(());
-    }
-    db.write(move |tx| {
-        Box::pin(async move {
-            event::Entity::delete_many()
-                .filter(event::Column::ResponseId.in_subquery(over))
-                .exec(tx)
-                .await
-                .map(|_| ())
-        })
-    })
-    .await
+/// Holds the row until the end of the transaction: of two who take away the last that go on from it,
+/// the second one sees that the first is gone.
+async fn take(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
+    response::Entity::update_many()
+        .col_expr(Column::Lease, Expr::col(Column::Lease))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(|_| ())
 }
 
-/// Takes the responses away that ended so long ago, youngest first: what somebody goes on from is
-/// kept for as long as they are.
-pub async fn expired(db: &Db, now: Timestamp, kept_for: Duration) -> Result<(), DbErr> {
-    let kept_ms = i64::try_from(kept_for.as_millis()).unwrap_or(i64::MAX);
-    let followed = Query::select()
-        .column(Column::PreviousResponseId)
-        .from(response::Entity)
-        .and_where(Column::PreviousResponseId.is_not_null())
-        .to_owned();
-    let ids: Vec<String> = response::Entity::find()
-        .select_only()
-        .column(Column::Id)
-        .filter(Column::CompletedAt.lt(now.plus_ms(-kept_ms)))
-        .filter(Column::Id.not_in_subquery(followed))
-        .limit(BATCH)
-        .into_tuple()
-        .all(db.reader())
-        .await?;
-    for id in ids {
-        take_away(db, id).await?;
+/// Takes the streams away whose time is over.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn old_logs(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+    for _ in 0..MAX_BATCHES {
+        let over = Query::select()
+            .column(Column::Id)
+            .from(response::Entity)
+            .and_where(Column::CompletedAt.lt(now.plus_ms(-LOG_LIVES_MS)))
+            .and_where(Expr::exists(events_of_it()))
+            .limit(BATCH)
+            .to_owned();
+        let rows = db.reader().query_all(&over).await?;
+        for row in &rows {
+            let id: String = row.try_get("", "id")?;
+            db.write(move |tx| Box::pin(async move { event::forget(tx, &id).await }))
+                .await?;
+        }
+        if rows.len() < BATCH as usize {
+            return Ok(());
+        }
     }
     Ok(())
 }
 
-/// One whole chain from its end, as far as its links are old enough is left to the next sweeps.
+fn events_of_it() -> SelectStatement {
+    let own = (event::Entity, event::Column::ResponseId);
+    Query::select()
+        .expr(Expr::val(1))
+        .from(event::Entity)
+        .and_where(Expr::col(own).eq(Expr::col((response::Entity, Column::Id))))
+        .to_owned()
+}
+
+/// Takes the responses away that ended so long ago, youngest first: what somebody goes on from is
+/// kept for as long as they are.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn expired(db: &Db, now: Timestamp, kept_for: Duration) -> Result<(), DbErr> {
+    let kept_ms = i64::try_from(kept_for.as_millis()).unwrap_or(i64::MAX);
+    let old = Column::CompletedAt.lt(now.plus_ms(-kept_ms));
+    for _ in 0..MAX_BATCHES {
+        let ids: Vec<String> = response::Entity::find()
+            .select_only()
+            .column(Column::Id)
+            .filter(old.clone())
+            .filter(Expr::exists(those_after_it()).not())
+            .limit(BATCH)
+            .into_tuple()
+            .all(db.reader())
+            .await?;
+        let is_last = ids.len() < BATCH as usize;
+        for id in ids {
+            take_away(db, id).await?;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn those_after_it() -> SelectStatement {
+    let after = "after_it";
+    Query::select()
+        .expr(Expr::val(1))
+        .from_as(response::Entity, after)
+        .and_where(
+            Expr::col((after, Column::PreviousResponseId))
+                .eq(Expr::col((response::Entity, Column::Id))),
+        )
+        .to_owned()
+}
+
+/// Takes the end of a chain away; the one before it is the end for the next look.
 async fn take_away(db: &Db, id: String) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
+            take(tx, &id).await?;
             let followers = response::Entity::find().filter(Column::PreviousResponseId.eq(&id));
             // Somebody may have gone on from it meanwhile.
             if followers.count(tx).await? == 0 {
                 response::Entity::delete_by_id(&id).exec(tx).await?;
             }
             Ok(())
+        })
+    })
+    .await
+}
+
+/// Takes the deleted conversations away whose responses are gone, too.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn left_conversations(db: &Db) -> Result<(), DbErr> {
+    let own = (response::Entity, Column::ApiConversationId);
+    let responses = Query::select()
+        .expr(Expr::val(1))
+        .from(response::Entity)
+        .and_where(Expr::col(own).eq(Expr::col((conversation::Entity, conversation::Column::Id))))
+        .to_owned();
+    let ids: Vec<String> = conversation::Entity::find()
+        .select_only()
+        .column(conversation::Column::Id)
+        .filter(conversation::Column::DeletedAt.is_not_null())
+        .filter(Expr::exists(responses).not())
+        .limit(BATCH)
+        .into_tuple()
+        .all(db.reader())
+        .await?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    // Nobody can begin a response in them any more.
+    db.write(move |tx| {
+        Box::pin(async move {
+            conversation::Entity::delete_many()
+                .filter(conversation::Column::Id.is_in(ids))
+                .exec(tx)
+                .await
+                .map(|_| ())
         })
     })
     .await

@@ -20,10 +20,12 @@ use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
+use sea_orm::QueryResult;
 use sea_orm::QuerySelect;
 use sea_orm::UpdateMany;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Query;
 use sea_orm::sea_query::SimpleExpr;
 use std::time::Duration;
 
@@ -58,22 +60,45 @@ pub async fn claim(
     Ok(rows.pop())
 }
 
+/// What a heartbeat tells of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beaten {
+    pub id: String,
+    pub lease: i64,
+    pub is_asked_to_end: bool,
+}
+
 /// Renews the heartbeats of what a node works on, and tells what became of it. A response that is
-/// not in the answer is no longer ours.
+/// not in the answer is no longer ours. The rest of the rows, long as they may be, is not read.
 pub async fn beat(
     db: &impl ConnectionTrait,
     worker: &str,
     held: &[String],
     now: Timestamp,
     dialect: Dialect,
-) -> Result<Vec<response::Model>, DbErr> {
-    Entity::update_many()
-        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
-        .filter(Column::Id.is_in(held))
-        .filter(Column::WorkerId.eq(worker))
-        .filter(Column::Status.eq(Status::InProgress))
-        .exec_with_returning(db)
-        .await
+) -> Result<Vec<Beaten>, DbErr> {
+    let beat = Query::update()
+        .table(Entity)
+        .value(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .and_where(Column::Id.is_in(held))
+        .and_where(Column::WorkerId.eq(worker))
+        .and_where(Column::Status.eq(Status::InProgress))
+        .returning(Query::returning().columns([
+            Column::Id,
+            Column::Lease,
+            Column::CancelRequestedAt,
+        ]))
+        .to_owned();
+    let rows = db.query_all(&beat).await?;
+    let read = |row: &QueryResult| {
+        let asked: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
+        Ok(Beaten {
+            id: row.try_get("", "id")?,
+            lease: row.try_get("", "lease")?,
+            is_asked_to_end: asked.is_some(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 /// Whether a response is still ours; held until the end of the transaction.
@@ -181,15 +206,15 @@ pub async fn waiting_owners(db: &impl ConnectionTrait) -> Result<Vec<UserId>, Db
 }
 
 /// The oldest queued response of an owner.
-pub async fn next_of(
-    db: &impl ConnectionTrait,
-    user: UserId,
-) -> Result<Option<response::Model>, DbErr> {
+pub async fn next_of(db: &impl ConnectionTrait, user: UserId) -> Result<Option<String>, DbErr> {
     Entity::find()
+        .select_only()
+        .column(Column::Id)
         .filter(Expr::cust("status = 'queued'"))
         .filter(Column::UserId.eq(user))
         .order_by_asc(Column::CreatedAt)
         .order_by_asc(Column::Id)
+        .into_tuple()
         .one(db)
         .await
 }

@@ -171,7 +171,7 @@ impl Recorder {
         let input = input.into_iter().map(|it| it.payload);
         let items: Vec<Value> = input.chain(output.iter().cloned()).collect();
         // Deleted meanwhile: there is nothing to add to.
-        conversation::append(tx, conversation, &items).await?;
+        conversation::append(tx, conversation, items).await?;
         Ok(())
     }
 }
