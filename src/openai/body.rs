@@ -1,5 +1,7 @@
 //! Bodies: JSON, up to 32 MiB, read on demand.
 
+use crate::app::App;
+use crate::http::auth::CurrentUser;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use actix_web::HttpRequest;
@@ -16,16 +18,24 @@ use tokio::time::timeout_at;
 /// The longest body.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
+/// What is longer needs a place before it is received.
+const SHORT_BYTES: usize = 1024 * 1024;
+
 /// So long may a body be on its way: half a MiB in a second, for the longest.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads a body that must be an object.
 ///
 /// # Errors
-/// 415, 413, or 400 `invalid_json`.
-pub async fn object(request: &HttpRequest, payload: Payload) -> Answer<Map<String, Value>> {
-    let bytes = bytes(request, payload).await?;
-    read(&bytes)
+/// 415, 413, 400 `invalid_json`; 503 or 429 where too many long ones are on their way.
+pub async fn object(
+    app: &App,
+    caller: &CurrentUser,
+    request: &HttpRequest,
+    payload: Payload,
+) -> Answer<Map<String, Value>> {
+    must_be_json(request)?;
+    read(&bytes(app, caller, request, payload).await?)
 }
 
 /// The same; no body at all is the empty object.
@@ -33,20 +43,20 @@ pub async fn object(request: &HttpRequest, payload: Payload) -> Answer<Map<Strin
 /// # Errors
 /// As [`object`].
 pub async fn object_or_empty(
+    app: &App,
+    caller: &CurrentUser,
     request: &HttpRequest,
     payload: Payload,
 ) -> Answer<Map<String, Value>> {
-    if request.headers().get(CONTENT_TYPE).is_none() {
+    let bytes = bytes(app, caller, request, payload).await?;
+    if bytes.is_empty() {
         return Ok(Map::new());
     }
-    let bytes = bytes(request, payload).await?;
-    match bytes.is_empty() {
-        true => Ok(Map::new()),
-        false => read(&bytes),
-    }
+    must_be_json(request)?;
+    read(&bytes)
 }
 
-async fn bytes(request: &HttpRequest, mut payload: Payload) -> Answer<Vec<u8>> {
+fn must_be_json(request: &HttpRequest) -> Answer<()> {
     let said = request.headers().get(CONTENT_TYPE);
     let said = said.and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = said.split(';').next().unwrap_or_default().trim();
@@ -54,6 +64,15 @@ async fn bytes(request: &HttpRequest, mut payload: Payload) -> Answer<Vec<u8>> {
         let message = "Send JSON, with `Content-Type: application/json`.";
         return Err(Problem::new(415, "unsupported_media_type", message));
     }
+    Ok(())
+}
+
+async fn bytes(
+    app: &App,
+    caller: &CurrentUser,
+    request: &HttpRequest,
+    mut payload: Payload,
+) -> Answer<Vec<u8>> {
     let too_large = || Problem::new(413, "too_large", "The body is larger than 32 MiB.");
     let stated = request.headers().get(CONTENT_LENGTH);
     let stated = stated.and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
@@ -61,12 +80,15 @@ async fn bytes(request: &HttpRequest, mut payload: Payload) -> Answer<Vec<u8>> {
         return Err(too_large());
     }
     let until = Instant::now() + PATIENCE;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut place) = (Vec::new(), None);
     let late = |_| Problem::new(408, "request_timeout", "The body took too long to arrive.");
     while let Some(piece) = timeout_at(until, payload.next()).await.map_err(late)? {
         let piece = piece.map_err(|_| broken("The body did not arrive whole."))?;
         if bytes.len() + piece.len() > MAX_BODY_BYTES {
             return Err(too_large());
+        }
+        if place.is_none() && bytes.len() + piece.len() > SHORT_BYTES {
+            place = Some(app.responses.place_to_receive(caller.id())?);
         }
         bytes.extend_from_slice(&piece);
     }

@@ -38,7 +38,7 @@ pub async fn compact(
     if let Credential::ApiKey(key) = caller.by {
         app.limits.responses.take(key).await?;
     }
-    let body = body::object(&http, payload).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
     let spec = parse(&body)?;
     drop(body);
     let document = app.responses.compact(caller.id(), spec).await?;

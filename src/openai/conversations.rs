@@ -9,6 +9,7 @@ use crate::openai::items;
 use crate::openai::key::Caller;
 use crate::openai::list;
 use crate::openai::list::Asked;
+use crate::openai::list::Page;
 use crate::responses::compaction;
 use crate::responses::conversation;
 use crate::responses::conversation_item;
@@ -38,7 +39,7 @@ pub async fn create(
     http: HttpRequest,
     payload: Payload,
 ) -> Answer<HttpResponse> {
-    let body = body::object_or_empty(&http, payload).await?;
+    let body = body::object_or_empty(&app, &caller, &http, payload).await?;
     let fields = Fields(&body);
     fields.only(&["metadata", "items"])?;
     let metadata = fields.metadata()?;
@@ -61,7 +62,7 @@ pub async fn create(
             Box::pin(async move {
                 let id = row.id.clone();
                 row.into_active_model().insert(tx).await?;
-                conversation::append(tx, &id, &items).await.map(drop)
+                conversation::append(tx, &id, items).await.map(drop)
             })
         })
         .await;
@@ -94,7 +95,7 @@ pub async fn update(
     id: Path<String>,
 ) -> Answer<HttpResponse> {
     let mut row = find(&app, &caller, &id).await?;
-    let body = body::object(&http, payload).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
     let fields = Fields(&body);
     fields.only(&["metadata"])?;
     row.metadata = fields.metadata()?;
@@ -139,7 +140,7 @@ pub async fn append(
     id: Path<String>,
 ) -> Answer<HttpResponse> {
     let row = find(&app, &caller, &id).await?;
-    let body = body::object(&http, payload).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
     let fields = Fields(&body);
     fields.only(&["items"])?;
     let given = fields.list("items")?.ok_or_else(|| {
@@ -149,15 +150,12 @@ pub async fn append(
     let mut items = items::list("items", given, MAX_ITEMS)?;
     compaction::check(&app.models.sealer, caller.id(), &items)?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
-    let added = items.clone();
-    let written: Result<bool, DbErr> = app
+    let written: Result<Option<Vec<Value>>, DbErr> = app
         .db
-        .write(move |tx| Box::pin(async move { conversation::append(tx, &row.id, &items).await }))
+        .write(move |tx| Box::pin(async move { conversation::append(tx, &row.id, items).await }))
         .await;
-    match written? {
-        true => Ok(HttpResponse::Ok().json(list::whole(added, false))),
-        false => Err(Problem::not_found()),
-    }
+    let added = written?.ok_or_else(Problem::not_found)?;
+    Ok(HttpResponse::Ok().json(list::whole(added, false)))
 }
 
 /// The items of a conversation, a page of them.
@@ -171,10 +169,19 @@ pub async fn items(
     id: Path<String>,
 ) -> Answer<HttpResponse> {
     let row = find(&app, &caller, &id).await?;
-    let items = conversation_item::all(app.db.reader(), &row.id).await?;
-    let items: Vec<Value> = items.into_iter().map(|it| it.payload).collect();
-    let page = list::page(items, &Asked::read(http.query_string()))?;
-    Ok(HttpResponse::Ok().json(page))
+    let asked = Page::read(&Asked::read(http.query_string()))?;
+    let db = app.db.reader();
+    let after = match &asked.after {
+        Some(item) => {
+            let found = conversation_item::find(db, &row.id, item).await?;
+            Some(found.ok_or_else(list::unknown_place)?.position)
+        }
+        None => None,
+    };
+    let n_items = asked.limit + 1;
+    let items = conversation_item::page(db, &row.id, asked.order.clone(), after, n_items).await?;
+    let items = items.into_iter().map(|it| it.payload).collect();
+    Ok(HttpResponse::Ok().json(asked.of(items)))
 }
 
 /// One item.

@@ -1,7 +1,9 @@
 //! Lists: pages by the place of an item, never by time.
 
 use crate::openai::error::Answer;
+use crate::openai::error::Problem;
 use crate::openai::fields::wrong_value;
+use sea_orm::Order;
 use serde_json::Value;
 use serde_json::json;
 
@@ -50,32 +52,67 @@ impl Asked {
     }
 }
 
+/// The page that is asked for.
+pub struct Page {
+    pub limit: usize,
+    pub order: Order,
+    /// The id of the item before it.
+    pub after: Option<String>,
+}
+
+impl Page {
+    /// Reads what is asked for.
+    ///
+    /// # Errors
+    /// 400 for a limit or an order that makes no sense.
+    pub fn read(asked: &Asked) -> Answer<Self> {
+        let limit = match asked.get("limit") {
+            None => USUAL_LIMIT,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|it| (1..=MAX_LIMIT).contains(it))
+                .ok_or_else(|| wrong_value("limit", "a whole number from 1 to 100"))?,
+        };
+        let order = match asked.get("order") {
+            None | Some("desc") => Order::Desc,
+            Some("asc") => Order::Asc,
+            Some(_) => return Err(wrong_value("order", "asc or desc")),
+        };
+        Ok(Self {
+            limit,
+            order,
+            after: asked.get("after").map(str::to_owned),
+        })
+    }
+
+    /// The page, from the items in its order after its place: all, or one more than its limit.
+    pub fn of(&self, mut items: Vec<Value>) -> Value {
+        let has_more = items.len() > self.limit;
+        items.truncate(self.limit);
+        whole(items, has_more)
+    }
+}
+
+/// 400: nothing in this list has that id.
+pub fn unknown_place() -> Problem {
+    wrong_value("after", "the id of an item of this list")
+}
+
 /// A page of items, which come oldest first.
 ///
 /// # Errors
 /// 400 for a limit, an order or a place that makes no sense.
 pub fn page(mut items: Vec<Value>, asked: &Asked) -> Answer<Value> {
-    let limit = match asked.get("limit") {
-        None => USUAL_LIMIT,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|it| (1..=MAX_LIMIT).contains(it))
-            .ok_or_else(|| wrong_value("limit", "a whole number from 1 to 100"))?,
-    };
-    match asked.get("order") {
-        None | Some("desc") => items.reverse(),
-        Some("asc") => {}
-        Some(_) => return Err(wrong_value("order", "asc or desc")),
+    let asked = Page::read(asked)?;
+    if asked.order == Order::Desc {
+        items.reverse();
     }
-    if let Some(after) = asked.get("after") {
-        let at = items.iter().position(|it| it["id"] == after);
-        let at = at.ok_or_else(|| wrong_value("after", "the id of an item of this list"))?;
-        items.drain(..=at);
+    if let Some(after) = &asked.after {
+        let at = items.iter().position(|it| it["id"] == after.as_str());
+        items.drain(..=at.ok_or_else(unknown_place)?);
     }
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    Ok(whole(items, has_more))
+    Ok(asked.of(items))
 }
 
 /// These items as a list.

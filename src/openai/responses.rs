@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::http::auth::Credential;
+use crate::http::auth::CurrentUser;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -29,10 +30,8 @@ pub async fn create(
     http: HttpRequest,
     payload: Payload,
 ) -> Answer<HttpResponse> {
-    if let Credential::ApiKey(key) = caller.by {
-        app.limits.responses.take(key).await?;
-    }
-    let body = body::object(&http, payload).await?;
+    must_not_hurry(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
     let spec = request::parse(&body)?;
     drop(body);
     match app.responses.create(caller.id(), spec).await? {
@@ -47,6 +46,14 @@ pub async fn create(
             Ok(HttpResponse::Ok().json(document))
         }
     }
+}
+
+/// Each key may ask so often.
+async fn must_not_hurry(app: &App, caller: &CurrentUser) -> Answer<()> {
+    if let Credential::ApiKey(key) = caller.by {
+        app.limits.responses.take(key).await?;
+    }
+    Ok(())
 }
 
 /// A response as it stands, or the stream of a background one from the beginning.
@@ -128,8 +135,10 @@ pub async fn input_tokens(
     http: HttpRequest,
     payload: Payload,
 ) -> Answer<HttpResponse> {
-    let body = body::object(&http, payload).await?;
+    must_not_hurry(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
     let spec = request::parse(&body)?;
+    drop(body);
     let n_tokens = app.responses.count(caller.id(), spec).await?;
     let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
     Ok(HttpResponse::Ok().json(count))

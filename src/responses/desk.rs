@@ -32,6 +32,7 @@ use crate::responses::turn::Stage;
 use sea_orm::DbErr;
 use sea_orm::SqlErr;
 use serde_json::Value;
+use std::collections::HashSet;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
 
@@ -93,6 +94,10 @@ impl Desk {
             true => None,
             false => Some(self.place(user)?),
         };
+        let following = match spec.background && spec.stream {
+            true => Some(self.place_to_follow(user)?),
+            false => None,
+        };
         // Never closed: an error would only let one more in.
         let _turn = self.parts.beginnings.acquire().await.ok();
         let prepared = self.prepare(user, &mut spec).await?;
@@ -100,7 +105,7 @@ impl Desk {
         let id = names::mint(names::RESPONSE);
         match place {
             // What its conversation holds is read when it is claimed.
-            None => self.enqueue(user, &id, spec, now).await,
+            None => self.enqueue(user, &id, spec, following, now).await,
             Some(place) => self.start_turn(user, &id, spec, prepared, place, now).await,
         }
     }
@@ -110,6 +115,7 @@ impl Desk {
     /// # Errors
     /// As [`Desk::create`].
     pub async fn count(&self, user: UserId, mut spec: Spec) -> Result<i64, Refusal> {
+        let _place = self.place(user)?;
         let prepared = self.prepare(user, &mut spec).await?;
         let request = prepared.request().clone();
         let count = move || bill::prompt_tokens(&request);
@@ -117,14 +123,24 @@ impl Desk {
         Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
     }
 
+    /// A place to receive a long body.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn place_to_receive(&self, user: UserId) -> Result<Place, Refusal> {
+        self.parts.bodies.take(user).map_err(refused_by)
+    }
+
     pub(super) fn place(&self, user: UserId) -> Result<Place, Refusal> {
         if self.parts.shutdown.draining.is_cancelled() {
             return Err(Refusal::Full);
         }
-        self.parts.foreground.take(user).map_err(|full| match full {
-            Full::House => Refusal::Full,
-            Full::Share => Refusal::ShareTaken,
-        })
+        self.parts.foreground.take(user).map_err(refused_by)
+    }
+
+    /// A place to read along what another task writes.
+    pub(super) fn place_to_follow(&self, user: UserId) -> Result<Place, Refusal> {
+        self.parts.followers.take(user).map_err(refused_by)
     }
 
     async fn prepare(&self, user: UserId, spec: &mut Spec) -> Result<Prepared, Refusal> {
@@ -138,6 +154,7 @@ impl Desk {
             None => None,
         };
         history::resolve(db, user, &mut spec.input).await?;
+        item::distinguish(&mut spec.input, HashSet::new());
         let (previous, conversation) = (spec.previous.as_deref(), spec.conversation.as_deref());
         let prior = match &spec.prior {
             Some(prior) => prior.to_vec(),
@@ -239,11 +256,12 @@ impl Desk {
         user: UserId,
         id: &str,
         spec: Spec,
+        following: Option<Place>,
         now: Timestamp,
     ) -> Result<Begun, Refusal> {
         let mut fold = Fold::new(header(id, &spec, now), Status::Queued);
         let events = fold.apply(Happening::Created);
-        let (stream, input) = (spec.stream, spec.input.clone());
+        let input = spec.input.clone();
         let (row, own_id) = (row(user, id, spec, now), id.to_owned());
         let written: Result<(), DbErr> = self
             .parts
@@ -258,10 +276,17 @@ impl Desk {
             .await;
         written.map_err(refused)?;
         self.parts.bell.notify_one();
-        match stream {
-            true => Ok(Begun::Streamed(self.follow(id, -1))),
-            false => Ok(Begun::Queued(fold.document())),
+        match following {
+            Some(place) => Ok(Begun::Streamed(self.follow(id, -1, place))),
+            None => Ok(Begun::Queued(fold.document())),
         }
+    }
+}
+
+fn refused_by(full: Full) -> Refusal {
+    match full {
+        Full::House => Refusal::Full,
+        Full::Share => Refusal::ShareTaken,
     }
 }
 

@@ -8,6 +8,7 @@ use super::stage::id;
 use super::stage::said;
 use crate::support::backends::on_both;
 use crate::support::person::expect;
+use crate::support::program::refusal;
 
 on_both! {
     // R40
@@ -34,6 +35,67 @@ on_both! {
         assert_eq!(stage.program.get(&one).await.0, 404);
         let (_, noted) = stage.program.post(&path, json!({ "metadata": { "c": "d" } })).await;
         assert_eq!(noted["metadata"], json!({ "c": "d" }));
+        stage.close().await;
+    }
+
+    async fn what_is_no_json_by_its_type_is_refused_and_nothing_at_all_is_an_empty_one(backend) {
+        let stage = Stage::open(backend).await;
+
+        let untyped = stage.program.post_untyped("/conversations", "{\"metadata\":{}}").await;
+        let nothing = stage.program.post_untyped("/conversations", "").await;
+
+        assert_eq!(refusal(&untyped).0, 415);
+        assert_eq!(nothing.0, 200, "{}", nothing.1);
+        assert_eq!(stage.n_rows("api_conversations").await, 1);
+        stage.close().await;
+    }
+
+    async fn an_item_that_comes_twice_is_told_apart_and_pages_go_on_after_it(backend) {
+        let stage = Stage::open(backend).await;
+        let made = expect(200, stage.program.post("/conversations", json!({})).await);
+        let path = format!("/conversations/{}/items", id(&made));
+        let item = |text: &str| json!({ "id": "msg_1", "role": "user", "content": text });
+        let items = json!({ "items": [item("a"), item("b")] });
+        expect(200, stage.program.post(&path, items.clone()).await);
+
+        let added = expect(200, stage.program.post(&path, items).await);
+
+        assert!(added["data"].as_array().unwrap().iter().all(|it| it["id"] != "msg_1"), "{added}");
+        let (mut after, mut texts) = (String::new(), Vec::new());
+        loop {
+            let (status, page) = stage.program.get(&format!("{path}?order=asc&limit=1{after}")).await;
+            assert_eq!(status, 200, "{page}");
+            texts.push(page["data"][0]["content"][0]["text"].as_str().unwrap().to_owned());
+            after = format!("&after={}", page["last_id"].as_str().unwrap());
+            if page["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(texts, ["a", "b", "a", "b"]);
+        let (_, newest) = stage.program.get(&format!("{path}?limit=3")).await;
+        assert_eq!(newest["data"].as_array().map(Vec::len), Some(3));
+        assert_eq!(newest["data"][0], added["data"][1], "the newest is first");
+        let nowhere = stage.program.get(&format!("{path}?after=msg_9")).await;
+        assert_eq!(nowhere.0, 400);
+        stage.close().await;
+    }
+
+    async fn what_is_deleted_goes_when_its_last_response_is_gone(backend) {
+        let stage = Stage::open(backend).await;
+        let noted = json!({ "metadata": { "a": "b" } });
+        let made = expect(200, stage.program.post("/conversations", noted).await);
+        let turn = json!({ "input": "one", "conversation": id(&made) });
+        let response = stage.program.respond(turn).await;
+        stage.program.delete(&format!("/conversations/{}", id(&made))).await;
+        let parts = stage.app.app.responses.parts();
+
+        troupe::responses::sweep::tidy(parts).await.unwrap();
+        assert_eq!(stage.n_rows("api_conversations").await, 1, "its response stays, and names it");
+        assert_eq!(stage.n_rows("api_conversations WHERE CAST(metadata AS TEXT) LIKE '%b%'").await, 0);
+        stage.program.delete(&format!("/responses/{}", id(&response))).await;
+        troupe::responses::sweep::tidy(parts).await.unwrap();
+
+        assert_eq!(stage.n_rows("api_conversations").await, 0);
         stage.close().await;
     }
 

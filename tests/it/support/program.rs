@@ -76,6 +76,14 @@ impl Program {
         self.ask(Method::POST, path, Some(&body)).await
     }
 
+    /// A body that nobody said to be JSON.
+    pub async fn post_untyped(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        let answer = self.request(Method::POST, path).body(body).send().await;
+        let answer = answer.expect("the server answers");
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or_default())
+    }
+
     pub async fn delete(&self, path: &str) -> (u16, Value) {
         self.ask(Method::DELETE, path, None).await
     }
