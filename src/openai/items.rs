@@ -7,6 +7,7 @@ use crate::openai::error::Problem;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
+use crate::openai::pictures;
 use crate::responses::names;
 use serde_json::Map;
 use serde_json::Value;
@@ -169,7 +170,8 @@ fn part(at: &str, value: &Value) -> Answer<()> {
     let field = match fields.get("type").and_then(Value::as_str) {
         Some("input_text" | "output_text" | "text") => "text",
         Some("refusal") => "refusal",
-        Some("input_image" | "input_file" | "input_video" | "input_audio") => {
+        Some("input_image") => return pictures::check(at, fields),
+        Some("input_file" | "input_video" | "input_audio") => {
             return Err(unsupported(&format!("{at}.type")));
         }
         _ => return Err(wrong_value(&format!("{at}.type"), "the type of a part")),

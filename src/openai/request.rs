@@ -7,6 +7,7 @@ use crate::openai::fields::Fields;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
+use crate::openai::format;
 use crate::openai::items;
 use crate::responses::spec::Kept;
 use crate::responses::spec::Sampling;
@@ -184,7 +185,8 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
         "frequency_penalty",
         json!(sampling.frequency_penalty.unwrap_or(0.0)),
     );
-    put("text", text(fields)?);
+    let (format, text) = format::text(fields)?;
+    put("text", text);
     put("tool_choice", tool_choice(fields)?);
     put("tools", json!([]));
     put("truncation", json!(truncation));
@@ -194,6 +196,7 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
         instructions: instructions.map(str::to_owned),
         sampling,
         truncates: truncation == "auto",
+        format,
         echo,
     })
 }
@@ -243,34 +246,8 @@ fn reasoning(fields: &Fields) -> Answer<Value> {
     Ok(json!({ "effort": effort, "summary": summary }))
 }
 
-fn text(fields: &Fields) -> Answer<Value> {
-    let mut text = json!({ "format": { "type": "text" } });
-    let Some(given) = fields.object("text")? else {
-        return Ok(text);
-    };
-    let inner = Fields(given);
-    let within = |problem: Problem| inside("text", problem);
-    let verbosity = inner
-        .word("verbosity", &["low", "medium", "high"])
-        .map_err(within)?;
-    if let Some(verbosity) = verbosity {
-        text["verbosity"] = json!(verbosity);
-    }
-    let Some(format) = inner.object("format").map_err(within)? else {
-        return Ok(text);
-    };
-    match format.get("type").and_then(Value::as_str) {
-        Some("text") => Ok(text),
-        // No adapter passes a schema on yet; answering without one would break a promise.
-        Some("json_object" | "json_schema") => Err(unsupported("text.format")),
-        _ => Err(wrong_value(
-            "text.format.type",
-            "text, json_object or json_schema",
-        )),
-    }
-}
-
-fn inside(name: &str, problem: Problem) -> Problem {
+/// A problem of a field within another.
+pub fn inside(name: &str, problem: Problem) -> Problem {
     let inner = problem.param.clone().unwrap_or_default();
     problem.about(format!("{name}.{inner}"))
 }

@@ -69,7 +69,7 @@ fn what_does_not_fit_is_named() {
         "tool_choice",
     );
     let schema = json!({ "text": { "format": { "type": "json_schema" } } });
-    refused(schema, "unsupported_parameter", "text.format");
+    refused(schema, "invalid_value", "text.format.name");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn items_are_judged_with_the_path_to_what_is_wrong() {
     );
     refused(
         item(json!({ "role": "user", "content": [{ "type": "input_image" }] })),
-        "unsupported_parameter",
-        "input[1].content[0].type",
+        "invalid_type",
+        "input[1].content[0].image_url",
     );
     refused(item(json!(7)), "invalid_type", "input[1]");
 }

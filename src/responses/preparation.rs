@@ -59,6 +59,7 @@ pub async fn prepare(
     })?;
     let request = Request {
         messages,
+        format: kept.format.clone(),
         context_tokens: window.and_then(|it| u32::try_from(it).ok()),
         seed: rand::random(),
         ..kept.sampling.request(&row.model)

@@ -2,10 +2,14 @@
 
 use crate::llm::request::Message;
 use crate::llm::request::Role;
+use crate::llm::tool::Picture;
 use serde_json::Value;
 
 /// What a model adds to each message around its text, in tokens.
 const FRAME_TOKENS: i64 = 4;
+
+/// What a picture costs, about: models count it by its size, each in its own way.
+const PICTURE_TOKENS: i64 = 1_000;
 
 /// One entry of a prompt, and whether it may be left out when there is too much.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,18 +52,39 @@ fn message(item: &Value) -> Option<Message> {
         "assistant" => Role::Assistant,
         _ => Role::User,
     };
-    Some(Message::new(role, text(&item["content"])))
+    Some(Message {
+        pictures: pictures(&item["content"]),
+        ..Message::new(role, text(&item["content"]))
+    })
+}
+
+/// The pictures among the parts.
+fn pictures(content: &Value) -> Vec<Picture> {
+    let urls = content.as_array().into_iter().flatten();
+    let urls = urls.filter_map(|part| part["image_url"].as_str());
+    let read = |url: &str| {
+        let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+        Some(Picture {
+            media_type: media_type.to_owned(),
+            data: data.to_owned(),
+        })
+    };
+    urls.filter_map(read).collect()
 }
 
 /// The text of all parts.
 fn text(content: &Value) -> String {
     let of_part = |part: &Value| {
         let text = part["text"].as_str().or(part["refusal"].as_str());
-        text.unwrap_or_default().to_owned()
+        text.map(str::to_owned)
     };
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(of_part).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(of_part)
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }
@@ -79,7 +104,10 @@ pub fn fit(
     let Some(window) = window else {
         return Ok(entries.into_iter().map(|it| it.message).collect());
     };
-    let cost = |it: &Entry| count(&it.message.content) + FRAME_TOKENS;
+    let cost = |it: &Entry| {
+        let n_pictures = i64::try_from(it.message.pictures.len()).unwrap_or(i64::MAX);
+        count(&it.message.content) + FRAME_TOKENS + n_pictures * PICTURE_TOKENS
+    };
     let mut entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
     let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
     while n_tokens > window && truncates {

@@ -2,6 +2,7 @@
 
 use crate::llm::request::Request;
 use crate::llm::request::Samplers;
+use crate::llm::tool::Format;
 use sea_orm::FromJsonQueryResult;
 use serde::Deserialize;
 use serde::Serialize;
@@ -35,6 +36,9 @@ pub struct Kept {
     pub sampling: Sampling,
     /// Oldest turns may go when it is too long.
     pub truncates: bool,
+    /// How the answer must look.
+    #[serde(default)]
+    pub format: Format,
 }
 
 /// What goes to the model beside the words; only what was given.

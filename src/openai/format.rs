@@ -1,0 +1,141 @@
+//! `text`: the form that an answer must have, and how many words it should make.
+
+use crate::llm::tool::Format;
+use crate::llm::tool::Schema;
+use crate::openai::error::Answer;
+use crate::openai::error::Problem;
+use crate::openai::fields::Fields;
+use crate::openai::fields::wrong_type;
+use crate::openai::fields::wrong_value;
+use crate::openai::request::inside;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+const MAX_NAME_CHARS: usize = 64;
+
+/// What of `text` guides the model, and what is echoed of it.
+///
+/// # Errors
+/// 400.
+pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
+    let mut text = json!({ "format": { "type": "text" } });
+    let Some(given) = fields.object("text")? else {
+        return Ok((Format::Text, text));
+    };
+    let inner = Fields(given);
+    let within = |problem: Problem| inside("text", problem);
+    let verbosity = inner
+        .word("verbosity", &["low", "medium", "high"])
+        .map_err(within)?;
+    if let Some(verbosity) = verbosity {
+        text["verbosity"] = json!(verbosity);
+    }
+    let Some(given) = inner.object("format").map_err(within)? else {
+        return Ok((Format::Text, text));
+    };
+    let format = match given.get("type").and_then(Value::as_str) {
+        Some("text") => Format::Text,
+        Some("json_object") => {
+            text["format"] = json!({ "type": "json_object" });
+            Format::Json
+        }
+        Some("json_schema") => {
+            let schema = schema(given).map_err(|it| inside("text.format", it))?;
+            text["format"] = json!({
+                "type": "json_schema", "name": schema.name, "description": schema.description,
+                "schema": schema.schema, "strict": schema.strict.unwrap_or(false),
+            });
+            Format::Schema(schema)
+        }
+        _ => {
+            let takes = "text, json_object or json_schema";
+            return Err(wrong_value("text.format.type", takes));
+        }
+    };
+    Ok((format, text))
+}
+
+fn schema(given: &Map<String, Value>) -> Answer<Schema> {
+    let fields = Fields(given);
+    fields.only(&["type", "name", "description", "schema", "strict"])?;
+    let name = fields.text("name")?.unwrap_or_default();
+    if !is_name(name) {
+        let takes = "up to 64 letters, digits, `_` and `-`";
+        return Err(wrong_value("name", takes));
+    }
+    let schema = fields
+        .object("schema")?
+        .ok_or_else(|| wrong_type("schema", "a JSON Schema"))?;
+    let strict = match fields.get("strict") {
+        None => None,
+        Some(_) => Some(fields.flag("strict", false)?),
+    };
+    Ok(Schema {
+        name: name.to_owned(),
+        description: fields.text("description")?.map(str::to_owned),
+        schema: Value::Object(schema.clone()),
+        strict,
+    })
+}
+
+/// Whether every API takes this as a name of a schema or a tool.
+pub fn is_name(name: &str) -> bool {
+    let is_well = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use crate::llm::tool::Format;
+    use crate::openai::fields::Fields;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn read(text_field: Value) -> Result<(Format, Value), Option<String>> {
+        let body = json!({ "text": text_field });
+        text(&Fields(body.as_object().unwrap())).map_err(|it| it.param)
+    }
+
+    #[test]
+    fn a_schema_is_kept_and_echoed_whole() {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        let given = json!({ "format": {
+            "type": "json_schema", "name": "reply", "schema": schema, "strict": true,
+        } });
+
+        let (format, echo) = read(given).unwrap();
+
+        let Format::Schema(kept) = format else {
+            panic!("a schema was given");
+        };
+        assert_eq!((kept.schema, kept.strict), (schema.clone(), Some(true)));
+        assert_eq!(
+            echo["format"],
+            json!({
+                "type": "json_schema", "name": "reply", "description": null,
+                "schema": schema, "strict": true,
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused_by_its_name() {
+        let schema = |name: &str, schema: Value| json!({ "format": { "type": "json_schema", "name": name, "schema": schema } });
+        for (given, param) in [
+            (json!({ "format": { "type": "xml" } }), "text.format.type"),
+            (json!({ "format": "text" }), "text.format"),
+            (schema("", json!({})), "text.format.name"),
+            (schema("two words", json!({})), "text.format.name"),
+            (schema("a", json!([])), "text.format.schema"),
+            (json!({ "verbosity": "loud" }), "text.verbosity"),
+        ] {
+            assert_eq!(
+                read(given.clone()).unwrap_err().as_deref(),
+                Some(param),
+                "{given}"
+            );
+        }
+    }
+}
