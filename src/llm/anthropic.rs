@@ -5,16 +5,17 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::llm::anthropic_blocks;
 use crate::llm::anthropic_events::Events;
 use crate::llm::dialect::Ask;
 use crate::llm::dialect::Dialect;
 use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
+use crate::llm::provider::Ability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 use crate::llm::tuning::Effort;
 use crate::llm::tuning::Tuning;
-use crate::llm::turns::Turn;
 use crate::llm::turns::Turns;
 
 /// The form of the API that is spoken here.
@@ -62,6 +63,11 @@ impl Dialect for Anthropic {
         &[("anthropic-version", VERSION)]
     }
 
+    /// It has no word for an object without a schema.
+    fn can(&self, ability: Ability) -> bool {
+        ability != Ability::Json
+    }
+
     fn reader(&self) -> Box<dyn Reader> {
         Box::new(Events::default())
     }
@@ -85,33 +91,33 @@ fn body(request: &Request, tuning: &Tuning) -> Value {
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));
     }
-    put("messages", prompt.turns.iter().map(turn).collect());
+    let messages = prompt.turns.iter().map(anthropic_blocks::turn);
+    put("messages", messages.collect());
     // A stop of white space alone is refused.
     let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
     let stops: Vec<&String> = stops.collect();
     if !stops.is_empty() {
         put("stop_sequences", json!(stops));
     }
-    match tuning.reasoning.filter(|it| *it != Effort::Off) {
+    let mut output = anthropic_blocks::format(&request.format);
+    // Who thinks cannot be made to call.
+    let thinks = tuning.reasoning.filter(|it| *it != Effort::Off);
+    match thinks.filter(|_| !request.must_call()) {
         Some(effort) => {
             put(
                 "thinking",
                 json!({ "type": "adaptive", "display": "summarized" }),
             );
-            put("output_config", json!({ "effort": effort.as_str() }));
+            output.insert("effort".to_owned(), json!(effort.as_str()));
         }
         // While it thinks, the model chooses its words as it likes: samplers are refused.
         None => body.extend(samplers(request)),
     }
+    if !output.is_empty() {
+        body.insert("output_config".to_owned(), Value::Object(output));
+    }
+    anthropic_blocks::put_tools(&mut body, request, &prompt);
     Value::Object(body)
-}
-
-fn turn(turn: &Turn) -> Value {
-    let role = match turn.is_model {
-        true => "assistant",
-        false => "user",
-    };
-    json!({ "role": role, "content": turn.text })
 }
 
 /// What guides the choice of words. A value that changes nothing is not sent, as newer models refuse
@@ -143,6 +149,8 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::request::Samplers;
+    use crate::llm::tool::Tool;
+    use crate::llm::tool::ToolChoice;
     use crate::llm::tuning::Effort;
     use crate::llm::tuning::Tuning;
 
@@ -223,6 +231,29 @@ mod tests {
         assert_eq!(sent["thinking"]["type"], "adaptive");
         assert_eq!(sent["output_config"], json!({ "effort": "low" }));
         assert!(sent.get("temperature").is_none());
+    }
+
+    #[test]
+    fn who_must_call_does_not_think() {
+        let tuning = Tuning {
+            reasoning: Some(Effort::Low),
+            ..Tuning::default()
+        };
+        let request = Request {
+            tools: vec![Tool {
+                name: "f".to_owned(),
+                description: None,
+                parameters: json!({ "type": "object" }),
+                strict: None,
+            }],
+            tool_choice: ToolChoice::Required,
+            ..asked()
+        };
+
+        let sent = body(&request, &tuning);
+
+        assert!(sent.get("thinking").is_none() && sent.get("output_config").is_none());
+        assert_eq!(sent["tool_choice"], json!({ "type": "any" }));
     }
 
     #[test]

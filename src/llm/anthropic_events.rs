@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use crate::llm::chat_error;
+use crate::llm::chat_tools::MAX_CALLS;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
@@ -13,12 +14,15 @@ use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
 use crate::llm::json;
 use crate::llm::secret::Secret;
+use crate::llm::tool::CallPiece;
 
 /// What is known of an answer between two events.
 #[derive(Debug, Clone, Default)]
 pub struct Events {
     usage: Usage,
     reason: Option<FinishReason>,
+    /// The call whose arguments have not begun; one without any never says so.
+    bare_call: Option<usize>,
 }
 
 impl Reader for Events {
@@ -27,8 +31,9 @@ impl Reader for Events {
         let kind = event["type"].as_str().unwrap_or(name);
         Ok(match kind {
             "message_start" => Piece::of(self.usage(&event["message"]["usage"])),
-            "content_block_start" => Piece::of(said(&event["content_block"])),
-            "content_block_delta" => Piece::of(said(&event["delta"])),
+            "content_block_start" => Piece::of(self.open(index(&event), &event["content_block"])),
+            "content_block_delta" => Piece::of(self.go_on(index(&event), &event["delta"])),
+            "content_block_stop" => Piece::of(self.close()),
             "message_delta" => {
                 self.reason = reason(&event["delta"]).or(self.reason.take());
                 Piece::of(self.usage(&event["usage"]))
@@ -40,7 +45,7 @@ impl Reader for Events {
             "error" => return Err(error(&event, key)),
             // All of it in one piece, from those who do not stream.
             "message" => Piece::last(self.whole(&event)),
-            // `ping`, the end of a block, and whatever will be invented.
+            // `ping`, and whatever will be invented.
             _ => Piece::of(Vec::new()),
         })
     }
@@ -71,13 +76,62 @@ impl Events {
         vec![Delta::Usage(self.usage)]
     }
 
+    fn open(&mut self, index: usize, block: &Value) -> Vec<Delta> {
+        if block["type"] != "tool_use" || index >= MAX_CALLS {
+            return said(block);
+        }
+        let input = block["input"].as_object().filter(|it| !it.is_empty());
+        self.bare_call = input.is_none().then_some(index);
+        vec![Delta::Call(CallPiece {
+            index,
+            id: json::text(block, "/id"),
+            name: json::text(block, "/name"),
+            arguments: input.map_or_else(String::new, |it| Value::Object(it.clone()).to_string()),
+        })]
+    }
+
+    fn go_on(&mut self, index: usize, delta: &Value) -> Vec<Delta> {
+        let Some(arguments) = json::text(delta, "/partial_json") else {
+            return said(delta);
+        };
+        if index >= MAX_CALLS {
+            return Vec::new();
+        }
+        self.bare_call = None;
+        vec![Delta::Call(CallPiece {
+            index,
+            arguments,
+            ..CallPiece::default()
+        })]
+    }
+
+    /// The end of a block: a call without arguments has an empty object of them.
+    fn close(&mut self) -> Vec<Delta> {
+        let bare = self.bare_call.take().map(|index| CallPiece {
+            index,
+            arguments: "{}".to_owned(),
+            ..CallPiece::default()
+        });
+        bare.map(Delta::Call).into_iter().collect()
+    }
+
     fn whole(&mut self, message: &Value) -> Vec<Delta> {
         let blocks = message["content"].as_array();
-        let mut deltas: Vec<Delta> = blocks.into_iter().flatten().flat_map(said).collect();
+        let mut deltas = Vec::new();
+        for (at, block) in blocks.into_iter().flatten().enumerate() {
+            deltas.extend(self.open(at, block));
+            deltas.extend(self.close());
+        }
         deltas.push(Delta::End(reason(message).unwrap_or(FinishReason::Stop)));
         deltas.extend(self.usage(&message["usage"]));
         deltas
     }
+}
+
+/// Which block it is about.
+fn index(event: &Value) -> usize {
+    let index = event["index"].as_u64().unwrap_or_default();
+    usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 /// What a block, or a piece of one, says: text or reasoning; a signature says nothing.
@@ -120,6 +174,7 @@ mod tests {
     use crate::llm::delta::Usage;
     use crate::llm::dialect::Piece;
     use crate::llm::dialect::Reader;
+    use crate::llm::tool::CallPiece;
 
     fn read(events: &mut Events, event: Value) -> Piece {
         events.read("", &event.to_string(), None).unwrap()
@@ -186,6 +241,75 @@ mod tests {
             assert_eq!(error.status(), status, "{kind}");
             assert!(error.to_string().contains("Overloaded"), "{error}");
         }
+    }
+
+    fn call(index: usize, name: Option<&str>, arguments: &str) -> Delta {
+        Delta::Call(CallPiece {
+            index,
+            id: name.map(|it| format!("toolu_{it}")),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+        })
+    }
+
+    fn tool_use(name: &str, input: &Value) -> Value {
+        json!({ "type": "tool_use", "id": format!("toolu_{name}"), "name": name, "input": input })
+    }
+
+    #[test]
+    fn a_call_comes_in_pieces_and_one_without_arguments_has_an_empty_object() {
+        let mut events = Events::default();
+        let start = |index: usize, name: &str| json!({ "type": "content_block_start", "index": index, "content_block": tool_use(name, &json!({})) });
+        let more = |index: u64, json: &str| json!({ "type": "content_block_delta", "index": index, "delta": { "type": "input_json_delta", "partial_json": json } });
+        let stop = json!({ "type": "content_block_stop" });
+
+        let read: Vec<Delta> = [
+            start(1, "a"),
+            more(1, ""),
+            more(1, "{\"x\""),
+            more(1, ":1}"),
+            stop.clone(),
+            start(2, "b"),
+            more(2, ""),
+            stop,
+            more(u64::MAX, "{}"),
+        ]
+        .into_iter()
+        .flat_map(|it| read(&mut events, it).deltas)
+        .filter(|it| *it != Delta::Life)
+        .collect();
+
+        assert_eq!(
+            read,
+            [
+                call(1, Some("a"), ""),
+                call(1, None, "{\"x\""),
+                call(1, None, ":1}"),
+                call(2, Some("b"), ""),
+                call(2, None, "{}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_of_an_answer_in_one_piece_are_whole() {
+        let blocks = [
+            json!({ "type": "text", "text": "Hm." }),
+            tool_use("a", &json!({ "x": 1 })),
+            tool_use("b", &json!({})),
+        ];
+        let message = json!({ "type": "message", "content": blocks, "stop_reason": "tool_use" });
+
+        assert_eq!(
+            read(&mut Events::default(), message).deltas,
+            [
+                Delta::Text("Hm.".to_owned()),
+                call(1, Some("a"), "{\"x\":1}"),
+                call(2, Some("b"), ""),
+                call(2, None, "{}"),
+                Delta::End(FinishReason::ToolCalls),
+            ]
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::llm::dialect::Dialect;
 use crate::llm::dialect::Piece;
 use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
+use crate::llm::provider::Ability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 use crate::llm::tuning::Tuning;
@@ -54,6 +55,10 @@ impl Dialect for Chat {
 
     fn key(&self, key: &Secret) -> (HeaderName, String) {
         (AUTHORIZATION, format!("Bearer {}", key.expose()))
+    }
+
+    fn can(&self, _ability: Ability) -> bool {
+        true
     }
 
     fn reader(&self) -> Box<dyn Reader> {

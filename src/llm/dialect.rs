@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::llm::delta::Delta;
 use crate::llm::error::LlmError;
+use crate::llm::provider::Ability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 
@@ -32,6 +33,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
+
+    /// Whether the API has words for this.
+    fn can(&self, ability: Ability) -> bool;
 
     /// How the pieces of an answer are told apart.
     fn framing(&self) -> Framing {

@@ -143,6 +143,26 @@ impl Egress {
         Ok(self.client.post(url))
     }
 
+    /// A DELETE to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn delete(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check(&url)?;
+        Ok(self.client.delete(url))
+    }
+
+    /// Reads the address of a server of tools. `None`: it is none, or may not be called. Without TLS
+    /// only where private networks may be called, too.
+    pub fn tool_server(&self, text: &str) -> Option<Url> {
+        let is_plain = !text.chars().any(char::is_control);
+        let url = Url::parse(text.trim()).ok().filter(|_| is_plain)?;
+        let is_taken = url.scheme() == "https" || (url.scheme() == "http" && self.allow_private);
+        let is_bare = url.username().is_empty() && url.password().is_none();
+        let is_right = is_taken && is_bare && url.fragment().is_none();
+        (is_right && self.check(&url).is_ok()).then_some(url)
+    }
+
     /// Judges the host as it is written: an address in a URL is never resolved.
     fn check(&self, url: &Url) -> Result<(), LlmError> {
         // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual.

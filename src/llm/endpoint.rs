@@ -23,6 +23,7 @@ use crate::llm::dialect::Framing;
 use crate::llm::egress;
 use crate::llm::egress::Egress;
 use crate::llm::error::LlmError;
+use crate::llm::provider::Ability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -165,6 +166,10 @@ impl Provider for Endpoint {
 
     fn kind(&self) -> &'static str {
         self.dialect.kind()
+    }
+
+    fn can(&self, ability: Ability) -> bool {
+        self.dialect.can(ability)
     }
 }
 

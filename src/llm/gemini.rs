@@ -10,10 +10,11 @@ use crate::llm::dialect::Dialect;
 use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
 use crate::llm::gemini_chunk::Chunks;
+use crate::llm::gemini_parts;
+use crate::llm::provider::Ability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 use crate::llm::tuning::Tuning;
-use crate::llm::turns::Turn;
 use crate::llm::turns::Turns;
 
 /// The API refuses more.
@@ -57,8 +58,12 @@ impl Dialect for Gemini {
         )
     }
 
+    fn can(&self, _ability: Ability) -> bool {
+        true
+    }
+
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Chunks)
+        Box::new(Chunks::default())
     }
 
     fn list(&self) -> (&'static str, Option<&'static str>) {
@@ -87,24 +92,19 @@ fn path_of(model: &str) -> Option<String> {
 
 fn body(request: &Request, tuning: &Tuning) -> Value {
     let prompt = Turns::of(request);
+    let turn = |it| gemini_parts::turn(it, &request.model);
     let contents: Vec<Value> = prompt.turns.iter().map(turn).collect();
     let mut body = json!({ "contents": contents });
     if !prompt.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": prompt.system }] });
     }
-    let config = config(&tuning.widened(request), tuning);
+    let mut config = config(&tuning.widened(request), tuning);
+    config.extend(gemini_parts::format(&request.format));
     if !config.is_empty() {
         body["generationConfig"] = Value::Object(config);
     }
+    gemini_parts::put_tools(&mut body, request);
     body
-}
-
-fn turn(turn: &Turn) -> Value {
-    let role = match turn.is_model {
-        true => "model",
-        false => "user",
-    };
-    json!({ "role": role, "parts": [{ "text": turn.text }] })
 }
 
 fn config(request: &Request, tuning: &Tuning) -> Map<String, Value> {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::llm::chat_error;
+use crate::llm::chat_tools::MAX_CALLS;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
@@ -12,10 +13,14 @@ use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
 use crate::llm::json;
 use crate::llm::secret::Secret;
+use crate::llm::tool::CallPiece;
 
 /// Reads an answer chunk by chunk.
-#[derive(Debug, Clone, Copy)]
-pub struct Chunks;
+#[derive(Debug, Clone, Default)]
+pub struct Chunks {
+    /// Calls have no number of their own here; they are whole, and come in order.
+    n_calls: usize,
+}
 
 impl Reader for Chunks {
     fn read(&mut self, _name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
@@ -26,10 +31,37 @@ impl Reader for Chunks {
         let mut deltas = Vec::new();
         let candidate = &chunk["candidates"][0];
         let parts = candidate["content"]["parts"].as_array();
-        deltas.extend(parts.into_iter().flatten().filter_map(part));
-        deltas.extend(end(&chunk, candidate).map(Delta::End));
+        let parts = parts.into_iter().flatten();
+        deltas.extend(parts.filter_map(|it| self.call(it).or_else(|| part(it))));
+        deltas.extend(end(&chunk, candidate).map(|it| Delta::End(self.reason(it))));
         deltas.extend(usage(&chunk["usageMetadata"]).map(Delta::Usage));
         Ok(Piece::of(deltas))
+    }
+}
+
+impl Chunks {
+    fn call(&mut self, part: &Value) -> Option<Delta> {
+        let call = part.get("functionCall").filter(|it| it.is_object())?;
+        let index = self.n_calls;
+        if index == MAX_CALLS {
+            return None;
+        }
+        self.n_calls += 1;
+        let arguments = call["args"].as_object().cloned().unwrap_or_default();
+        Some(Delta::Call(CallPiece {
+            index,
+            id: json::text(call, "/id"),
+            name: json::text(call, "/name"),
+            arguments: Value::Object(arguments).to_string(),
+        }))
+    }
+
+    /// It has no word of its own for an end that is a call.
+    fn reason(&self, reason: FinishReason) -> FinishReason {
+        match reason {
+            FinishReason::Stop if self.n_calls > 0 => FinishReason::ToolCalls,
+            reason => reason,
+        }
     }
 }
 
@@ -80,9 +112,13 @@ mod tests {
     use crate::llm::delta::FinishReason;
     use crate::llm::delta::Usage;
     use crate::llm::dialect::Reader;
+    use crate::llm::tool::CallPiece;
 
     fn deltas(chunk: &Value) -> Vec<Delta> {
-        Chunks.read("", &chunk.to_string(), None).unwrap().deltas
+        Chunks::default()
+            .read("", &chunk.to_string(), None)
+            .unwrap()
+            .deltas
     }
 
     #[test]
@@ -150,11 +186,43 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_counted_over_all_chunks_and_are_why_it_ends() {
+        let mut chunks = Chunks::default();
+        let mut read = |chunk: Value| chunks.read("", &chunk.to_string(), None).unwrap().deltas;
+        let call = |index, id: Option<&str>, arguments: &str| {
+            Delta::Call(CallPiece {
+                index,
+                id: id.map(str::to_owned),
+                name: Some("f".to_owned()),
+                arguments: arguments.to_owned(),
+            })
+        };
+        let first = json!({ "functionCall": { "name": "f", "args": { "x": 1 } }, "thoughtSignature": "Ej" });
+        let second = json!({ "functionCall": { "name": "f", "id": "fc_1" } });
+
+        let one = read(json!({ "candidates": [{ "content": { "parts": [first] } }] }));
+        let other = read(
+            json!({ "candidates": [{ "content": { "parts": [second, { "functionCall": 7 }] }, "finishReason": "STOP" }] }),
+        );
+
+        assert_eq!(one, [call(0, None, "{\"x\":1}")]);
+        assert_eq!(
+            other,
+            [
+                call(1, Some("fc_1"), "{}"),
+                Delta::End(FinishReason::ToolCalls)
+            ]
+        );
+    }
+
+    #[test]
     fn an_error_says_its_status() {
         let chunk =
             json!({ "error": { "code": 503, "message": "Overloaded.", "status": "UNAVAILABLE" } });
 
-        let error = Chunks.read("", &chunk.to_string(), None).unwrap_err();
+        let error = Chunks::default()
+            .read("", &chunk.to_string(), None)
+            .unwrap_err();
 
         assert_eq!(error.status(), Some(503));
     }

@@ -1,5 +1,6 @@
 //! JSON as strangers send it.
 
+use serde_json::Map;
 use serde_json::Value;
 
 use crate::llm::error::LlmError;
@@ -27,6 +28,16 @@ pub fn parse(data: &str) -> Option<Value> {
 pub fn text(value: &Value, pointer: &str) -> Option<String> {
     let text = value.pointer(pointer)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The arguments of a call as an object, for APIs that take no text there. What is none is told as
+/// it was written.
+pub fn arguments(text: &str) -> Value {
+    match parse(text) {
+        Some(object) => object,
+        None if text.trim().is_empty() => Value::Object(Map::new()),
+        None => Value::Object(Map::from_iter([("arguments".to_owned(), text.into())])),
+    }
 }
 
 /// More than any call can cost. A figure of a stranger is added up for as long as a space lives: it

@@ -11,12 +11,12 @@
 //! | `dialect` | what the kinds of endpoints differ in |
 //! | `answer`, `sse`, `lines`, `thoughts`, `json` | from bytes to deltas, for every kind |
 //! | `chat`, `chat_body`, `chat_tools`, `chat_chunk`, `chat_error` | the Chat Completions API, and how refusals are told |
-//! | `anthropic`, `anthropic_events` | the Messages API |
-//! | `gemini`, `gemini_chunk` | the Gemini API |
-//! | `ollama` | Ollama's own API |
+//! | `anthropic`, `anthropic_blocks`, `anthropic_events` | the Messages API |
+//! | `gemini`, `gemini_parts`, `gemini_schema`, `gemini_chunk` | the Gemini API |
+//! | `ollama`, `ollama_messages`, `ollama_lines` | Ollama's own API |
 //! | `turns` | a prompt for APIs that want two sides to take turns |
 //! | `tuning` | what a provider's settings say to its API alone |
-//! | `scripted`, `scripted_voices` | the built-in demo model |
+//! | `scripted`, `scripted_ear`, `scripted_tools`, `scripted_json`, `scripted_voices` | the built-in demo model |
 //! | `registry` | from settings to a provider |
 //! | `catalog` | which models an endpoint has, and whether it answers |
 //! | `discovery` | who of this machine has models |
@@ -26,6 +26,7 @@
 pub mod address;
 pub mod answer;
 pub mod anthropic;
+pub mod anthropic_blocks;
 pub mod anthropic_events;
 pub mod catalog;
 pub mod chat;
@@ -42,13 +43,20 @@ pub mod endpoint;
 pub mod error;
 pub mod gemini;
 pub mod gemini_chunk;
+pub mod gemini_parts;
+pub mod gemini_schema;
 pub mod json;
 pub mod lines;
 pub mod ollama;
+pub mod ollama_lines;
+pub mod ollama_messages;
 pub mod provider;
 pub mod registry;
 pub mod request;
 pub mod scripted;
+pub mod scripted_ear;
+pub mod scripted_json;
+pub mod scripted_tools;
 pub mod scripted_voices;
 pub mod secret;
 pub mod sse;

@@ -7,19 +7,14 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::llm::chat_body;
-use crate::llm::chat_body::Flavor;
-use crate::llm::chat_error;
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
 use crate::llm::dialect::Ask;
 use crate::llm::dialect::Dialect;
 use crate::llm::dialect::Framing;
-use crate::llm::dialect::Piece;
 use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
-use crate::llm::json;
+use crate::llm::ollama_lines::Lines;
+use crate::llm::ollama_messages;
+use crate::llm::provider::Ability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 use crate::llm::tuning::Effort;
@@ -60,8 +55,13 @@ impl Dialect for Ollama {
         Framing::Lines
     }
 
+    /// It has no word that makes a model call.
+    fn can(&self, ability: Ability) -> bool {
+        ability != Ability::MustCall
+    }
+
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Lines)
+        Box::new(Lines::default())
     }
 
     fn list(&self) -> (&'static str, Option<&'static str>) {
@@ -71,9 +71,7 @@ impl Dialect for Ollama {
 
 fn body(request: &Request, tuning: &Tuning) -> Value {
     let messages = request.messages.iter();
-    let messages: Vec<Value> = messages
-        .map(|it| chat_body::message(it, Flavor::Compatible))
-        .collect();
+    let messages: Vec<Value> = messages.map(ollama_messages::message).collect();
     let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
     let options = options(&tuning.widened(request));
     if !options.is_empty() {
@@ -89,6 +87,7 @@ fn body(request: &Request, tuning: &Tuning) -> Value {
         Some(effort) => body["think"] = json!(effort.as_str()),
         None => {}
     }
+    ollama_messages::put(&mut body, request);
     body
 }
 
@@ -126,63 +125,19 @@ fn options(request: &Request) -> Map<String, Value> {
     options
 }
 
-/// Reads an answer line by line.
-#[derive(Debug, Clone, Copy)]
-pub struct Lines;
-
-impl Reader for Lines {
-    fn read(&mut self, _name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
-        let line = json::object(data)?;
-        if line.get("error").is_some_and(|it| !it.is_null()) {
-            return Err(chat_error::from_object(&line, key));
-        }
-        let message = &line["message"];
-        let thought = json::text(message, "/thinking").map(Delta::Reasoning);
-        let text = json::text(message, "/content").map(Delta::Text);
-        let mut deltas: Vec<Delta> = thought.into_iter().chain(text).collect();
-        if line["done"] != true {
-            return Ok(Piece::of(deltas));
-        }
-        let word = line["done_reason"].as_str().unwrap_or("stop");
-        deltas.push(Delta::End(FinishReason::from_word(word)));
-        deltas.extend(usage(&line).map(Delta::Usage));
-        Ok(Piece::last(deltas))
-    }
-}
-
-fn usage(line: &Value) -> Option<Usage> {
-    let completion_tokens = json::tokens(line, "eval_count")?;
-    Some(Usage {
-        // It is left out when the whole prompt was known from before.
-        prompt_tokens: json::tokens(line, "prompt_eval_count").unwrap_or(0),
-        completion_tokens,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use serde_json::json;
 
-    use super::Lines;
     use super::Ollama;
     use super::body;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::Usage;
     use crate::llm::dialect::Dialect;
-    use crate::llm::dialect::Piece;
-    use crate::llm::dialect::Reader;
     use crate::llm::request::Message;
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::request::Samplers;
     use crate::llm::tuning::Effort;
     use crate::llm::tuning::Tuning;
-
-    fn read(line: &Value) -> Piece {
-        Lines.read("", &line.to_string(), None).unwrap()
-    }
 
     #[test]
     fn only_what_was_asked_for_is_sent() {
@@ -237,42 +192,6 @@ mod tests {
             (&sent["think"], &sent["keep_alive"]),
             (&json!(false), &json!(-1))
         );
-    }
-
-    #[test]
-    fn the_last_line_has_the_reason_and_the_bill() {
-        let line = json!({
-            "message": { "role": "assistant", "content": "." },
-            "done": true, "done_reason": "length", "prompt_eval_count": 7, "eval_count": 3,
-        });
-
-        assert_eq!(
-            read(&line),
-            Piece::last(vec![
-                Delta::Text(".".to_owned()),
-                Delta::End(FinishReason::Length),
-                Delta::Usage(Usage {
-                    prompt_tokens: 7,
-                    completion_tokens: 3,
-                }),
-            ])
-        );
-        assert_eq!(
-            read(&json!({ "done": true })),
-            Piece::last(vec![Delta::End(FinishReason::Stop)])
-        );
-    }
-
-    #[test]
-    fn what_says_nothing_is_a_sign_of_life() {
-        for line in [
-            json!({}),
-            json!({ "message": { "content": "" }, "done": false }),
-            json!({ "message": { "content": 7, "thinking": null } }),
-            json!({ "message": "x", "done": "yes" }),
-        ] {
-            assert_eq!(read(&line).deltas, [Delta::Life], "{line}");
-        }
     }
 
     #[test]

@@ -20,4 +20,20 @@ pub trait Provider: Send + Sync {
 
     /// The word for logs and metrics, the same as in the provider's settings.
     fn kind(&self) -> &'static str;
+
+    /// Whether its API has words for this. Who asks for what it cannot do is refused before anything
+    /// begins; that the model obeys is the API's promise, not ours.
+    fn can(&self, ability: Ability) -> bool;
+}
+
+/// Something that not every API can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    /// [`Format::Json`](crate::llm::tool::Format::Json): some JSON object.
+    Json,
+    /// [`Format::Schema`](crate::llm::tool::Format::Schema): JSON that fits a schema.
+    Schema,
+    /// [`ToolChoice::Required`](crate::llm::tool::ToolChoice::Required) and a named tool: the model
+    /// must call.
+    MustCall,
 }

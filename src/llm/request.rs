@@ -42,6 +42,16 @@ pub struct Request {
     pub speaker: String,
 }
 
+impl Request {
+    /// The model may not answer with text alone.
+    pub fn must_call(&self) -> bool {
+        matches!(
+            self.tool_choice,
+            ToolChoice::Required | ToolChoice::Named(_)
+        ) && !self.tools.is_empty()
+    }
+}
+
 /// Guides for the choice of words that only some models know; `None` leaves each to the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

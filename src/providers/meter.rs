@@ -3,6 +3,7 @@
 use crate::llm::delta::Delta;
 use crate::llm::delta::Usage;
 use crate::llm::error::LlmError;
+use crate::llm::provider::Ability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -107,6 +108,10 @@ impl Provider for Counted {
 
     fn kind(&self) -> &'static str {
         self.provider.kind()
+    }
+
+    fn can(&self, ability: Ability) -> bool {
+        self.provider.can(ability)
     }
 }
 

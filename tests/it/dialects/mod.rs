@@ -4,4 +4,5 @@ mod calls;
 mod kinds;
 mod lists;
 mod streams;
+mod tools;
 mod troubles;

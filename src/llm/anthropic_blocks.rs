@@ -1,0 +1,285 @@
+//! Turns, tools, pictures and forms of answers in the words of Anthropic's Messages API.
+
+use std::collections::BTreeSet;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::json;
+use crate::llm::request::Request;
+use crate::llm::tool::Format;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolChoice;
+use crate::llm::turns::Block;
+use crate::llm::turns::Turn;
+use crate::llm::turns::Turns;
+
+/// A turn of the prompt: one text alone, or blocks.
+pub fn turn(turn: &Turn) -> Value {
+    let role = match turn.is_model {
+        true => "assistant",
+        false => "user",
+    };
+    let content = match &turn.blocks[..] {
+        [Block::Text(text)] => json!(text),
+        blocks => blocks.iter().map(block).collect(),
+    };
+    json!({ "role": role, "content": content })
+}
+
+fn block(block: &Block) -> Value {
+    match block {
+        Block::Text(text) => json!({ "type": "text", "text": text }),
+        Block::Picture(it) => {
+            let source = json!({ "type": "base64", "media_type": it.media_type, "data": it.data });
+            json!({ "type": "image", "source": source })
+        }
+        Block::Call(it) => {
+            let input = json::arguments(&it.arguments);
+            json!({ "type": "tool_use", "id": id(&it.id), "name": it.name, "input": input })
+        }
+        Block::Result(call, text) => {
+            json!({ "type": "tool_result", "tool_use_id": id(&call.id), "content": text })
+        }
+    }
+}
+
+/// Ids of other APIs may hold signs that this one refuses.
+fn id(id: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+    id.chars()
+        .map(|it| if is_plain(it) { it } else { '_' })
+        .collect()
+}
+
+/// What may be called, and whether it must be.
+pub fn put_tools(body: &mut Map<String, Value>, request: &Request, prompt: &Turns) {
+    if request.tools.is_empty() {
+        // A prompt with calls is refused where no tool is declared.
+        if prompt.has_calls() {
+            body.insert("tools".to_owned(), bygone(prompt));
+            body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
+        }
+        return;
+    }
+    body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    if let Some(choice) = choice(request) {
+        body.insert("tool_choice".to_owned(), choice);
+    }
+}
+
+/// What was called once, declared without its arguments.
+fn bygone(prompt: &Turns) -> Value {
+    let blocks = prompt.turns.iter().flat_map(|it| &it.blocks);
+    let names = blocks.filter_map(|it| match it {
+        Block::Call(it) => Some(it.name.as_str()),
+        Block::Result(it, _) => Some(it.name.as_str()),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = names.collect();
+    let declared = names
+        .into_iter()
+        .map(|it| json!({ "name": it, "input_schema": { "type": "object" } }));
+    declared.collect()
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut sent = json!({ "name": tool.name, "input_schema": tool.parameters });
+    if !sent["input_schema"].is_object() {
+        sent["input_schema"] = json!({});
+    }
+    // It is refused without the word, which others take for granted.
+    if sent["input_schema"].get("type").is_none() {
+        sent["input_schema"]["type"] = json!("object");
+    }
+    if let Some(description) = &tool.description {
+        sent["description"] = json!(description);
+    }
+    if tool.strict == Some(true) {
+        sent["strict"] = json!(true);
+    }
+    sent
+}
+
+fn choice(request: &Request) -> Option<Value> {
+    let mut choice = match &request.tool_choice {
+        ToolChoice::None => return Some(json!({ "type": "none" })),
+        ToolChoice::Auto if !request.is_serial => return None,
+        ToolChoice::Auto => json!({ "type": "auto" }),
+        ToolChoice::Required => json!({ "type": "any" }),
+        ToolChoice::Named(name) => json!({ "type": "tool", "name": name }),
+    };
+    if request.is_serial {
+        choice["disable_parallel_tool_use"] = json!(true);
+    }
+    Some(choice)
+}
+
+/// How the answer must look, as a part of `output_config`. An object without a schema cannot be
+/// asked for; see [`Ability::Json`](crate::llm::provider::Ability::Json).
+pub fn format(format: &Format) -> Map<String, Value> {
+    let mut output = Map::new();
+    if let Format::Schema(it) = format {
+        let format = json!({ "type": "json_schema", "schema": it.schema });
+        output.insert("format".to_owned(), format);
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::format;
+    use super::put_tools;
+    use super::turn;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::tool::Answered;
+    use crate::llm::tool::Format;
+    use crate::llm::tool::Picture;
+    use crate::llm::tool::Schema;
+    use crate::llm::tool::Tool;
+    use crate::llm::tool::ToolCall;
+    use crate::llm::tool::ToolChoice;
+    use crate::llm::turns::Turns;
+
+    fn called() -> Request {
+        let call = ToolCall {
+            id: "call|1".to_owned(),
+            name: "weather".to_owned(),
+            arguments: "{\"city\":\"Oslo\"}".to_owned(),
+        };
+        let answers = Some(Answered {
+            id: "call|1".to_owned(),
+            name: "weather".to_owned(),
+        });
+        let messages = vec![
+            Message {
+                pictures: vec![Picture {
+                    media_type: "image/png".to_owned(),
+                    data: "AAAA".to_owned(),
+                }],
+                ..Message::new(Role::User, "Is it sunny here?")
+            },
+            Message {
+                calls: vec![call],
+                ..Message::new(Role::Assistant, "Let me see.")
+            },
+            Message {
+                answers,
+                ..Message::new(Role::User, "rain")
+            },
+        ];
+        Request {
+            messages,
+            ..Request::default()
+        }
+    }
+
+    fn tools(request: &Request) -> Value {
+        let mut body = Map::new();
+        put_tools(&mut body, request, &Turns::of(request));
+        Value::Object(body)
+    }
+
+    fn with_tool(tool_choice: ToolChoice, is_serial: bool) -> Request {
+        Request {
+            tools: vec![Tool {
+                name: "weather".to_owned(),
+                description: Some("Tells it.".to_owned()),
+                parameters: json!({ "properties": {} }),
+                strict: Some(true),
+            }],
+            tool_choice,
+            is_serial,
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn turns_are_blocks_as_soon_as_they_are_more_than_a_text() {
+        let request = called();
+
+        let sent: Vec<Value> = Turns::of(&request).turns.iter().map(turn).collect();
+
+        let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+        let input = json!({ "city": "Oslo" });
+        assert_eq!(
+            Value::from(sent),
+            json!([
+                { "role": "user", "content": [
+                    { "type": "text", "text": "Is it sunny here?" },
+                    { "type": "image", "source": source },
+                ] },
+                { "role": "assistant", "content": [
+                    { "type": "text", "text": "Let me see." },
+                    { "type": "tool_use", "id": "call_1", "name": "weather", "input": input },
+                ] },
+                { "role": "user", "content": [
+                    { "type": "tool_result", "tool_use_id": "call_1", "content": "rain" },
+                ] },
+            ])
+        );
+    }
+
+    #[test]
+    fn a_tool_is_sent_with_a_schema_that_is_one() {
+        assert_eq!(
+            tools(&with_tool(ToolChoice::Auto, false)),
+            json!({ "tools": [{
+                "name": "weather", "description": "Tells it.", "strict": true,
+                "input_schema": { "type": "object", "properties": {} },
+            }] })
+        );
+    }
+
+    #[test]
+    fn a_choice_is_sent_where_there_is_one() {
+        let named = ToolChoice::Named("weather".to_owned());
+        for (choice, is_serial, told) in [
+            (ToolChoice::None, true, json!({ "type": "none" })),
+            (ToolChoice::Required, false, json!({ "type": "any" })),
+            (named, false, json!({ "type": "tool", "name": "weather" })),
+            (
+                ToolChoice::Auto,
+                true,
+                json!({ "type": "auto", "disable_parallel_tool_use": true }),
+            ),
+        ] {
+            let sent = tools(&with_tool(choice, is_serial));
+
+            assert_eq!(sent["tool_choice"], told);
+        }
+    }
+
+    #[test]
+    fn a_prompt_with_calls_declares_what_was_called_and_calls_no_more() {
+        assert_eq!(
+            tools(&called()),
+            json!({
+                "tools": [{ "name": "weather", "input_schema": { "type": "object" } }],
+                "tool_choice": { "type": "none" },
+            })
+        );
+        assert_eq!(tools(&Request::default()), json!({}));
+    }
+
+    #[test]
+    fn a_schema_is_a_form_and_nothing_else_is() {
+        let schema = Format::Schema(Schema {
+            name: "reply".to_owned(),
+            description: None,
+            schema: json!({ "type": "object" }),
+            strict: Some(true),
+        });
+
+        let told = json!({ "type": "json_schema", "schema": { "type": "object" } });
+        assert_eq!(format(&schema).get("format"), Some(&told));
+        assert!(format(&Format::Text).is_empty());
+    }
+}

@@ -1,0 +1,246 @@
+//! Turns, tools, pictures and forms of answers in the words of the Gemini API.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::gemini_schema;
+use crate::llm::json;
+use crate::llm::request::Request;
+use crate::llm::tool::Format;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolChoice;
+use crate::llm::turns::Block;
+use crate::llm::turns::Turn;
+
+/// Said in place of the signature of a call, which models since the third generation demand back: the
+/// API's own word for calls that came another way.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// A turn of the prompt.
+pub fn turn(turn: &Turn, model: &str) -> Value {
+    let role = match turn.is_model {
+        true => "model",
+        false => "user",
+    };
+    let parts: Vec<Value> = turn.blocks.iter().map(|it| part(it, model)).collect();
+    json!({ "role": role, "parts": parts })
+}
+
+fn part(block: &Block, model: &str) -> Value {
+    match block {
+        Block::Text(text) => json!({ "text": text }),
+        Block::Picture(it) => {
+            json!({ "inlineData": { "mimeType": it.media_type, "data": it.data } })
+        }
+        Block::Call(it) => {
+            let args = json::arguments(&it.arguments);
+            let mut part = json!({ "functionCall": { "name": it.name, "args": args } });
+            if wants_signatures(model) {
+                part["thoughtSignature"] = json!(NO_SIGNATURE);
+            }
+            part
+        }
+        Block::Result(call, text) => {
+            let response = json::parse(text).unwrap_or_else(|| json!({ "result": text }));
+            json!({ "functionResponse": { "name": call.name, "response": response } })
+        }
+    }
+}
+
+/// The generations before the third know no such word.
+fn wants_signatures(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    let rest = name.strip_prefix("gemini-").unwrap_or_default();
+    let generation: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    generation.parse::<u32>().is_ok_and(|it| it >= 3)
+}
+
+/// What may be called, and whether it must be.
+pub fn put_tools(body: &mut Value, request: &Request) {
+    if request.tools.is_empty() {
+        return;
+    }
+    let declared: Vec<Value> = request.tools.iter().map(tool).collect();
+    body["tools"] = json!([{ "functionDeclarations": declared }]);
+    if let Some(choice) = choice(&request.tool_choice) {
+        body["toolConfig"] = json!({ "functionCallingConfig": choice });
+    }
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut sent = json!({ "name": tool.name });
+    if let Some(description) = &tool.description {
+        sent["description"] = json!(description);
+    }
+    // A function that takes nothing has no parameters here; an empty object of them is refused.
+    let takes = tool.parameters["properties"].as_object();
+    if takes.is_some_and(|it| !it.is_empty()) {
+        sent["parametersJsonSchema"] = gemini_schema::understood(&tool.parameters);
+    }
+    sent
+}
+
+fn choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "mode": "NONE" })),
+        ToolChoice::Required => Some(json!({ "mode": "ANY" })),
+        ToolChoice::Named(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [name] })),
+    }
+}
+
+/// How the answer must look, as a part of `generationConfig`.
+pub fn format(format: &Format) -> Map<String, Value> {
+    let mut config = Map::new();
+    if *format != Format::Text {
+        config.insert("responseMimeType".to_owned(), json!("application/json"));
+    }
+    if let Format::Schema(it) = format {
+        let schema = gemini_schema::understood(&it.schema);
+        config.insert("responseJsonSchema".to_owned(), schema);
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::format;
+    use super::put_tools;
+    use super::turn;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::tool::Answered;
+    use crate::llm::tool::Format;
+    use crate::llm::tool::Picture;
+    use crate::llm::tool::Schema;
+    use crate::llm::tool::Tool;
+    use crate::llm::tool::ToolCall;
+    use crate::llm::tool::ToolChoice;
+    use crate::llm::turns::Turns;
+
+    fn answering(text: &str) -> Message {
+        let answers = Some(Answered {
+            id: "1".to_owned(),
+            name: "weather".to_owned(),
+        });
+        Message {
+            answers,
+            ..Message::new(Role::User, text)
+        }
+    }
+
+    #[test]
+    fn calls_and_what_came_of_them_are_parts_by_name() {
+        let call = ToolCall {
+            id: "1".to_owned(),
+            name: "weather".to_owned(),
+            arguments: "{\"city\":\"Oslo\"}".to_owned(),
+        };
+        let messages = vec![
+            Message {
+                pictures: vec![Picture {
+                    media_type: "image/png".to_owned(),
+                    data: "AAAA".to_owned(),
+                }],
+                ..Message::new(Role::User, "Is it sunny here?")
+            },
+            Message {
+                calls: vec![call],
+                ..Message::new(Role::Assistant, "")
+            },
+            answering("rain"),
+            answering("{\"sky\":\"grey\"}"),
+        ];
+        let request = Request {
+            messages,
+            ..Request::default()
+        };
+
+        let turns = Turns::of(&request).turns;
+        let sent: Vec<Value> = turns.iter().map(|it| turn(it, "gemini-2.5-pro")).collect();
+
+        let response =
+            |it: Value| json!({ "functionResponse": { "name": "weather", "response": it } });
+        assert_eq!(
+            Value::from(sent),
+            json!([
+                { "role": "user", "parts": [
+                    { "text": "Is it sunny here?" },
+                    { "inlineData": { "mimeType": "image/png", "data": "AAAA" } },
+                ] },
+                { "role": "model", "parts": [
+                    { "functionCall": { "name": "weather", "args": { "city": "Oslo" } } },
+                ] },
+                { "role": "user", "parts": [
+                    response(json!({ "result": "rain" })), response(json!({ "sky": "grey" })),
+                ] },
+            ])
+        );
+        let newer = turn(&turns[1], "models/gemini-3.5-flash");
+        assert!(newer["parts"][0]["thoughtSignature"].is_string());
+    }
+
+    #[test]
+    fn a_tool_is_declared_and_a_choice_is_sent_where_there_is_one() {
+        let named = ToolChoice::Named("weather".to_owned());
+        for (tool_choice, told) in [
+            (ToolChoice::Auto, Value::Null),
+            (ToolChoice::None, json!({ "mode": "NONE" })),
+            (ToolChoice::Required, json!({ "mode": "ANY" })),
+            (
+                named,
+                json!({ "mode": "ANY", "allowedFunctionNames": ["weather"] }),
+            ),
+        ] {
+            let tool = |name: &str, parameters| Tool {
+                name: name.to_owned(),
+                description: None,
+                parameters,
+                strict: Some(true),
+            };
+            let city = json!({ "city": { "type": "string" } });
+            let request = Request {
+                tools: vec![
+                    tool("weather", json!({ "$schema": "x", "properties": city })),
+                    tool("time", json!({ "type": "object", "properties": {} })),
+                ],
+                tool_choice,
+                ..Request::default()
+            };
+            let mut body = json!({});
+
+            put_tools(&mut body, &request);
+
+            let weather =
+                json!({ "name": "weather", "parametersJsonSchema": { "properties": city } });
+            assert_eq!(
+                body["tools"],
+                json!([{ "functionDeclarations": [weather, { "name": "time" }] }])
+            );
+            assert_eq!(body["toolConfig"]["functionCallingConfig"], told);
+        }
+    }
+
+    #[test]
+    fn a_form_is_a_type_and_maybe_a_schema() {
+        let schema = Format::Schema(Schema {
+            name: "reply".to_owned(),
+            description: None,
+            schema: json!({ "type": "object" }),
+            strict: Some(true),
+        });
+        let sent = |it| Value::Object(format(it));
+        let json = json!({ "responseMimeType": "application/json" });
+
+        assert_eq!(sent(&Format::Text), json!({}));
+        assert_eq!(sent(&Format::Json), json);
+        let mut with_schema = json;
+        with_schema["responseJsonSchema"] = json!({ "type": "object" });
+        assert_eq!(sent(&schema), with_schema);
+    }
+}

@@ -1,0 +1,94 @@
+//! JSON Schemas as the Gemini API takes them: a word that it does not know may be refused, so
+//! that only those stay which it knows.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Words whose value is no schema.
+const PLAIN: [&str; 14] = [
+    "$anchor",
+    "$id",
+    "$ref",
+    "description",
+    "enum",
+    "format",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "propertyOrdering",
+    "required",
+    "title",
+    "type",
+];
+
+/// The same schema in the words that it knows; whatever else it says is left out.
+pub fn understood(schema: &Value) -> Value {
+    let Value::Object(words) = schema else {
+        return schema.clone();
+    };
+    let mut kept = Map::new();
+    for (word, value) in words {
+        let kept_value = match (word.as_str(), value) {
+            ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
+                let all = schemas.iter();
+                Value::Object(
+                    all.map(|(name, it)| (name.clone(), understood(it)))
+                        .collect(),
+                )
+            }
+            ("anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter().map(understood).collect()
+            }
+            ("items" | "additionalProperties", schema) => understood(schema),
+            (word, value) if PLAIN.contains(&word) => value.clone(),
+            // One value is a choice of one.
+            ("const", Value::String(_)) => {
+                kept.insert("enum".to_owned(), json!([value]));
+                continue;
+            }
+            _ => continue,
+        };
+        kept.insert(word.clone(), kept_value);
+    }
+    Value::Object(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::understood;
+
+    #[test]
+    fn words_that_it_does_not_know_go_and_names_of_properties_stay() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "pattern": { "type": "string", "pattern": "^a" },
+                "kind": { "const": "x" },
+                "list": { "type": "array", "items": { "type": "number", "multipleOf": 2 } },
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+            "$defs": { "deep": { "anyOf": [{ "type": "null", "examples": [] }, true] } },
+        });
+
+        assert_eq!(
+            understood(&schema),
+            json!({
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string" },
+                    "kind": { "enum": ["x"] },
+                    "list": { "type": "array", "items": { "type": "number" } },
+                },
+                "required": ["pattern"],
+                "additionalProperties": false,
+                "$defs": { "deep": { "anyOf": [{ "type": "null" }, true] } },
+            })
+        );
+    }
+}

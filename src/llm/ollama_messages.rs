@@ -1,0 +1,190 @@
+//! Messages, tools, pictures and forms of answers in the words of Ollama's own API.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::chat_body;
+use crate::llm::chat_body::Flavor;
+use crate::llm::json;
+use crate::llm::request::Message;
+use crate::llm::request::Request;
+use crate::llm::tool::Format;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCall;
+use crate::llm::tool::ToolChoice;
+
+/// One message of the prompt.
+pub fn message(message: &Message) -> Value {
+    if let Some(call) = &message.answers {
+        return json!({ "role": "tool", "tool_name": call.name, "content": message.content });
+    }
+    let plain = Message::new(message.role, &message.content);
+    let name = message.name.clone();
+    let mut sent = chat_body::message(&Message { name, ..plain }, Flavor::Compatible);
+    if !message.calls.is_empty() {
+        sent["tool_calls"] = message.calls.iter().map(call).collect();
+    }
+    if !message.pictures.is_empty() {
+        sent["images"] = message.pictures.iter().map(|it| json!(it.data)).collect();
+    }
+    sent
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = json::arguments(&call.arguments);
+    json!({ "function": { "name": call.name, "arguments": arguments } })
+}
+
+/// What may be called, and how the answer must look. That a model must call cannot be said here;
+/// see [`Ability::MustCall`](crate::llm::provider::Ability::MustCall). Who must call one of several
+/// tools is shown this one alone.
+pub fn put(body: &mut Value, request: &Request) {
+    let may_be_called = |it: &&Tool| match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::Required => true,
+        ToolChoice::None => false,
+        ToolChoice::Named(name) => it.name == *name,
+    };
+    let tools: Vec<Value> = request
+        .tools
+        .iter()
+        .filter(may_be_called)
+        .map(tool)
+        .collect();
+    if !tools.is_empty() {
+        body["tools"] = json!(tools);
+    }
+    match &request.format {
+        Format::Text => {}
+        Format::Json => body["format"] = json!("json"),
+        Format::Schema(it) => body["format"] = it.schema.clone(),
+    }
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut function = json!({ "name": tool.name, "parameters": tool.parameters });
+    if let Some(description) = &tool.description {
+        function["description"] = json!(description);
+    }
+    json!({ "type": "function", "function": function })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::message;
+    use super::put;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::tool::Answered;
+    use crate::llm::tool::Format;
+    use crate::llm::tool::Picture;
+    use crate::llm::tool::Schema;
+    use crate::llm::tool::Tool;
+    use crate::llm::tool::ToolCall;
+    use crate::llm::tool::ToolChoice;
+
+    #[test]
+    fn calls_have_objects_for_arguments_and_results_a_name() {
+        let call = |arguments: &str| ToolCall {
+            id: "1".to_owned(),
+            name: "weather".to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let called = Message {
+            calls: vec![call("{\"city\":\"Oslo\"}"), call(""), call("Oslo")],
+            ..Message::new(Role::Assistant, "")
+        };
+        let came = Message {
+            answers: Some(Answered {
+                id: "1".to_owned(),
+                name: "weather".to_owned(),
+            }),
+            ..Message::new(Role::User, "rain")
+        };
+
+        let sent =
+            |arguments: Value| json!({ "function": { "name": "weather", "arguments": arguments } });
+        assert_eq!(
+            message(&called),
+            json!({ "role": "assistant", "content": "", "tool_calls": [
+                sent(json!({ "city": "Oslo" })), sent(json!({})), sent(json!({ "arguments": "Oslo" })),
+            ] })
+        );
+        assert_eq!(
+            message(&came),
+            json!({ "role": "tool", "tool_name": "weather", "content": "rain" })
+        );
+    }
+
+    #[test]
+    fn pictures_stand_beside_the_text() {
+        let shown = Message {
+            pictures: vec![Picture {
+                media_type: "image/png".to_owned(),
+                data: "AAAA".to_owned(),
+            }],
+            ..Message::new(Role::User, "What is this?").named("Eve")
+        };
+
+        assert_eq!(
+            message(&shown),
+            json!({ "role": "user", "content": "Eve: What is this?", "images": ["AAAA"] })
+        );
+    }
+
+    #[test]
+    fn only_tools_that_may_be_called_are_shown() {
+        let tool = |name: &str| Tool {
+            name: name.to_owned(),
+            description: Some("Tells it.".to_owned()),
+            parameters: json!({ "type": "object" }),
+            strict: Some(true),
+        };
+        let shown = |tool_choice| {
+            let mut body = json!({});
+            let request = Request {
+                tools: vec![tool("a"), tool("b")],
+                tool_choice,
+                ..Request::default()
+            };
+            put(&mut body, &request);
+            body
+        };
+        let function = |name| json!({ "name": name, "description": "Tells it.", "parameters": { "type": "object" } });
+        let sent = |name| json!({ "type": "function", "function": function(name) });
+
+        assert_eq!(
+            shown(ToolChoice::Auto),
+            json!({ "tools": [sent("a"), sent("b")] })
+        );
+        let named = ToolChoice::Named("b".to_owned());
+        assert_eq!(shown(named), json!({ "tools": [sent("b")] }));
+        assert_eq!(shown(ToolChoice::None), json!({}));
+    }
+
+    #[test]
+    fn a_form_is_a_word_or_the_schema_itself() {
+        let format = |format| {
+            let mut body = json!({});
+            let request = Request {
+                format,
+                ..Request::default()
+            };
+            put(&mut body, &request);
+            body["format"].clone()
+        };
+        let schema = Schema {
+            name: "reply".to_owned(),
+            description: None,
+            schema: json!({ "type": "object" }),
+            strict: None,
+        };
+
+        assert_eq!(format(Format::Text), Value::Null);
+        assert_eq!(format(Format::Json), "json");
+        assert_eq!(format(Format::Schema(schema)), json!({ "type": "object" }));
+    }
+}

@@ -1,0 +1,238 @@
+//! JSON that fits a schema, for the demo model: whatever a schema asks for, and no more than it
+//! requires. Values are taken from what was said where it says `name=value`.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A schema that holds itself ends here.
+const MAX_DEPTH: usize = 8;
+const MAX_ITEMS: u64 = 8;
+const MAX_LENGTH: u64 = 1_000;
+
+/// A value that fits, as far as the usual words of schemas go.
+pub fn value(schema: &Value, heard: &str) -> Value {
+    let maker = Maker {
+        whole: schema,
+        heard,
+    };
+    maker.make(schema, "", 0)
+}
+
+struct Maker<'a> {
+    /// Where references lead.
+    whole: &'a Value,
+    heard: &'a str,
+}
+
+impl Maker<'_> {
+    /// The name is the one of the property, or empty.
+    fn make(&self, schema: &Value, name: &str, depth: usize) -> Value {
+        if let Some(value) = settled(schema) {
+            return value;
+        }
+        if depth > MAX_DEPTH {
+            return Value::Null;
+        }
+        if let Some(other) = self.elsewhere(schema) {
+            return self.make(other, name, depth + 1);
+        }
+        match kind(schema) {
+            "object" => self.object(schema, depth),
+            "array" => self.array(schema, name, depth),
+            "integer" | "number" => self.number(schema, name),
+            "boolean" => json!(self.told(name).is_none_or(|it| it != "false")),
+            "null" => Value::Null,
+            _ => json!(self.text(schema, name)),
+        }
+    }
+
+    /// A reference, or the first of several schemas.
+    fn elsewhere<'s>(&'s self, schema: &'s Value) -> Option<&'s Value> {
+        if let Some(pointer) = schema["$ref"].as_str() {
+            return self.whole.pointer(pointer.strip_prefix('#')?);
+        }
+        let several = ["anyOf", "oneOf", "allOf"];
+        several.iter().find_map(|it| schema[it].get(0))
+    }
+
+    fn object(&self, schema: &Value, depth: usize) -> Value {
+        let required = schema["required"].as_array();
+        let is_required = |name: &str| required.is_none_or(|all| all.iter().any(|it| it == name));
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let made = properties
+            .filter(|(name, _)| is_required(name))
+            .map(|(name, it)| (name.clone(), self.make(it, name, depth + 1)));
+        Value::Object(made.collect::<Map<_, _>>())
+    }
+
+    fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
+        let least = schema["minItems"].as_u64().unwrap_or(1).min(MAX_ITEMS);
+        let most = schema["maxItems"].as_u64().unwrap_or(MAX_ITEMS);
+        let item = self.make(&schema["items"], name, depth + 1);
+        (0..least.max(1).min(most)).map(|_| item.clone()).collect()
+    }
+
+    fn number(&self, schema: &Value, name: &str) -> Value {
+        let bound = |word: &str| schema[word].as_f64();
+        let least = bound("minimum").or(bound("exclusiveMinimum").map(|it| it + 1.0));
+        let most = bound("maximum").or(bound("exclusiveMaximum").map(|it| it - 1.0));
+        let told = self.told(name).and_then(|it| it.parse::<f64>().ok());
+        let number = told.filter(|it| it.is_finite()).unwrap_or(1.0);
+        let number = number.max(least.unwrap_or(number));
+        let number = number.min(most.unwrap_or(number));
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float is cut to the nearest"
+        )]
+        match kind(schema) == "integer" || number.fract() == 0.0 {
+            true => json!(number as i64),
+            false => json!(number),
+        }
+    }
+
+    fn text(&self, schema: &Value, name: &str) -> String {
+        let usual = match schema["format"].as_str().unwrap_or_default() {
+            "date" => "2026-01-01",
+            "time" => "12:00:00Z",
+            "date-time" => "2026-01-01T12:00:00Z",
+            "email" => "somebody@example.com",
+            "uri" => "https://example.com/",
+            "uuid" => "00000000-0000-4000-8000-000000000000",
+            _ => "",
+        };
+        let text = match (self.told(name), usual) {
+            (Some(told), _) => told.to_owned(),
+            (None, "") => self.name_spoken().unwrap_or(name).to_owned(),
+            (None, usual) => usual.to_owned(),
+        };
+        let length = |word: &str| schema[word].as_u64();
+        let most = length("maxLength").unwrap_or(MAX_LENGTH).min(MAX_LENGTH);
+        let least = length("minLength").unwrap_or(0).min(most);
+        let size = |it: u64| usize::try_from(it).unwrap_or_default();
+        let padding = std::iter::repeat_n('x', size(least));
+        let n_chars = text.chars().count().max(size(least)).min(size(most));
+        text.chars().chain(padding).take(n_chars).collect()
+    }
+
+    /// What stands behind `name=` or `name:`, up to the next blank or comma, or between quotes.
+    fn told(&self, name: &str) -> Option<&str> {
+        if name.is_empty() {
+            return None;
+        }
+        let (at, _) = self.heard.match_indices(name).find(|(at, _)| {
+            let before = self.heard[..*at].chars().next_back();
+            let after = self.heard[at + name.len()..].chars().next();
+            before.is_none_or(|it| !it.is_alphanumeric()) && matches!(after, Some('=' | ':'))
+        })?;
+        let rest = self.heard[at + name.len() + 1..].trim_start();
+        let told = match rest.strip_prefix('"') {
+            Some(rest) => rest.split('"').next(),
+            None => {
+                let word = rest
+                    .split(|it: char| it.is_whitespace() || it == ',')
+                    .next();
+                word.map(|it| it.trim_end_matches(['.', '?', '!', ';']))
+            }
+        };
+        told.filter(|it| !it.is_empty())
+    }
+
+    /// The last capitalized word that does not begin a sentence: most often what it is all about.
+    fn name_spoken(&self) -> Option<&str> {
+        let sentences = self.heard.unicode_sentences();
+        let names = sentences.flat_map(|it| it.unicode_words().skip(1));
+        let is_name = |it: &&str| it.chars().count() > 1 && it.starts_with(char::is_uppercase);
+        names.filter(is_name).last()
+    }
+}
+
+/// The value, where a schema leaves no choice or says what is usual.
+fn settled(schema: &Value) -> Option<Value> {
+    let words = ["const", "default", "example"];
+    let said = words.iter().find_map(|it| schema.get(it));
+    let listed = ["enum", "examples"].iter().find_map(|it| schema[it].get(0));
+    said.or(listed).cloned()
+}
+
+/// The type; the first that is not null, where there are several.
+fn kind(schema: &Value) -> &str {
+    let several = schema["type"].as_array().into_iter().flatten();
+    let first = several.filter_map(Value::as_str).find(|it| *it != "null");
+    match schema["type"].as_str().or(first) {
+        Some(kind) => kind,
+        None if schema["properties"].is_object() => "object",
+        None if schema["items"].is_object() => "array",
+        None => "string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::value;
+
+    fn fits(schema: &Value, value: &Value) {
+        let faults: Vec<_> = jsonschema::validator_for(schema)
+            .expect("a schema of the test is one")
+            .iter_errors(value)
+            .map(|it| it.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{value}: {faults:?}");
+    }
+
+    #[test]
+    fn what_is_made_fits_the_schema() {
+        for schema in [
+            json!({}),
+            json!({ "type": "object" }),
+            json!({ "type": "object", "properties": { "a": { "type": "null" }, "b": { "type": "boolean" } }, "required": ["a", "b"], "additionalProperties": false }),
+            json!({ "type": "array", "items": { "type": "string", "minLength": 5 }, "minItems": 3 }),
+            json!({ "type": "array", "items": {}, "maxItems": 0 }),
+            json!({ "type": "string", "minLength": 3, "maxLength": 4 }),
+            json!({ "type": "string", "enum": ["red", "blue"] }),
+            json!({ "type": ["null", "integer"], "minimum": 5 }),
+            json!({ "type": "number", "exclusiveMaximum": 0 }),
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }),
+            json!({ "$ref": "#/$defs/it", "$defs": { "it": { "const": 7 } } }),
+            json!({ "type": "object", "properties": { "node": { "anyOf": [{ "$ref": "#" }, { "type": "null" }] } }, "required": [] }),
+        ] {
+            fits(&schema, &value(&schema, "Hello!"));
+        }
+    }
+
+    #[test]
+    fn values_are_taken_from_what_was_said() {
+        let schema = json!({ "type": "object", "properties": {
+            "city": { "type": "string" }, "days": { "type": "integer" }, "note": { "type": "string" },
+            "person": { "type": "string" }, "wet": { "type": "boolean" },
+        } });
+
+        let made = value(
+            &schema,
+            "Is it nice? Take days=3, note: \"no rain\", wet=false and city=Rome. Ask Ada.",
+        );
+
+        assert_eq!(
+            made,
+            json!({ "city": "Rome", "days": 3, "note": "no rain", "person": "Ada", "wet": false })
+        );
+    }
+
+    #[test]
+    fn where_nothing_was_said_the_name_itself_is_the_text() {
+        let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+
+        assert_eq!(value(&schema, "hello"), json!({ "city": "city" }));
+    }
+
+    #[test]
+    fn a_schema_that_holds_itself_comes_to_an_end() {
+        let schema = json!({ "properties": { "again": { "$ref": "#" } } });
+
+        assert!(value(&schema, "").is_object());
+    }
+}

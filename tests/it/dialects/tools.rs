@@ -1,0 +1,297 @@
+//! Tools, pictures and forms of answers, in every kind's words.
+
+use serde_json::Value;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use troupe::generation::generator::listen;
+use troupe::generation::outcome::Ended;
+use troupe::generation::outcome::Heard;
+use troupe::generation::trim::Trim;
+use troupe::llm::delta::FinishReason;
+use troupe::llm::provider::Ability;
+use troupe::llm::registry::ProviderKind;
+use troupe::llm::request::Message;
+use troupe::llm::request::Request;
+use troupe::llm::request::Role;
+use troupe::llm::tool::Answered;
+use troupe::llm::tool::Format;
+use troupe::llm::tool::Picture;
+use troupe::llm::tool::Schema;
+use troupe::llm::tool::Tool;
+use troupe::llm::tool::ToolCall;
+use troupe::llm::tool::ToolChoice;
+
+use super::kinds::ALL;
+use super::kinds::provider;
+use super::kinds::recorded;
+use super::kinds::sends;
+use super::kinds::stream;
+use crate::support::model_call;
+use crate::support::model_call::patient;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+/// What a model is asked after it has called something.
+fn request() -> Request {
+    let called = Message {
+        calls: vec![ToolCall {
+            id: "call_1".to_owned(),
+            name: "weather".to_owned(),
+            arguments: "{\"city\":\"Oslo\"}".to_owned(),
+        }],
+        ..Message::new(Role::Assistant, "Let me see.")
+    };
+    let came = Message {
+        answers: Some(Answered {
+            id: "call_1".to_owned(),
+            name: "weather".to_owned(),
+        }),
+        ..Message::new(Role::User, "rain")
+    };
+    let shown = Message {
+        pictures: vec![Picture {
+            media_type: "image/png".to_owned(),
+            data: "AAAA".to_owned(),
+        }],
+        ..Message::new(Role::User, "Like here?")
+    };
+    Request {
+        messages: vec![Message::new(Role::User, "Hi."), called, came, shown],
+        tools: vec![Tool {
+            name: "weather".to_owned(),
+            description: Some("Tells it.".to_owned()),
+            parameters: parameters(),
+            strict: None,
+        }],
+        ..model_call::request()
+    }
+}
+
+fn parameters() -> Value {
+    json!({ "type": "object", "properties": { "city": { "type": "string" } } })
+}
+
+async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (Heard, Value) {
+    let upstream = Upstream::start().await;
+    upstream.always(script);
+    let mut heard = String::new();
+    let heard = listen(
+        &*provider(kind, &upstream),
+        request,
+        Trim::new(&["Ada"], &["Bob"]),
+        &patient(),
+        &mut heard,
+        &CancellationToken::new(),
+    )
+    .await;
+    (heard, upstream.body(0).clone())
+}
+
+/// What a kind is sent for this request.
+async fn sent(kind: ProviderKind, request: &Request) -> Value {
+    hear(kind, sends(kind, recorded(kind, "hello").unwrap()), request)
+        .await
+        .1
+}
+
+#[tokio::test]
+async fn calls_are_heard_beside_the_text_from_every_kind() {
+    for kind in ALL {
+        let bytes = recorded(kind, "calls").unwrap();
+        let whole = sends(kind, &bytes);
+        let byte_by_byte = bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte]));
+        for script in [whole, byte_by_byte] {
+            let (heard, _) = hear(kind, script, &request()).await;
+
+            assert_eq!(
+                heard.end,
+                Ended::Answered(FinishReason::ToolCalls),
+                "{kind}"
+            );
+            assert_eq!(heard.text, "Let me see.", "{kind}");
+            let calls = heard.calls.iter();
+            let calls: Vec<_> = calls.map(|it| (&*it.name, &*it.arguments)).collect();
+            assert_eq!(
+                calls,
+                [("weather", "{\"city\":\"Grøt\"}"), ("time", "{}")],
+                "{kind}"
+            );
+            let ids: Vec<&str> = heard.calls.iter().map(|it| &*it.id).collect();
+            let own = match kind {
+                ProviderKind::Anthropic => ["toolu_1", "toolu_2"],
+                ProviderKind::OpenaiCompatible => ["call_1", "call_2"],
+                // These know no ids.
+                _ => ["", ""],
+            };
+            assert_eq!(ids, own, "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_calls_outcomes_and_pictures_are_sent_in_every_kinds_words() {
+    for kind in ALL {
+        let body = sent(kind, &request()).await;
+
+        let city = json!({ "city": "Oslo" });
+        let (tools, messages) = match kind {
+            ProviderKind::Anthropic => (
+                json!([{ "name": "weather", "description": "Tells it.", "input_schema": parameters() }]),
+                json!([
+                    { "role": "user", "content": "Hi." },
+                    { "role": "assistant", "content": [
+                        { "type": "text", "text": "Let me see." },
+                        { "type": "tool_use", "id": "call_1", "name": "weather", "input": city },
+                    ] },
+                    { "role": "user", "content": [
+                        { "type": "tool_result", "tool_use_id": "call_1", "content": "rain" },
+                        { "type": "text", "text": "Like here?" },
+                        { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } },
+                    ] },
+                ]),
+            ),
+            ProviderKind::Gemini => (
+                json!([{ "functionDeclarations": [
+                    { "name": "weather", "description": "Tells it.", "parametersJsonSchema": parameters() },
+                ] }]),
+                json!([
+                    { "role": "user", "parts": [{ "text": "Hi." }] },
+                    { "role": "model", "parts": [
+                        { "text": "Let me see." }, { "functionCall": { "name": "weather", "args": city } },
+                    ] },
+                    { "role": "user", "parts": [
+                        { "functionResponse": { "name": "weather", "response": { "result": "rain" } } },
+                        { "text": "Like here?" },
+                        { "inlineData": { "mimeType": "image/png", "data": "AAAA" } },
+                    ] },
+                ]),
+            ),
+            ProviderKind::Ollama => (
+                chat_tools(),
+                json!([
+                    { "role": "user", "content": "Hi." },
+                    { "role": "assistant", "content": "Let me see.", "tool_calls": [
+                        { "function": { "name": "weather", "arguments": city } },
+                    ] },
+                    { "role": "tool", "tool_name": "weather", "content": "rain" },
+                    { "role": "user", "content": "Like here?", "images": ["AAAA"] },
+                ]),
+            ),
+            _ => (
+                chat_tools(),
+                json!([
+                    { "role": "user", "content": "Hi." },
+                    { "role": "assistant", "content": "Let me see.", "tool_calls": [
+                        { "id": "call_1", "type": "function", "function": {
+                            "name": "weather", "arguments": "{\"city\":\"Oslo\"}",
+                        } },
+                    ] },
+                    { "role": "tool", "tool_call_id": "call_1", "content": "rain" },
+                    { "role": "user", "content": [
+                        { "type": "text", "text": "Like here?" },
+                        { "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } },
+                    ] },
+                ]),
+            ),
+        };
+        assert_eq!(body["tools"], tools, "{kind}");
+        let field = match kind {
+            ProviderKind::Gemini => "contents",
+            _ => "messages",
+        };
+        assert_eq!(body[field], messages, "{kind}");
+    }
+}
+
+fn chat_tools() -> Value {
+    let function =
+        json!({ "name": "weather", "description": "Tells it.", "parameters": parameters() });
+    json!([{ "type": "function", "function": function }])
+}
+
+#[tokio::test]
+async fn that_it_must_call_is_said_by_every_kind_that_can() {
+    let request = Request {
+        tool_choice: ToolChoice::Named("weather".to_owned()),
+        ..request()
+    };
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        if !provider(kind, &upstream).can(Ability::MustCall) {
+            assert_eq!(kind, ProviderKind::Ollama);
+            continue;
+        }
+
+        let body = sent(kind, &request).await;
+
+        let (pointer, told) = match kind {
+            ProviderKind::Anthropic => {
+                ("/tool_choice", json!({ "type": "tool", "name": "weather" }))
+            }
+            ProviderKind::Gemini => (
+                "/toolConfig/functionCallingConfig",
+                json!({ "mode": "ANY", "allowedFunctionNames": ["weather"] }),
+            ),
+            _ => (
+                "/tool_choice",
+                json!({ "type": "function", "function": { "name": "weather" } }),
+            ),
+        };
+        assert_eq!(body.pointer(pointer), Some(&told), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_is_asked_for_by_every_kind_that_can() {
+    let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let named = Format::Schema(Schema {
+        name: "reply".to_owned(),
+        description: None,
+        schema: schema.clone(),
+        strict: Some(true),
+    });
+    for kind in ALL {
+        for (ability, format) in [
+            (Ability::Json, Format::Json),
+            (Ability::Schema, named.clone()),
+        ] {
+            let upstream = Upstream::start().await;
+            if !provider(kind, &upstream).can(ability) {
+                assert_eq!((kind, ability), (ProviderKind::Anthropic, Ability::Json));
+                continue;
+            }
+            let is_any = ability == Ability::Json;
+            let request = Request {
+                format,
+                ..model_call::request()
+            };
+
+            let body = sent(kind, &request).await;
+
+            let (pointer, told) = match kind {
+                ProviderKind::Anthropic => (
+                    "/output_config/format",
+                    json!({ "type": "json_schema", "schema": schema }),
+                ),
+                ProviderKind::Gemini if is_any => (
+                    "/generationConfig",
+                    json!({ "responseMimeType": "application/json" }),
+                ),
+                ProviderKind::Gemini => (
+                    "/generationConfig",
+                    json!({ "responseMimeType": "application/json", "responseJsonSchema": schema }),
+                ),
+                ProviderKind::Ollama if is_any => ("/format", json!("json")),
+                ProviderKind::Ollama => ("/format", schema.clone()),
+                _ if is_any => ("/response_format", json!({ "type": "json_object" })),
+                _ => (
+                    "/response_format",
+                    json!({ "type": "json_schema", "json_schema": {
+                        "name": "reply", "schema": schema, "strict": true,
+                    } }),
+                ),
+            };
+            assert_eq!(body.pointer(pointer), Some(&told), "{kind}");
+        }
+    }
+}
