@@ -30,8 +30,10 @@ use std::collections::HashMap;
 /// A turn, as far as it decides which books take part.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    pub conversation: ConversationId,
-    pub space: SpaceId,
+    /// `None`: nobody keeps what is said.
+    pub conversation: Option<ConversationId>,
+    /// `None`: the speaker is by itself.
+    pub space: Option<SpaceId>,
     /// The seat of whom `{{user}}` means.
     pub user_seat: Option<MembershipId>,
     /// The character that `{{user}}` plays, if any.
@@ -172,11 +174,14 @@ fn shelved(
 }
 
 fn places(turn: &Turn) -> Vec<(Place, Source)> {
-    let mut places = vec![(Place::Conversation(turn.conversation), Source::Conversation)];
+    let mut places: Vec<(Place, Source)> = Vec::new();
+    let conversation = turn.conversation.map(Place::Conversation);
+    places.extend(conversation.map(|it| (it, Source::Conversation)));
     places.extend(turn.user_seat.map(|it| (Place::Seat(it), Source::Persona)));
     let played = turn.user_character.map(Place::Character);
     places.extend(played.map(|it| (it, Source::Persona)));
-    places.push((Place::Space(turn.space), Source::Space));
+    let space = turn.space.map(Place::Space);
+    places.extend(space.map(|it| (it, Source::Space)));
     let speaker = turn.speaker.map(|it| Place::Character(it.character));
     places.extend(speaker.map(|it| (it, Source::Character)));
     places

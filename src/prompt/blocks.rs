@@ -2,6 +2,9 @@
 
 use crate::llm::request::Message;
 use crate::llm::request::Role;
+use crate::llm::tool::Answered;
+use crate::llm::tool::Picture;
+use crate::llm::tool::ToolCall;
 use crate::prompt::record::Said;
 use serde::Deserialize;
 use serde::Serialize;
@@ -43,6 +46,23 @@ pub enum Origin {
     Lore(usize),
 }
 
+/// What was said beside a text, or in its place; nothing, in a room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// What the speaker called.
+    pub calls: Vec<ToolCall>,
+    /// The text is what came of this call.
+    pub answers: Option<Answered>,
+    pub pictures: Vec<Picture>,
+}
+
+impl Carried {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One piece of a prompt, as it is shown to people who ask what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PromptBlock)]
@@ -71,6 +91,11 @@ pub struct Block {
     pub priority: (i64, i64),
     #[serde(skip)]
     pub origin: Origin,
+    #[serde(skip)]
+    pub carried: Carried,
+    /// Of what was said: it is sent, or nothing is.
+    #[serde(skip)]
+    pub stays: bool,
 }
 
 impl Block {
@@ -88,6 +113,8 @@ impl Block {
             joins: false,
             priority: (0, 0),
             origin: Origin::Written,
+            carried: Carried::default(),
+            stays: false,
         }
     }
 }
@@ -107,6 +134,9 @@ pub fn messages(blocks: &[Block]) -> Vec<Message> {
             }
             _ => messages.push(Message {
                 name: block.name.clone(),
+                calls: block.carried.calls.clone(),
+                answers: block.carried.answers.clone(),
+                pictures: block.carried.pictures.clone(),
                 ..Message::new(block.role, &block.text)
             }),
         }

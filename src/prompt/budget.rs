@@ -2,8 +2,9 @@
 //!
 //! Example blocks go first, whole, then lore, the least important entry first, then the oldest lines
 //! of the history, until the rest fits. A preset may want its examples kept longer than all of these.
-//! **Invariant:** what the system says and the newest line are never left out; a prompt in which
-//! even these do not fit is refused, with the number of tokens that are too many.
+//! **Invariant:** what the system says, the newest line and every line that is to stay are never left
+//! out; a prompt in which even these do not fit is refused, with the number of tokens that are too
+//! many. What came of a call never stays behind without the call.
 
 use crate::presets::document::Examples;
 use crate::prompt::blocks::Block;
@@ -34,11 +35,26 @@ pub fn fit(
         blocks[at].dropped = true;
         total -= cost(&blocks[at]);
     }
+    total -= drop_orphans(blocks);
     if total > limit_tokens {
         let over_by = total - limit_tokens;
         return Err(ContextOverflow { over_by });
     }
     Ok(total)
+}
+
+/// Drops what answers a call that was dropped; answers how long all of it is.
+fn drop_orphans(blocks: &mut [Block]) -> i64 {
+    let lines = blocks.iter_mut().filter(|it| it.kind == Kind::History);
+    let (mut dropped, mut was_dropped) = (0, false);
+    for line in lines {
+        if was_dropped && !line.dropped && line.carried.answers.is_some() && !line.stays {
+            line.dropped = true;
+            dropped += cost(line);
+        }
+        was_dropped = line.dropped;
+    }
+    dropped
 }
 
 /// Which blocks may go, the first to go first.
@@ -51,6 +67,7 @@ fn in_order_of_eviction(blocks: &[Block], examples: Examples) -> Vec<usize> {
     lore.sort_by_key(|at| blocks[*at].priority);
     let mut lines: Vec<usize> = of(Kind::History).collect();
     lines.pop(); // the newest stays
+    lines.retain(|at| !blocks[*at].stays);
     match examples {
         Examples::AlwaysKeep => lore
             .into_iter()

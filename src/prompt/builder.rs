@@ -130,6 +130,7 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
     let mut has_history = false;
     let mut note = Some(sections.note());
     let mut deep_note = Vec::new();
+    let mut directions = sections.directions();
     let position = context.note.position;
     if position == Position::Before {
         before.extend(note.take().unwrap_or_default());
@@ -137,6 +138,9 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
     for entry in speaking {
         let is_relative = entry.place == Place::Relative;
         let ends_cards = matches!(entry.slot, Some(Slot::Examples | Slot::History));
+        if ends_cards && is_relative {
+            before.extend(directions.take());
+        }
         if position == Position::After && ends_cards && is_relative {
             before.extend(note.take().unwrap_or_default());
         }
@@ -155,6 +159,7 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
             }
         }
     }
+    before.extend(directions);
     let rest = note.take().unwrap_or_default();
     match position {
         Position::InChat => deep_note = rest,
@@ -217,3 +222,7 @@ mod group_tests;
 #[cfg(test)]
 #[path = "builder_names_tests.rs"]
 mod names_tests;
+
+#[cfg(test)]
+#[path = "builder_chain_tests.rs"]
+mod chain_tests;

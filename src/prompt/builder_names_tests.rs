@@ -2,11 +2,13 @@
 
 use super::build;
 use super::tests::group;
+use super::tests::member;
 use super::tests::solo;
 use crate::ids::MembershipId;
 use crate::presets::document::Names;
 use crate::prompt::blocks::Kind;
 use crate::prompt::context::Context;
+use serde_json::json;
 
 /// The name and the text of each line.
 fn lines(mut context: Context, names: Names) -> Vec<(Option<String>, String)> {
@@ -42,4 +44,18 @@ fn where_several_could_have_said_it_a_name_tells_who_did() {
     assert_eq!(named(solo(), Names::InGroups), [false, false]);
     assert_eq!(named(group(), Names::InGroups), [true, true, true]);
     assert_eq!(named(two_people, Names::InGroups), [true, true, true]);
+}
+
+#[test]
+fn a_nickname_is_what_the_character_is_called() {
+    let mut context = solo();
+    let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
+        "name": "Augusta Ada King", "nickname": "Ada", "description": "{{char}} counts.",
+    }});
+    context.cast[1] = member(2, "Augusta Ada King", Some(card));
+
+    let built = build(&context, &|_| 1).unwrap();
+
+    assert!(built.messages[0].content.contains("Ada counts."));
+    assert_eq!(built.speaker, "Augusta Ada King");
 }

@@ -81,6 +81,8 @@ pub fn line(seq: i64, name: &str, role: Role, text: &str) -> Line {
         text: text.into(),
         tokens: count(text),
         at: Timestamp(seq),
+        carried: Default::default(),
+        stays: false,
     }
 }
 
@@ -105,6 +107,7 @@ pub fn solo() -> Context {
         n_user_turns: 1,
         lets_others_speak: false,
         instruction: None,
+        directions: None,
         history: vec![
             line(1, "Ada", Role::Assistant, "Good day."),
             line(2, "Bob", Role::User, "Who is {{char}}? <BOT>"),
@@ -351,20 +354,6 @@ fn a_blank_nudge_is_not_sent() {
     context.preset.texts.group_nudge_prompt = " ".into();
 
     assert!(!written(&context).contains("only as Cid"));
-}
-
-#[test]
-fn a_nickname_is_what_the_character_is_called() {
-    let mut context = solo();
-    let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
-        "name": "Augusta Ada King", "nickname": "Ada", "description": "{{char}} counts.",
-    }});
-    context.cast[1] = member(2, "Augusta Ada King", Some(card));
-
-    let built = build(&context, &count).expect("it fits");
-
-    assert!(built.messages[0].content.contains("Ada counts."));
-    assert_eq!(built.speaker, "Augusta Ada King");
 }
 
 #[test]

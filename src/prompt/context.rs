@@ -8,6 +8,7 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::presets::document::Preset;
 use crate::presets::document::Trigger;
+use crate::prompt::blocks::Carried;
 use crate::prompt::lore::Library;
 use crate::prompt::macros::variables::Variables;
 use crate::prompt::macros::world::Said;
@@ -51,6 +52,8 @@ pub struct Context {
     pub lets_others_speak: bool,
     /// What a human asks of the words that the model finds for them.
     pub instruction: Option<String>,
+    /// What a program says of the turn beside the cards. No macro runs in it.
+    pub directions: Option<String>,
     /// What has been said, oldest first: a run of lines that ends with the newest.
     pub history: Vec<Line>,
     /// What macros remember.
@@ -125,6 +128,10 @@ pub struct Line {
     pub tokens: i64,
     /// When it was said.
     pub at: Timestamp,
+    /// What it is beside its text.
+    pub carried: Carried,
+    /// It is sent, or nothing is.
+    pub stays: bool,
 }
 
 /// The window of the model, in tokens.

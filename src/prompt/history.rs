@@ -13,10 +13,10 @@ use crate::prompt::context::Context;
 use crate::prompt::context::Line;
 use crate::prompt::record::Said;
 
-/// One piece for each line that says anything, oldest first.
+/// One piece for each line that says or carries anything, oldest first.
 pub fn blocks(context: &Context, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
     let lines = context.history.iter();
-    let spoken = lines.filter(|it| !it.text.trim().is_empty());
+    let spoken = lines.filter(|it| !it.text.trim().is_empty() || !it.carried.is_empty());
     spoken.map(|line| block(context, line, count)).collect()
 }
 
@@ -32,7 +32,8 @@ fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
         Names::InGroups => context.is_group() || context.has_company(),
         Names::Never => false,
     };
-    let is_named = is_wanted && !name.is_empty();
+    // A call without a word is nobody's line.
+    let is_named = is_wanted && !name.is_empty() && !line.text.trim().is_empty();
     let is_in_text = is_named && names == Names::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
@@ -49,6 +50,8 @@ fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
         tokens: text_tokens + if is_named { count(&line.name) } else { 0 },
         origin: Origin::Said { said, before },
+        carried: line.carried.clone(),
+        stays: line.stays,
         ..Block::new(Kind::History, &line.name, role(line.role), text)
     }
 }

@@ -15,8 +15,8 @@ use crate::presets::document::Preset;
 use crate::presets::document::Trigger;
 use crate::presets::resolve;
 use crate::presets::resolve::Layers;
+use crate::prompt::blocks::Carried;
 use crate::prompt::context::Context;
-use crate::prompt::context::Limits;
 use crate::prompt::context::Line;
 use crate::prompt::context::Member;
 use crate::prompt::context::User;
@@ -24,6 +24,7 @@ use crate::prompt::lore::Library;
 use crate::prompt::macros::variables::Values;
 use crate::prompt::macros::variables::Variables;
 use crate::prompt::note;
+use crate::prompt::note::Note;
 use crate::prompt::read;
 use crate::prompt::shelf;
 use crate::prompt::shelf::Shelf;
@@ -93,67 +94,133 @@ pub async fn load_in(
         space,
         seats,
     } = place;
-    let (cards, owners) = cards(db, &seats).await?;
-    let speaker = seats.iter().find(|it| it.id == turn.speaker);
-    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
-    let mut preset = preset(db, &turn, &space, speaker).await?;
-    if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
-        preset.texts.group_nudge_prompt = nudge.to_owned();
-    }
-    let id = conversation.id;
-    let history = read::history(db, id, turn.cutoff_seq, Limits::of(&preset)).await?;
-    let no_settings = Value::Null;
-    let of_speaker = speaker.map_or(&no_settings, |it| &it.settings);
-    let note = note::resolve(&conversation.settings, of_speaker, &space.settings);
-    let cutoff_seq = history.last().map_or(0, |it| it.seq);
-    let text = |key| text_of(&space.settings, key).unwrap_or_default();
-    let user_seat = user_seat(&seats, &history, &turn);
-    let mut context = Context {
-        conversation: id,
-        space_name: space.name.clone(),
+    let speaking = Speaking {
         speaker: turn.speaker,
-        user: user(user_seat),
-        cast: seats.iter().map(|it| member(it, &cards)).collect(),
-        card_handling: space.card_handling_mode,
-        join: (text("join_prefix"), text("join_suffix")),
-        scenario_override: text_of(&conversation.settings, "scenario_override")
-            .or_else(|| text_of(&space.settings, "scenario_override")),
-        preset,
-        trigger: if is_human {
-            Trigger::Impersonate
-        } else {
-            turn.kind
-        },
-        n_user_turns: match note.interval {
-            ..=1 => 1,
-            _ => read::n_by(db, id, Role::User, cutoff_seq).await?.max(1),
-        },
-        note,
-        lore: Library::default(),
-        lets_others_speak: space.settings["relax_message_trim"] == Value::Bool(true),
-        instruction: None,
-        history: lines(history, &seats),
-        variables: Variables {
-            space: space_variable::of_space(db, space.id).await?,
-            conversation: Values::deserialize(&conversation.variables["macros"])
-                .unwrap_or_default(),
-            ..Variables::default()
-        },
-        model: turn.provider.model.clone(),
+        provider: turn.provider,
+        kind: turn.kind,
         now: turn.now,
     };
-    let character = context.character().map(|it| it.id);
-    let seat = seats.iter().find(|it| Some(it.id) == character);
-    let character = seat.and_then(|it| it.character_id);
+    let (mut context, owners) = of_space(db, &speaking, &space, &seats).await?;
+    let id = conversation.id;
+    let history = read::history(db, id, turn.cutoff_seq, context.limits()).await?;
+    let cutoff_seq = history.last().map_or(0, |it| it.seq);
+    let user_seat = user_seat(&seats, &history, &turn);
+    context.conversation = id;
+    context.note = note_of(&conversation.settings, turn.speaker, &space, &seats);
+    context.n_user_turns = match context.note.interval {
+        ..=1 => 1,
+        _ => read::n_by(db, id, Role::User, cutoff_seq).await?.max(1),
+    };
+    let own_scenario = text_of(&conversation.settings, "scenario_override");
+    context.scenario_override = own_scenario.or(context.scenario_override);
+    context.user = user(user_seat);
+    context.history = lines(history, &seats);
+    context.variables = Variables {
+        space: space_variable::of_space(db, space.id).await?,
+        conversation: Values::deserialize(&conversation.variables["macros"]).unwrap_or_default(),
+        ..Variables::default()
+    };
     let shelf = Shelf {
-        space: space.id,
+        conversation: Some(id),
+        space: Some(space.id),
         settings: &space.settings,
         variables: &conversation.variables,
         user: user_seat.map(|it| it.id),
-        speaker: character.map(|it| (it, owners.get(&it).copied())),
+        speaker: character_of(&context, &seats, &owners),
     };
     context.lore = shelf::load(db, &context, shelf).await?;
     Ok(context)
+}
+
+/// Who is about to speak, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Speaking<'a> {
+    pub speaker: MembershipId,
+    pub provider: &'a provider::Model,
+    pub kind: Trigger,
+    pub now: Timestamp,
+}
+
+/// What of a context is the space's: nothing has been said in it yet, and no lore is loaded. With it
+/// whose the characters are.
+pub(super) async fn of_space(
+    db: &impl ConnectionTrait,
+    speaking: &Speaking<'_>,
+    space: &space::Model,
+    seats: &[membership::Model],
+) -> Result<(Context, HashMap<CharacterId, UserId>), DbErr> {
+    let (cards, owners) = cards(db, seats).await?;
+    let speaker = seats.iter().find(|it| it.id == speaking.speaker);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
+    let mut preset = preset(db, speaking.provider, space, speaker).await?;
+    if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
+        preset.texts.group_nudge_prompt = nudge.to_owned();
+    }
+    let text = |key| text_of(&space.settings, key).unwrap_or_default();
+    let context = Context {
+        space_name: space.name.clone(),
+        cast: seats.iter().map(|it| member(it, &cards)).collect(),
+        card_handling: space.card_handling_mode,
+        join: (text("join_prefix"), text("join_suffix")),
+        scenario_override: text_of(&space.settings, "scenario_override"),
+        trigger: match is_human {
+            true => Trigger::Impersonate,
+            false => speaking.kind,
+        },
+        lets_others_speak: space.settings["relax_message_trim"] == Value::Bool(true),
+        ..blank(speaking, preset)
+    };
+    Ok((context, owners))
+}
+
+/// A context of which nothing is known but who speaks, and how.
+pub(super) fn blank(speaking: &Speaking<'_>, preset: Preset) -> Context {
+    Context {
+        conversation: ConversationId(0),
+        space_name: String::new(),
+        speaker: speaking.speaker,
+        cast: Vec::new(),
+        user: user(None),
+        card_handling: space::CardHandlingMode::Swap,
+        join: Default::default(),
+        scenario_override: None,
+        preset,
+        trigger: speaking.kind,
+        note: Note::default(),
+        lore: Library::default(),
+        n_user_turns: 1,
+        lets_others_speak: false,
+        instruction: None,
+        directions: None,
+        history: Vec::new(),
+        variables: Variables::default(),
+        model: speaking.provider.model.clone(),
+        now: speaking.now,
+    }
+}
+
+/// The note of a turn of this seat.
+pub(super) fn note_of(
+    conversation: &Value,
+    speaker: MembershipId,
+    space: &space::Model,
+    seats: &[membership::Model],
+) -> Note {
+    let seat = seats.iter().find(|it| it.id == speaker);
+    let of_speaker = seat.map_or(&Value::Null, |it| &it.settings);
+    note::resolve(conversation, of_speaker, &space.settings)
+}
+
+/// The character of a context, and whose it is.
+pub(super) fn character_of(
+    context: &Context,
+    seats: &[membership::Model],
+    owners: &HashMap<CharacterId, UserId>,
+) -> Option<(CharacterId, Option<UserId>)> {
+    let character = context.character()?.id;
+    let seat = seats.iter().find(|it| it.id == character)?;
+    let id = seat.character_id?;
+    Some((id, owners.get(&id).copied()))
 }
 
 async fn cards(
@@ -188,7 +255,7 @@ fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Membe
 /// What this turn goes by.
 async fn preset(
     db: &impl ConnectionTrait,
-    turn: &Turn<'_>,
+    provider: &provider::Model,
     space: &space::Model,
     speaker: Option<&membership::Model>,
 ) -> Result<Preset, DbErr> {
@@ -196,7 +263,7 @@ async fn preset(
         seat: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
         seat_preset: speaker.and_then(|it| it.preset_id),
         space: &space.settings["preset"],
-        provider: &turn.provider.settings,
+        provider: &provider.settings,
     };
     let preset = resolve::resolve(db, layers).await?;
     let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
@@ -222,7 +289,7 @@ fn user_seat<'a>(
     speaker.or(author).or_else(first)
 }
 
-fn user(seat: Option<&membership::Model>) -> User {
+pub(super) fn user(seat: Option<&membership::Model>) -> User {
     seat.map_or_else(
         || User {
             name: "User".to_owned(),
@@ -252,6 +319,8 @@ fn lines(history: Vec<message::Model>, seats: &[membership::Model]) -> Vec<Line>
             text: it.content,
             tokens: it.token_count,
             at: it.created_at,
+            carried: Carried::default(),
+            stays: false,
         })
         .collect()
 }

@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod budget;
 pub mod builder;
 pub mod cards;
+pub mod chain;
 pub mod context;
 pub mod greeting;
 pub mod history;

@@ -117,6 +117,12 @@ impl Sections<'_> {
         system(Kind::Impersonation, "Impersonation", text.trim().to_owned())
     }
 
+    /// What a program says of the turn, word for word.
+    pub fn directions(&self) -> Option<Block> {
+        let text = self.context.directions.as_deref().unwrap_or_default();
+        system(Kind::Entry, "Instructions", text.trim().to_owned())
+    }
+
     /// The author's note with the lore around it, which stands there even without one.
     pub fn note(&self) -> Vec<Block> {
         let note = &self.context.note;

@@ -2,6 +2,7 @@
 
 use crate::conversations::message::Role;
 use crate::ids::CharacterId;
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
@@ -16,10 +17,13 @@ use sea_orm::DbErr;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Where the books of a turn stand, beside its conversation.
+/// Where the books of a turn stand.
 #[derive(Clone, Copy, Debug)]
 pub struct Shelf<'a> {
-    pub space: SpaceId,
+    /// `None`: what is said stands in no timeline.
+    pub conversation: Option<ConversationId>,
+    /// `None`: the speaker is by itself.
+    pub space: Option<SpaceId>,
     /// Of the space.
     pub settings: &'a Value,
     /// What the conversation remembers.
@@ -39,7 +43,7 @@ pub async fn load(
     let card = context.character().and_then(|it| it.card.as_ref());
     let speaker = shelf.speaker.zip(card);
     let turn = sources::Turn {
-        conversation: context.conversation,
+        conversation: shelf.conversation,
         space: shelf.space,
         user_seat: shelf.user,
         user_character: None,
@@ -59,9 +63,14 @@ pub async fn load(
     // Only a decorator asks how many replies there are; to count them takes a while.
     let mut entries = books.iter().flat_map(|it| &it.entries);
     let counts = entries.any(|it| it.content.trim_start().starts_with("@@"));
-    let n_replies = match counts {
-        true => read::n_by(db, context.conversation, Role::Assistant, cutoff_seq).await?,
-        false => 0,
+    let n_replies = match (counts, shelf.conversation) {
+        (true, Some(id)) => read::n_by(db, id, Role::Assistant, cutoff_seq).await?,
+        (true, None) => {
+            let lines = context.history.iter();
+            let replies = lines.filter(|it| it.role == Role::Assistant).count();
+            i64::try_from(replies).unwrap_or(i64::MAX)
+        }
+        (false, _) => 0,
     };
     Ok(Library {
         books,

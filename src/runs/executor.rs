@@ -122,7 +122,7 @@ async fn stream(
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
-pub(super) fn trim(speaker: &Member, others: &[Member]) -> Trim {
+pub fn trim(speaker: &Member, others: &[Member]) -> Trim {
     let names = |it: &Member| std::iter::once(it.name.clone()).chain(it.aliases.clone());
     let own: Vec<String> = names(speaker).collect();
     let others: Vec<String> = others.iter().flat_map(names).collect();

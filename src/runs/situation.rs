@@ -20,6 +20,7 @@ use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
 use crate::speakers::candidates::Candidate;
+use crate::speakers::seats;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -28,9 +29,6 @@ use sea_orm::QueryFilter;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use utoipa::ToSchema;
-
-/// Of a character whose seat and card do not say.
-const USUAL_TALKATIVENESS: f64 = 0.5;
 
 /// One conversation at one instant.
 #[derive(Clone, Debug)]
@@ -97,27 +95,7 @@ impl Situation {
 
     /// The characters as the selector knows them.
     pub fn candidates(&self) -> Vec<Candidate> {
-        self.members
-            .iter()
-            .filter(|it| {
-                it.kind == membership::Kind::Character && it.status == membership::Status::Active
-            })
-            .map(|it| Candidate {
-                id: it.id,
-                position: it.position,
-                names: std::iter::once(it.cached_display_name.clone())
-                    .chain(it.alias_list())
-                    .collect(),
-                talkativeness: self.talkativeness_of(it),
-                schedulable: it.can_be_scheduled(),
-            })
-            .collect()
-    }
-
-    fn talkativeness_of(&self, seat: &membership::Model) -> f64 {
-        let of_card = seat.character_id.and_then(|it| self.talkativeness.get(&it));
-        let stated = seat.talkativeness.or(of_card.copied());
-        stated.unwrap_or(USUAL_TALKATIVENESS)
+        seats::candidates(&self.members, &self.talkativeness)
     }
 }
 

@@ -11,4 +11,5 @@ pub mod manual;
 pub mod mention;
 pub mod natural;
 pub mod pooled;
+pub mod seats;
 pub mod selector;

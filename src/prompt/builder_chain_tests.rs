@@ -1,0 +1,112 @@
+//! Tests of [`super`]: what programs say and hand in.
+
+use super::build;
+use super::tests::count;
+use super::tests::line;
+use super::tests::solo;
+use super::tests::written;
+use crate::conversations::message::Role;
+use crate::llm::tool::Answered;
+use crate::llm::tool::ToolCall;
+use crate::prompt::blocks::Carried;
+use crate::prompt::context::Context;
+use crate::prompt::context::Line;
+
+fn call(id: &str) -> Carried {
+    let call = ToolCall {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: "{}".to_owned(),
+    };
+    Carried {
+        calls: vec![call],
+        ..Carried::default()
+    }
+}
+
+fn answer(id: &str) -> Carried {
+    let answers = Answered {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+    };
+    Carried {
+        answers: Some(answers),
+        ..Carried::default()
+    }
+}
+
+/// Ada looks something up.
+fn with_a_call() -> Context {
+    let mut context = solo();
+    let tail = [
+        (Role::Assistant, "", call("a")),
+        (Role::User, "It rains.", answer("a")),
+        (Role::User, "So?", Carried::default()),
+    ];
+    for (seq, (role, text, carried)) in (3..).zip(tail) {
+        context.history.push(Line {
+            carried,
+            ..line(seq, "", role, text)
+        });
+    }
+    context
+}
+
+#[test]
+fn directions_stand_after_the_cards_and_before_the_examples_word_for_word() {
+    let mut context = solo();
+    context.directions = Some(" Rhyme, {{char}}. ".into());
+
+    let prompt = written(&context);
+
+    let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("{prompt}"));
+    assert!(at("Scenario:") < at("Rhyme, {{char}}."));
+    assert!(at("Rhyme, {{char}}.") < at("[Example messages]"));
+}
+
+#[test]
+fn a_call_goes_out_without_a_word_and_beside_what_came_of_it() {
+    let built = build(&with_a_call(), &count).unwrap();
+
+    let [.., call, answer, newest] = &built.messages[..] else {
+        panic!("{:?}", built.messages);
+    };
+    assert_eq!((call.calls.len(), call.name.as_deref()), (1, None));
+    assert_eq!(answer.answers.as_ref().map(|it| it.id.as_str()), Some("a"));
+    assert_eq!(newest.content, "So?");
+}
+
+#[test]
+fn what_came_of_a_call_goes_with_the_call() {
+    let mut context = with_a_call();
+    context.preset.max_tokens = Some(1);
+    let whole = build(&context, &count).unwrap().total_tokens;
+    // The examples, and the lines before the call.
+    let first = [10, 8, 7, 9];
+    let room = whole - first.iter().sum::<i64>();
+    context.preset.context_tokens = Some(room);
+
+    let built = build(&context, &count).unwrap();
+
+    assert!(built.messages.iter().all(|it| it.answers.is_none()));
+    assert_eq!(built.messages.last().unwrap().content, "So?");
+}
+
+#[test]
+fn a_line_that_is_to_stay_stays_or_the_prompt_is_refused() {
+    let mut context = solo();
+    for line in &mut context.history {
+        line.stays = true;
+    }
+    context.preset.max_tokens = Some(1);
+    let whole = build(&context, &count).unwrap().total_tokens;
+    let examples = 10 + 8;
+    let mut with_room = |room| {
+        context.preset.context_tokens = Some(room + 1);
+        build(&context, &count).map(|it| it.dropped_messages)
+    };
+
+    assert_eq!(with_room(whole - examples), Ok(0));
+    let over_by = with_room(whole - examples - 1).unwrap_err().over_by;
+    assert_eq!(over_by, 1);
+}

@@ -1,0 +1,37 @@
+//! The seats of a space as those who may be called.
+
+use crate::ids::CharacterId;
+use crate::spaces::membership;
+use crate::spaces::membership::Kind;
+use crate::spaces::membership::Status;
+use crate::speakers::candidates::Candidate;
+use std::collections::HashMap;
+
+/// Of a character whose seat and card do not say.
+const USUAL_TALKATIVENESS: f64 = 0.5;
+
+/// The characters that are still here, muted ones too, in the order of the seats. `talkativeness`:
+/// what the cards say.
+pub fn candidates(
+    seats: &[membership::Model],
+    talkativeness: &HashMap<CharacterId, f64>,
+) -> Vec<Candidate> {
+    let is_here =
+        |it: &&membership::Model| it.kind == Kind::Character && it.status == Status::Active;
+    let candidate = |it: &membership::Model| Candidate {
+        id: it.id,
+        position: it.position,
+        names: std::iter::once(it.cached_display_name.clone())
+            .chain(it.alias_list())
+            .collect(),
+        talkativeness: talkativeness_of(it, talkativeness),
+        schedulable: it.can_be_scheduled(),
+    };
+    seats.iter().filter(is_here).map(candidate).collect()
+}
+
+fn talkativeness_of(seat: &membership::Model, of_cards: &HashMap<CharacterId, f64>) -> f64 {
+    let of_card = seat.character_id.and_then(|it| of_cards.get(&it));
+    let stated = seat.talkativeness.or(of_card.copied());
+    stated.unwrap_or(USUAL_TALKATIVENESS)
+}
