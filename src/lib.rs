@@ -28,8 +28,9 @@ pub mod conversations;
 pub mod lore;
 pub mod rounds;
 pub mod speakers;
-// Floor 8: what a model is told.
+// Floor 8: what a model is told; what it may call.
 pub mod prompt;
+pub mod tools;
 // Floor 9: one turn of one speaker; knows no table.
 pub mod generation;
 // Floor 10: the engine room.

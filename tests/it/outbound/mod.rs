@@ -3,4 +3,5 @@
 mod addresses;
 mod closed_doors;
 mod keys;
+mod mcp;
 mod rebinding;

@@ -1,0 +1,145 @@
+//! `troupe:dice`: rolls dice.
+
+use crate::llm::tool::Tool;
+use crate::tools::tool::Arguments;
+use crate::tools::tool::Outcome;
+use crate::tools::tool::ServerTool;
+use async_trait::async_trait;
+use rand::Rng;
+use rand::RngExt;
+use serde_json::json;
+
+const MAX_DICE: u32 = 100;
+const MAX_SIDES: u32 = 1_000;
+const MAX_EXTRA: i64 = 10_000;
+
+/// The tool.
+pub struct Dice;
+
+/// As a model is told of it.
+pub fn declaration() -> Tool {
+    Tool {
+        name: "troupe_dice".to_owned(),
+        description: Some("Rolls dice, fairly.".to_owned()),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "roll": {
+                    "type": "string",
+                    "description": "How many dice with how many sides, and what is added: \
+                        like 2d6, d20 or 3d8-2. At most 100 dice with 1000 sides.",
+                },
+            },
+            "required": ["roll"],
+            "additionalProperties": false,
+        }),
+        strict: None,
+    }
+}
+
+#[async_trait]
+impl ServerTool for Dice {
+    fn declaration(&self) -> Tool {
+        declaration()
+    }
+
+    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+        let asked = arguments.get("roll").and_then(|it| it.as_str());
+        let asked = asked.ok_or("`roll` must be a text like 2d6+1.")?;
+        roll(asked, &mut rand::rng())
+    }
+}
+
+fn roll(asked: &str, dice: &mut impl Rng) -> Outcome {
+    let hand = read(asked).ok_or("`roll` must look like 2d6, d20 or 3d8-2.")?;
+    let is_fair = (1..=MAX_DICE).contains(&hand.n_dice)
+        && (1..=MAX_SIDES).contains(&hand.n_sides)
+        && hand.extra.abs() <= MAX_EXTRA;
+    if !is_fair {
+        return Err("At most 100 dice with 1000 sides, and at most 10000 more or less.".to_owned());
+    }
+    let rolled: Vec<u32> = (0..hand.n_dice)
+        .map(|_| dice.random_range(1..=hand.n_sides))
+        .collect();
+    let total = rolled.iter().map(|it| i64::from(*it)).sum::<i64>() + hand.extra;
+    Ok(json!({ "dice": rolled, "added": hand.extra, "total": total }).to_string())
+}
+
+struct Hand {
+    n_dice: u32,
+    n_sides: u32,
+    extra: i64,
+}
+
+fn read(asked: &str) -> Option<Hand> {
+    let text: String = asked.chars().filter(|it| !it.is_whitespace()).collect();
+    let text = text.to_ascii_lowercase();
+    let (n_dice, rest) = text.split_once('d')?;
+    let end = rest.find(['+', '-']).unwrap_or(rest.len());
+    let (n_sides, extra) = rest.split_at(end);
+    Some(Hand {
+        n_dice: match n_dice {
+            "" => 1,
+            n_dice => n_dice.parse().ok()?,
+        },
+        n_sides: match n_sides {
+            "%" => 100,
+            n_sides => n_sides.parse().ok()?,
+        },
+        extra: match extra {
+            "" => 0,
+            extra => extra.parse().ok()?,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roll;
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+    use serde_json::Value;
+
+    fn rolled(asked: &str, seed: u64) -> Result<Value, String> {
+        let told = roll(asked, &mut ChaCha8Rng::seed_from_u64(seed))?;
+        Ok(serde_json::from_str(&told).unwrap())
+    }
+
+    #[test]
+    fn every_die_is_on_the_table_and_the_total_is_theirs() {
+        for seed in 0..200 {
+            let told = rolled("2d6 + 1", seed).unwrap();
+            let dice: Vec<i64> = told["dice"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it.as_i64().unwrap())
+                .collect();
+            assert_eq!(dice.len(), 2);
+            assert!(dice.iter().all(|it| (1..=6).contains(it)));
+            assert_eq!(told["total"], dice.iter().sum::<i64>() + 1);
+        }
+        assert_eq!(rolled("3d1-2", 1).unwrap()["total"], 1);
+        assert_eq!(rolled("D1", 1).unwrap()["total"], 1);
+    }
+
+    #[test]
+    fn what_is_no_roll_or_too_much_is_an_error() {
+        for asked in [
+            "",
+            "6",
+            "d",
+            "0d6",
+            "2d0",
+            "101d6",
+            "1d1001",
+            "1d6+10001",
+            "-1d6",
+            "2d6+",
+            "2d6*2",
+            "9999999999d6",
+        ] {
+            assert!(rolled(asked, 1).is_err(), "{asked}");
+        }
+    }
+}

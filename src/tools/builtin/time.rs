@@ -1,0 +1,106 @@
+//! `troupe:time`: what time it is.
+
+use crate::clock::Clock;
+use crate::llm::tool::Tool;
+use crate::tools::tool::Arguments;
+use crate::tools::tool::Outcome;
+use crate::tools::tool::ServerTool;
+use async_trait::async_trait;
+use chrono::FixedOffset;
+use chrono::SecondsFormat;
+use serde_json::json;
+
+/// The tool. Zones have no names here, only their distance from UTC.
+pub struct Time {
+    pub clock: Clock,
+}
+
+/// As a model is told of it.
+pub fn declaration() -> Tool {
+    Tool {
+        name: "troupe_time".to_owned(),
+        description: Some(
+            "Tells the present date and time, in UTC or at a given distance from it.".to_owned(),
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "utc_offset": {
+                    "type": "string",
+                    "description": "The distance from UTC, like +02:00 or -05:30. Left out: UTC.",
+                },
+            },
+            "additionalProperties": false,
+        }),
+        strict: None,
+    }
+}
+
+#[async_trait]
+impl ServerTool for Time {
+    fn declaration(&self) -> Tool {
+        declaration()
+    }
+
+    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+        let offset = match arguments.get("utc_offset").filter(|it| !it.is_null()) {
+            None => "+00:00",
+            // What is no text is no distance either.
+            Some(offset) => offset.as_str().unwrap_or("?"),
+        };
+        let offset: FixedOffset = match offset {
+            "UTC" | "Z" | "" => "+00:00",
+            offset => offset,
+        }
+        .parse()
+        .map_err(|_| "`utc_offset` must look like +02:00.".to_owned())?;
+        let now = self.clock.now();
+        let local = now.utc().with_timezone(&offset);
+        let told = json!({
+            "time": local.to_rfc3339_opts(SecondsFormat::Secs, true),
+            "weekday": local.format("%A").to_string(),
+            "unix_seconds": now.0.div_euclid(1_000),
+        });
+        Ok(told.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Time;
+    use crate::clock::Clock;
+    use crate::tools::tool::Outcome;
+    use crate::tools::tool::ServerTool;
+    use serde_json::Value;
+    use serde_json::json;
+    use tokio::sync::watch;
+
+    async fn told(arguments: Value) -> Outcome {
+        let clock = Clock::Manual(watch::Sender::new(1_784_500_000_000));
+        Time { clock }
+            .run(arguments.as_object().unwrap(), &|_| {})
+            .await
+    }
+
+    #[tokio::test]
+    async fn it_is_told_at_the_asked_distance_from_utc() {
+        assert_eq!(
+            told(json!({})).await.unwrap(),
+            r#"{"time":"2026-07-19T22:26:40Z","weekday":"Sunday","unix_seconds":1784500000}"#
+        );
+        assert_eq!(
+            told(json!({ "utc_offset": "+05:30" })).await.unwrap(),
+            r#"{"time":"2026-07-20T03:56:40+05:30","weekday":"Monday","unix_seconds":1784500000}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_distance_is_an_error() {
+        for offset in [json!("Berlin"), json!("+99:00"), json!(2)] {
+            assert!(
+                told(json!({ "utc_offset": offset })).await.is_err(),
+                "{offset}"
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Pages, from a server of this machine where the test allows it.
+
+use super::WebFetch;
+use super::plain;
+use crate::llm::egress::Egress;
+use crate::llm::egress::SystemNames;
+use crate::tools::tool::Outcome;
+use crate::tools::tool::ServerTool;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+async fn fetched(url: &str, allow_private: bool) -> Outcome {
+    let egress = Egress::new(Arc::new(SystemNames), allow_private).unwrap();
+    let arguments = json!({ "url": url });
+    WebFetch { egress }
+        .run(arguments.as_object().unwrap(), &|_| {})
+        .await
+}
+
+/// A server that gives these answers, one a connection; its address.
+async fn server(answers: Vec<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        for answer in answers {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 4096];
+            let _ = socket.read(&mut asked).await;
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    });
+    format!("http://{address}")
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    let n_bytes = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {n_bytes}\r\n{headers}\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn a_page_is_read_as_text_where_it_leads() {
+    let page = "<html><style>p {}</style><script>alert(1)</script><p>Rain &amp; wind</p></html>";
+    let to = server(vec![
+        answer("302 Found", "location: /there\r\n", ""),
+        answer("200 OK", "content-type: text/html; charset=utf-8\r\n", page),
+    ])
+    .await;
+
+    assert_eq!(fetched(&to, true).await, Ok("Rain & wind".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_no_text_or_no_page_is_an_error() {
+    for (said, told) in [
+        (answer("404 Not Found", "", ""), "The page answered 404."),
+        (
+            answer("200 OK", "content-type: image/png\r\n", "x"),
+            "The page is no text.",
+        ),
+        (answer("302 Found", "", ""), "The page leads nowhere."),
+    ] {
+        let to = server(vec![said]).await;
+        assert_eq!(fetched(&to, true).await, Err(told.to_owned()));
+    }
+    let around = vec![answer("302 Found", "location: /\r\n", ""); 5];
+    let to = server(around).await;
+    assert_eq!(
+        fetched(&to, true).await,
+        Err("The page leads on and on.".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn private_networks_and_odd_addresses_are_out_of_reach() {
+    for url in [
+        "http://127.0.0.1/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://10.0.0.1/",
+        "http://169.254.169.254/",
+    ] {
+        let told = fetched(url, false).await.unwrap_err();
+        assert_eq!(told, "This address may not be called.", "{url}");
+    }
+    for url in [
+        "ftp://example.com",
+        "http://me@example.com",
+        "file:///etc/passwd",
+        "nowhere",
+    ] {
+        assert!(fetched(url, true).await.is_err(), "{url}");
+    }
+}
+
+#[test]
+fn words_are_kept_and_tags_are_not() {
+    assert_eq!(plain("<h1>A</h1>\n\n <p>1 &lt; 2</p>"), "A\n1 < 2");
+}

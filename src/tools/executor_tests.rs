@@ -1,0 +1,124 @@
+//! Batches: at once, in order, and nobody takes the others down.
+
+use super::Executor;
+use super::Job;
+use crate::llm::tool::Tool;
+use crate::tools::gate::Told;
+use crate::tools::tool::Arguments;
+use crate::tools::tool::Outcome;
+use crate::tools::tool::ServerTool;
+use async_trait::async_trait;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::Barrier;
+use tokio::time::sleep;
+
+/// Does what it is told, and counts how many do so at once.
+#[derive(Default)]
+struct Puppet {
+    n_running: AtomicUsize,
+    n_most: AtomicUsize,
+}
+
+#[async_trait]
+impl ServerTool for Puppet {
+    fn declaration(&self) -> Tool {
+        Tool {
+            name: "puppet".to_owned(),
+            description: None,
+            parameters: json!({}),
+            strict: None,
+        }
+    }
+
+    async fn run(&self, arguments: &Arguments, progress: &(dyn Fn(&str) + Sync)) -> Outcome {
+        let n_running = self.n_running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.n_most.fetch_max(n_running, Ordering::SeqCst);
+        progress("begun");
+        sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;
+        self.n_running.fetch_sub(1, Ordering::SeqCst);
+        match arguments["end"].as_str() {
+            Some("panic") => panic!("as told"),
+            Some(error) => Err(error.to_owned()),
+            None => Ok(arguments["ms"].to_string()),
+        }
+    }
+}
+
+fn job(tool: &Arc<Puppet>, ms: u64, end: Option<&str>) -> Job {
+    let arguments = json!({ "ms": ms, "end": end });
+    Job {
+        tool: tool.clone(),
+        arguments: arguments.as_object().unwrap().clone(),
+    }
+}
+
+// R55
+#[tokio::test(start_paused = true)]
+async fn they_run_at_once_and_are_told_in_order() {
+    let tool = Arc::<Puppet>::default();
+    let mut told = Vec::new();
+    let began = tokio::time::Instant::now();
+
+    let jobs = vec![job(&tool, 5_000, None), job(&tool, 10, None)];
+    let outcomes = Executor::default()
+        .run(jobs, |at, it| told.push((at, it)))
+        .await;
+
+    assert_eq!(outcomes, [Ok("5000".to_owned()), Ok("10".to_owned())]);
+    assert!(began.elapsed() < Duration::from_millis(5_100));
+    let slots: Vec<usize> = told.iter().map(|it| it.0).collect();
+    assert_eq!(slots, [0, 0, 0, 1, 1, 1]);
+    assert_eq!(told[5].1, Told::Ended(Ok("10".to_owned())));
+}
+
+// R56
+#[tokio::test(start_paused = true)]
+async fn who_fails_panics_or_never_ends_has_an_error_and_the_others_an_output() {
+    let tool = Arc::<Puppet>::default();
+    let jobs = vec![
+        job(&tool, 1, Some("no")),
+        job(&tool, 2, Some("panic")),
+        job(&tool, 3_600_000, None),
+        job(&tool, 4, None),
+    ];
+
+    let outcomes = Executor::default().run(jobs, |_, _| {}).await;
+
+    assert_eq!(
+        outcomes,
+        [
+            Err("no".to_owned()),
+            Err("The tool broke down.".to_owned()),
+            Err("The tool took longer than 30 seconds.".to_owned()),
+            Ok("4".to_owned()),
+        ]
+    );
+}
+
+// R67
+#[tokio::test(start_paused = true)]
+async fn no_more_run_than_the_pool_has_places_and_all_end() {
+    let tool = Arc::<Puppet>::default();
+    let executor = Executor::new(2, Duration::from_secs(1));
+    let barrier = Arc::new(Barrier::new(10));
+
+    let batches = (0..10).map(|_| {
+        let (tool, executor, barrier) = (tool.clone(), executor.clone(), barrier.clone());
+        tokio::spawn(async move {
+            barrier.wait().await;
+            let jobs = (0..3).map(|_| job(&tool, 20, None)).collect();
+            executor.run(jobs, |_, _| {}).await
+        })
+    });
+    let outcomes = futures::future::join_all(batches).await;
+
+    for outcome in outcomes {
+        let outcome = outcome.unwrap();
+        assert!(outcome.len() == 3 && outcome.iter().all(Result::is_ok));
+    }
+    assert_eq!(tool.n_most.load(Ordering::SeqCst), 2);
+}

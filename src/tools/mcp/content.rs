@@ -1,0 +1,77 @@
+//! What came of a call, as text: models are told words, and of everything else that it was there. Pure.
+
+use crate::tools::tool::Outcome;
+use serde_json::Value;
+
+/// The text of a result; `Err` when the tool itself says that it failed.
+pub fn text(result: &Value) -> Outcome {
+    let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let texts: Vec<String> = blocks.iter().map(block).collect();
+    let mut text = texts.join("\n");
+    if text.is_empty() && result["structuredContent"].is_object() {
+        text = result["structuredContent"].to_string();
+    }
+    match result["isError"] == true {
+        true if text.is_empty() => Err("The tool failed.".to_owned()),
+        true => Err(text),
+        false => Ok(text),
+    }
+}
+
+fn block(block: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match block["type"].as_str() {
+        Some("text") => word(&block["text"]),
+        Some(kind @ ("image" | "audio")) => {
+            let n_bytes = block["data"].as_str().map_or(0, |it| it.len() / 4 * 3);
+            let media_type = word(&block["mimeType"]);
+            format!("[{kind}: {media_type}, {n_bytes} bytes]")
+        }
+        Some("resource_link") => format!("[{}]({})", word(&block["name"]), word(&block["uri"])),
+        Some("resource") => {
+            let resource = &block["resource"];
+            match resource["text"].as_str() {
+                Some(text) => format!("{}\n{text}", word(&resource["uri"])),
+                None => format!("[resource: {}]", word(&resource["uri"])),
+            }
+        }
+        _ => "[something that is no text]".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use serde_json::json;
+
+    #[test]
+    fn words_are_kept_and_of_everything_else_it_is_said_that_it_was_there() {
+        let result = json!({ "content": [
+            { "type": "text", "text": "Two." },
+            { "type": "image", "mimeType": "image/png", "data": "AAAAAAAA" },
+            { "type": "resource_link", "name": "notes", "uri": "file:///n" },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": "A" } },
+            { "type": "resource", "resource": { "uri": "file:///b", "blob": "AA" } },
+            { "type": "dream" },
+        ] });
+
+        assert_eq!(
+            text(&result).unwrap(),
+            "Two.\n[image: image/png, 6 bytes]\n[notes](file:///n)\nfile:///a\nA\n\
+             [resource: file:///b]\n[something that is no text]"
+        );
+    }
+
+    #[test]
+    fn a_tool_that_failed_says_so() {
+        let failed = json!({ "isError": true, "content": [{ "type": "text", "text": "No." }] });
+
+        assert_eq!(text(&failed), Err("No.".to_owned()));
+        assert!(text(&json!({ "isError": true })).is_err());
+        assert_eq!(
+            text(&json!({ "structuredContent": { "n": 2 } })),
+            Ok(r#"{"n":2}"#.to_owned())
+        );
+        assert_eq!(text(&json!({})), Ok(String::new()));
+    }
+}

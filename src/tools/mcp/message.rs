@@ -1,0 +1,92 @@
+//! Messages of the protocol: JSON-RPC 2.0, and what can be wrong with an answer. Pure.
+
+use serde_json::Value;
+use serde_json::json;
+
+/// The longest sentence of a server's own that is repeated.
+const MAX_REASON_CHARS: usize = 300;
+
+/// Why nothing came of a call. The text of each is a sentence for people, without the server's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    #[error("The server cannot be reached.")]
+    Unreachable,
+    #[error("The server's address may not be called.")]
+    Forbidden,
+    #[error("The server took too long.")]
+    Late,
+    #[error("The server wants other credentials.")]
+    Locked,
+    #[error("The server answered with status {0}.")]
+    Status(u16),
+    #[error("The server's answer is too large.")]
+    TooLarge,
+    #[error("The server does not answer by the protocol.")]
+    Garbled,
+    #[error("The server says: {0}")]
+    Refused(String),
+}
+
+/// A request.
+pub fn request(id: i64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// A message that nobody answers.
+pub fn notification(method: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method })
+}
+
+/// The answer to request `id` among what was said, which may be one message or several. `None`: it is
+/// not among it.
+pub fn answer(said: &Value, id: i64) -> Option<Result<Value, McpError>> {
+    if let Some(several) = said.as_array() {
+        return several.iter().find_map(|it| answer(it, id));
+    }
+    let is_answer = said.get("method").is_none() && said["id"] == id;
+    if !is_answer {
+        return None;
+    }
+    if let Some(error) = said.get("error").filter(|it| !it.is_null()) {
+        let reason = error["message"].as_str().unwrap_or("no reason");
+        let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+        return Some(Err(McpError::Refused(reason.replace('\0', ""))));
+    }
+    let result = said.get("result").filter(|it| it.is_object()).cloned();
+    Some(result.ok_or(McpError::Garbled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::McpError;
+    use super::answer;
+    use serde_json::json;
+
+    #[test]
+    fn the_answer_is_found_among_everything_that_a_server_says() {
+        let result = json!({ "jsonrpc": "2.0", "id": 2, "result": { "n": 1 } });
+        let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+
+        assert_eq!(answer(&ping, 2), None);
+        assert_eq!(answer(&result, 3), None);
+        assert_eq!(
+            answer(&json!([ping, result]), 2),
+            Some(Ok(json!({ "n": 1 })))
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_cut_and_what_is_neither_is_no_answer_by_the_protocol() {
+        let refused = json!({ "id": 1, "error": { "message": "x".repeat(1000) } });
+
+        let Some(Err(McpError::Refused(reason))) = answer(&refused, 1) else {
+            panic!("it was refused");
+        };
+        assert_eq!(reason.len(), 300);
+        assert_eq!(
+            answer(&json!({ "id": 1, "result": 7 }), 1),
+            Some(Err(McpError::Garbled))
+        );
+        assert_eq!(answer(&json!("x"), 1), None);
+    }
+}

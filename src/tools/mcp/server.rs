@@ -1,0 +1,167 @@
+//! A server of tools, as somebody names it, and what opens it.
+
+use crate::ids::UserId;
+use reqwest::Url;
+use reqwest::header::AUTHORIZATION;
+use reqwest::header::HeaderMap;
+use reqwest::header::HeaderName;
+use reqwest::header::HeaderValue;
+use serde::Deserialize;
+use serde::Serialize;
+use sha2::Digest;
+use sha2::Sha256;
+use std::fmt;
+
+/// The most headers of somebody's own.
+pub const MAX_HEADERS: usize = 32;
+
+/// The longest value of a header, in bytes.
+pub const MAX_VALUE_BYTES: usize = 8 * 1024;
+
+/// What the protocol and the connection decide.
+const NOT_TO_BE_SET: [&str; 11] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its name among those of a request.
+    pub label: String,
+    /// Without a query: that is often a key.
+    pub url: Url,
+    pub credentials: Credentials,
+}
+
+/// What opens a server. `Debug` shows nothing of it; it is serialized only to be sealed.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Credentials {
+    /// Behind the `?` of the address.
+    pub query: Option<String>,
+    /// The token behind `Bearer`.
+    pub authorization: Option<String>,
+    pub headers: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(…)")
+    }
+}
+
+impl Credentials {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// As headers; what cannot be one was refused before.
+    pub fn in_headers(&self) -> HeaderMap {
+        let mut all = HeaderMap::new();
+        let bearer = self.authorization.as_ref().map(|it| format!("Bearer {it}"));
+        if let Some(mut value) = bearer.and_then(|it| HeaderValue::from_str(&it).ok()) {
+            value.set_sensitive(true);
+            all.insert(AUTHORIZATION, value);
+        }
+        for (name, value) in &self.headers {
+            let name = HeaderName::try_from(name.as_str()).ok();
+            let value = HeaderValue::from_str(value).ok();
+            if let (Some(name), Some(mut value)) = (name, value) {
+                value.set_sensitive(true);
+                all.insert(name, value);
+            }
+        }
+        all
+    }
+}
+
+impl Server {
+    /// The address to call.
+    pub fn address(&self) -> Url {
+        let mut url = self.url.clone();
+        url.set_query(self.credentials.query.as_deref());
+        url
+    }
+
+    /// Tells apart what different people, or different keys, see of a server.
+    pub fn mark(&self, owner: UserId) -> [u8; 32] {
+        let credentials = serde_json::to_vec(&self.credentials).unwrap_or_default();
+        let mut hash = Sha256::new();
+        hash.update(owner.to_string());
+        hash.update([0]);
+        hash.update(self.url.as_str());
+        hash.update([0]);
+        hash.update(credentials);
+        hash.finalize().into()
+    }
+}
+
+/// Whether a header of this name and value may be sent along.
+pub fn may_be_sent(name: &str, value: &str) -> bool {
+    let Ok(known) = HeaderName::try_from(name) else {
+        return false;
+    };
+    let is_ours = NOT_TO_BE_SET.contains(&known.as_str()) || known.as_str().starts_with("mcp-");
+    !is_ours && value.len() <= MAX_VALUE_BYTES && HeaderValue::from_str(value).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Credentials;
+    use super::Server;
+    use super::may_be_sent;
+    use crate::ids::UserId;
+    use reqwest::Url;
+
+    fn server(token: &str) -> Server {
+        Server {
+            label: "x".to_owned(),
+            url: Url::parse("https://mcp.example.com/mcp").unwrap(),
+            credentials: Credentials {
+                query: Some("key=planted".to_owned()),
+                authorization: Some(token.to_owned()),
+                headers: vec![("x-team".to_owned(), "planted".to_owned())],
+            },
+        }
+    }
+
+    #[test]
+    fn what_opens_a_server_does_not_show_itself() {
+        let server = server("planted");
+
+        assert!(!format!("{server:?}").contains("planted"));
+        let headers = server.credentials.in_headers();
+        assert!(!format!("{headers:?}").contains("planted"));
+        assert_eq!(headers["authorization"], "Bearer planted");
+        assert_eq!(server.address().query(), Some("key=planted"));
+    }
+
+    #[test]
+    fn lists_are_kept_apart_by_owner_and_by_key() {
+        let own = server("a").mark(UserId(1));
+
+        assert_eq!(own, server("a").mark(UserId(1)));
+        assert_ne!(own, server("a").mark(UserId(2)));
+        assert_ne!(own, server("b").mark(UserId(1)));
+    }
+
+    #[test]
+    fn what_the_protocol_decides_cannot_be_set() {
+        assert!(may_be_sent("X-Team", "blue"));
+        for name in ["Host", "Mcp-Session-Id", "content-length", "a b", ""] {
+            assert!(!may_be_sent(name, "x"), "{name}");
+        }
+        assert!(!may_be_sent("x-team", "a\r\nb: c"));
+    }
+}

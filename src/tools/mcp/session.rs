@@ -1,0 +1,232 @@
+//! One session with a server, from its handshake to its end.
+//!
+//! Every message is a POST of its own. The answer is a JSON document, or an event stream that has the
+//! answer among other things; those are let pass: whoever offers nothing is asked for nothing.
+
+use crate::llm::egress::Egress;
+use crate::llm::sse::Decoder;
+use crate::llm::sse::Frame;
+use crate::tools::mcp::listed::Listed;
+use crate::tools::mcp::message;
+use crate::tools::mcp::message::McpError;
+use crate::tools::mcp::server::Server;
+use reqwest::Response;
+use reqwest::StatusCode;
+use reqwest::Url;
+use reqwest::header::ACCEPT;
+use reqwest::header::ACCEPT_ENCODING;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::header::HeaderMap;
+use reqwest::header::HeaderName;
+use reqwest::header::HeaderValue;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The version that we ask for, and those that we can speak.
+const VERSION: &str = "2025-06-18";
+const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The longest answer, with all that is said beside it, in bytes.
+const MAX_ANSWER_BYTES: usize = 2 * 1024 * 1024;
+
+/// The longest list of a server, in pages and in tools.
+const MAX_PAGES: usize = 16;
+const MAX_TOOLS: usize = 512;
+
+/// Its schemas and descriptions together, in bytes.
+const MAX_LIST_BYTES: usize = 1024 * 1024;
+
+/// So long a server may take over a goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A session that is open.
+pub struct Session {
+    egress: Egress,
+    url: Url,
+    /// What opens the server, and what names the session.
+    headers: HeaderMap,
+    next_id: AtomicI64,
+}
+
+impl Session {
+    /// Shakes hands.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not speak the protocol.
+    pub async fn open(egress: &Egress, server: &Server) -> Result<Self, McpError> {
+        let mut session = Self {
+            egress: egress.clone(),
+            url: server.address(),
+            headers: server.credentials.in_headers(),
+            next_id: AtomicI64::new(1),
+        };
+        let hello = json!({
+            "protocolVersion": VERSION,
+            "capabilities": {},
+            "clientInfo": { "name": "troupe", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let (id, body) = session.request("initialize", &hello);
+        let response = session.send(&body).await?;
+        let name = response.headers().get(&SESSION).cloned();
+        let result = read(response, id).await?;
+        let version = result["protocolVersion"].as_str().unwrap_or_default();
+        if !VERSIONS.contains(&version) {
+            return Err(McpError::Garbled);
+        }
+        let version = HeaderValue::from_str(version).map_err(|_| McpError::Garbled)?;
+        session.headers.insert(PROTOCOL, version);
+        if let Some(mut name) = name {
+            name.set_sensitive(true);
+            session.headers.insert(SESSION, name);
+        }
+        let ready = message::notification("notifications/initialized");
+        session.send(&ready).await?;
+        Ok(session)
+    }
+
+    /// All tools of the server.
+    ///
+    /// # Errors
+    /// The server does not tell, or tells too much.
+    pub async fn tools(&self) -> Result<Vec<Listed>, McpError> {
+        let (mut all, mut n_bytes) = (Vec::new(), 0);
+        let mut params = json!({});
+        for _ in 0..MAX_PAGES {
+            let page = self.ask("tools/list", &params).await?;
+            let tools = page["tools"].as_array().ok_or(McpError::Garbled)?;
+            let text = page["tools"].to_string();
+            n_bytes += text.len();
+            if n_bytes > MAX_LIST_BYTES || all.len() + tools.len() > MAX_TOOLS {
+                return Err(McpError::TooLarge);
+            }
+            // No database takes it, and no name has it.
+            if text.contains("\\u0000") {
+                return Err(McpError::Garbled);
+            }
+            all.extend(tools.iter().filter_map(Listed::read));
+            match page["nextCursor"].as_str() {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return Ok(all),
+            }
+        }
+        Err(McpError::TooLarge)
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// The server does not take it; a tool that failed is no error here.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, McpError> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.ask("tools/call", &params).await
+    }
+
+    /// Says goodbye, to a server that has given the session a name.
+    pub async fn close(&self) {
+        if !self.headers.contains_key(&SESSION) {
+            return;
+        }
+        if let Ok(goodbye) = self.egress.delete(self.url.clone()) {
+            // A server that does not listen forgets the session by itself.
+            let _ = timeout(GOODBYE, goodbye.headers(self.headers.clone()).send()).await;
+        }
+    }
+
+    async fn ask(&self, method: &str, params: &Value) -> Result<Value, McpError> {
+        let (id, body) = self.request(method, params);
+        read(self.send(&body).await?, id).await
+    }
+
+    fn request(&self, method: &str, params: &Value) -> (i64, Value) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        (id, message::request(id, method, params))
+    }
+
+    /// Sends a message; what comes back is good as far as its status tells.
+    async fn send(&self, body: &Value) -> Result<Response, McpError> {
+        let post = self.egress.post(self.url.clone());
+        let post = post.map_err(|_| McpError::Forbidden)?;
+        let response = post
+            .headers(self.headers.clone())
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header(ACCEPT_ENCODING, "identity")
+            .json(body)
+            .send()
+            .await
+            .map_err(|_| McpError::Unreachable)?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(McpError::Locked),
+            status => Err(McpError::Status(status.as_u16())),
+        }
+    }
+}
+
+/// Reads the answer to request `id`.
+async fn read(response: Response, id: i64) -> Result<Value, McpError> {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match kind.to_ascii_lowercase().as_str() {
+        "application/json" => read_whole(response, id).await,
+        "text/event-stream" => read_stream(response, id).await,
+        _ => Err(McpError::Garbled),
+    }
+}
+
+async fn read_whole(mut response: Response, id: i64) -> Result<Value, McpError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = chunk(&mut response).await? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(McpError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let said = serde_json::from_slice(&body).map_err(|_| McpError::Garbled)?;
+    message::answer(&said, id).unwrap_or(Err(McpError::Garbled))
+}
+
+async fn read_stream(mut response: Response, id: i64) -> Result<Value, McpError> {
+    let (mut decoder, mut n_bytes) = (Decoder::default(), 0);
+    while let Some(chunk) = chunk(&mut response).await? {
+        n_bytes += chunk.len();
+        if n_bytes > MAX_ANSWER_BYTES {
+            return Err(McpError::TooLarge);
+        }
+        for frame in decoder.feed(&chunk) {
+            if let Some(answer) = heard(&frame, id) {
+                return answer;
+            }
+        }
+    }
+    let last = decoder.finish();
+    let answer = last.as_ref().and_then(|it| heard(it, id));
+    answer.unwrap_or(Err(McpError::Garbled))
+}
+
+fn heard(frame: &Frame, id: i64) -> Option<Result<Value, McpError>> {
+    match frame {
+        Frame::Comment => None,
+        Frame::Oversized => Some(Err(McpError::TooLarge)),
+        Frame::Event { data, .. } => {
+            let said: Value = serde_json::from_str(data).ok()?;
+            message::answer(&said, id)
+        }
+    }
+}
+
+async fn chunk(response: &mut Response) -> Result<Option<bytes::Bytes>, McpError> {
+    response.chunk().await.map_err(|_| McpError::Unreachable)
+}

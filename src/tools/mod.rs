@@ -1,0 +1,12 @@
+//! Tools that run here: what they are, and how a batch of calls is run.
+//!
+//! Read `tool` (what a tool is), `registry` (which there are), `executor` (how calls of one round run
+//! at once) and `gate` (how what they tell is put into the order of the calls). Who may call what is
+//! decided above.
+
+pub mod builtin;
+pub mod executor;
+pub mod gate;
+pub mod mcp;
+pub mod registry;
+pub mod tool;

@@ -1,0 +1,61 @@
+//! Which tools there are.
+
+use crate::clock::Clock;
+use crate::llm::tool::Tool;
+use crate::tools::builtin::dice;
+use crate::tools::builtin::dice::Dice;
+use crate::tools::builtin::time;
+use crate::tools::builtin::time::Time;
+use crate::tools::builtin::web_fetch;
+use crate::tools::tool::ServerTool;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A tool of the house as a model is told of it, by the name that it is declared with. Some are there
+/// only where the settings say so.
+pub fn declaration(name: &str) -> Option<Tool> {
+    match name {
+        "time" => Some(time::declaration()),
+        "dice" => Some(dice::declaration()),
+        "web_fetch" => Some(web_fetch::declaration()),
+        _ => None,
+    }
+}
+
+/// The tools of this node, by the names that they are declared with. Cloning gives another handle.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tools: Arc<BTreeMap<String, Arc<dyn ServerTool>>>,
+}
+
+impl Registry {
+    /// The tools of the house.
+    pub fn of_the_house(clock: Clock) -> Self {
+        Self::new([
+            ("time", Arc::new(Time { clock }) as Arc<dyn ServerTool>),
+            ("dice", Arc::new(Dice)),
+        ])
+    }
+
+    /// These tools.
+    pub fn new<'a>(tools: impl IntoIterator<Item = (&'a str, Arc<dyn ServerTool>)>) -> Self {
+        let tools = tools.into_iter().map(|(name, it)| (name.to_owned(), it));
+        Self {
+            tools: Arc::new(tools.collect()),
+        }
+    }
+
+    /// These tools and one more.
+    pub fn with(&self, name: &str, tool: Arc<dyn ServerTool>) -> Self {
+        let mut tools = BTreeMap::clone(&self.tools);
+        tools.insert(name.to_owned(), tool);
+        Self {
+            tools: Arc::new(tools),
+        }
+    }
+
+    /// The tool of this name.
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
+        self.tools.get(name)
+    }
+}

@@ -1,0 +1,24 @@
+//! Something that a model may call and that runs here.
+
+use crate::llm::tool::Tool;
+use async_trait::async_trait;
+use serde_json::Map;
+use serde_json::Value;
+
+/// The arguments of a call: a JSON object.
+pub type Arguments = Map<String, Value>;
+
+/// What came of a call: a text for the model, or a sentence that says what went wrong.
+pub type Outcome = Result<String, String>;
+
+/// A tool.
+///
+/// Implementations neither limit their time nor watch for a cancel: the executor drops them.
+#[async_trait]
+pub trait ServerTool: Send + Sync {
+    /// As a model is told of it; its name is the one that it is called by.
+    fn declaration(&self) -> Tool;
+
+    /// Runs it once. What it does not know among the arguments, it leaves alone.
+    async fn run(&self, arguments: &Arguments, progress: &(dyn Fn(&str) + Sync)) -> Outcome;
+}
