@@ -35,6 +35,7 @@ use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
+use crate::tools::builtin::web_fetch::WebFetch;
 use anyhow::Context as _;
 use prometheus_client::collector::Collector;
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl App {
         names: Arc<dyn Names>,
     ) -> anyhow::Result<Self> {
         nodes::check_settings(&config)?;
-        let egress = Egress::new(names, config.allow_private_providers)?;
+        let egress = Egress::new(names.clone(), config.allow_private_providers)?;
         check_environment(&config, &egress)?;
         let ours = own_database(&config)?;
         let sealer = sealer(&config)?;
@@ -129,7 +130,13 @@ impl App {
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
-        let responses = Desk::new(Parts::new(base, models.clone(), node, &config));
+        let mut parts = Parts::new(base, models.clone(), node, &config);
+        if config.web_fetch {
+            let egress = Egress::new(names, false)?;
+            let tools = &mut parts.workshop.registry;
+            *tools = tools.with("web_fetch", Arc::new(WebFetch { egress }));
+        }
+        let responses = Desk::new(parts);
         let metrics = Metrics::gather(started_at.0, |registry| {
             hub.meter().register(registry);
             nodes::register(hub.bus(), registry);

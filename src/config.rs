@@ -51,6 +51,8 @@ pub struct Config {
     pub responses_max_background: usize,
     /// 0: for ever.
     pub responses_retention_days: u64,
+    /// Whether models may read pages of the web.
+    pub web_fetch: bool,
     pub log_format: LogFormat,
 }
 
@@ -167,6 +169,7 @@ impl Config {
             responses_max_running: it.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
             responses_max_background: it.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
             responses_retention_days: it.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
+            web_fetch: it.flag("TROUPE_WEB_FETCH", false)?,
             log_format: match it.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Pretty,
@@ -189,18 +192,13 @@ impl Config {
 
     fn holds_together(&self) -> Result<(), ConfigError> {
         if self.run_stale_after < self.run_heartbeat * 2 {
-            return Err(ConfigError {
-                name: "RUN_STALE_AFTER_MS",
-                got: self.run_stale_after.as_millis().to_string(),
-                takes: "at least twice RUN_HEARTBEAT_MS, or living runs would look dead".into(),
-            });
+            let got = self.run_stale_after.as_millis().to_string();
+            let takes = "at least twice RUN_HEARTBEAT_MS, or living runs would look dead";
+            return Err(wrong("RUN_STALE_AFTER_MS", got, takes));
         }
         if self.database_url.starts_with("postgres") && self.secret_key.is_none() {
-            return Err(ConfigError {
-                name: "TROUPE_SECRET_KEY",
-                got: String::new(),
-                takes: "a secret of at least 16 characters, the same on every node, when DATABASE_URL is PostgreSQL".into(),
-            });
+            let takes = "a secret of at least 16 characters, the same on every node, when DATABASE_URL is PostgreSQL";
+            return Err(wrong("TROUPE_SECRET_KEY", String::new(), takes));
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use crate::accounts::limits::Wait;
 use crate::http::error::ApiError;
+use crate::responses::approvals::Unanswered;
+use crate::responses::open_calls::Misfit;
 use crate::responses::refusal::Refusal;
 use actix_web::HttpResponse;
 use actix_web::ResponseError;
@@ -12,6 +14,9 @@ use std::fmt;
 
 /// No name of ours is longer; those of strangers are not given back whole.
 const MAX_PARAM_CHARS: usize = 200;
+
+/// So many calls without outputs are named.
+const MAX_NAMED_CALLS: usize = 20;
 
 /// An answer that is an error.
 #[derive(Clone, Debug)]
@@ -165,6 +170,12 @@ impl From<Refusal> for Problem {
                 &param,
                 "There is no stored item with this id.",
             ),
+            Refusal::NoSuchTool(param) => {
+                let message = "There is no tool of this type here.";
+                Self::invalid("unsupported_tool", &param, message)
+            }
+            Refusal::Calls(misfit) => Self::of_calls(&misfit),
+            Refusal::Approvals(unanswered) => Self::of_approvals(&unanswered),
             Refusal::TooLong { n_tokens, window } => Self::invalid(
                 "context_length_exceeded",
                 "input",
@@ -176,6 +187,40 @@ impl From<Refusal> for Problem {
 }
 
 impl Problem {
+    fn of_calls(misfit: &Misfit) -> Self {
+        match misfit {
+            Misfit::Missing(calls) => {
+                let calls = calls.iter().take(MAX_NAMED_CALLS).map(String::as_str);
+                let calls = calls.collect::<Vec<_>>().join(", ");
+                let message = format!("No output was given for: {calls}.");
+                Self::invalid("missing_tool_output", "input", message)
+            }
+            Misfit::Unknown(param) => {
+                let message = "No open call has this id.";
+                Self::invalid("unknown_tool_call", param, message)
+            }
+            Misfit::Doubled(param) => {
+                let message = "This call has an output already.";
+                Self::invalid("duplicate_tool_output", param, message)
+            }
+        }
+    }
+
+    fn of_approvals(unanswered: &Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Missing(requests) => {
+                let requests = requests.iter().take(MAX_NAMED_CALLS).map(String::as_str);
+                let requests = requests.collect::<Vec<_>>().join(", ");
+                let message = format!("Nobody said whether these calls may be made: {requests}.");
+                Self::invalid("approval_required", "input", message)
+            }
+            Unanswered::Unknown(param) => {
+                let message = "No call that waits for an approval has this id.";
+                Self::invalid("unknown_approval", param, message)
+            }
+        }
+    }
+
     /// What lies in the state of things, not in the request.
     fn of_state(refusal: &Refusal) -> Self {
         match refusal {
@@ -194,10 +239,36 @@ impl Problem {
                 "stream",
                 "Only background responses have a stream to show again, for an hour after their end.",
             ),
+            Refusal::CannotKeep(param) => Self::invalid(
+                "unsupported_parameter",
+                param,
+                "This model cannot be asked for that.",
+            ),
             Refusal::TooMuch(most) => Self::invalid(
                 "context_length_exceeded",
                 "input",
                 format!("What it goes on from is larger than {} MiB.", most >> 20),
+            ),
+            Refusal::SpaceArchived => {
+                Self::new(403, "space_archived", "This space is archived.").about("model")
+            }
+            Refusal::TokenLimit => Self::new(
+                403,
+                "token_limit_exceeded",
+                "This space has used up its tokens. Its owner can raise the limit.",
+            )
+            .about("model"),
+            Refusal::NoSpeaker => Self::invalid(
+                "no_speaker",
+                "model",
+                "No character of this space can speak.",
+            ),
+            Refusal::ServerAddress(label) => Self::invalid(
+                "invalid_value",
+                "tools",
+                format!(
+                    "The address of the server {label:?} may not be called: it takes https, and leads into no private network."
+                ),
             ),
             Refusal::Unsealed(param) => Self::invalid(
                 "invalid_encrypted_content",

@@ -142,3 +142,9 @@ pub fn unsupported(param: &str) -> Problem {
     let message = "This is not supported here.";
     Problem::invalid("unsupported_parameter", param, message)
 }
+
+/// The same problem, of a field inside this one.
+pub fn inside(name: &str, problem: Problem) -> Problem {
+    let inner = problem.param.clone().unwrap_or_default();
+    problem.about(format!("{name}.{inner}"))
+}

@@ -2,6 +2,7 @@
 //!
 //! Fields that we do not know are kept as they are.
 
+use crate::openai::call_items;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::fields::unsupported;
@@ -21,20 +22,7 @@ const MAX_ID_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 128;
 
 /// Items of tools, which are not there yet.
-const OF_TOOLS: [&str; 12] = [
-    "function_call",
-    "function_call_output",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "local_shell_call",
-    "local_shell_call_output",
-    "mcp_list_tools",
-    "mcp_call",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "computer_call",
-    "computer_call_output",
-];
+const OF_TOOLS: [&str; 2] = ["computer_call", "computer_call_output"];
 
 /// What a request has to say: a text, or a list of items.
 ///
@@ -88,12 +76,15 @@ fn item(at: &str, value: &Value) -> Answer<Value> {
         }
         "item_reference" => Err(wrong_type(&format!("{at}.id"), "a string")),
         "compaction" => compaction(at, fields),
-        kind if OF_TOOLS.contains(&kind) || kind.starts_with("troupe:") => {
+        kind if OF_TOOLS.contains(&kind) => {
             let message = "Tools are not supported here.";
             let param = format!("{at}.type");
             Err(Problem::invalid("unsupported_tool", &param, message))
         }
-        _ => Err(wrong_value(&format!("{at}.type"), "the type of an item")),
+        _ => match call_items::read(at, kind, fields)? {
+            Some(item) => Ok(named(item, names::prefix(kind))),
+            None => Err(wrong_value(&format!("{at}.type"), "the type of an item")),
+        },
     }
 }
 

@@ -6,6 +6,7 @@
 //! `responses/`; its document is the one of the Open Responses specification, not ours.
 
 pub mod body;
+pub mod call_items;
 pub mod compact;
 pub mod conversations;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod format;
 pub mod items;
 pub mod key;
 pub mod list;
+pub mod mcp;
 pub mod models;
 pub mod pictures;
 pub mod request;
@@ -24,3 +26,4 @@ pub mod socket_frames;
 pub mod socket_session;
 pub mod socket_turn;
 pub mod sse;
+pub mod tools;

@@ -4,11 +4,13 @@
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::fields::Fields;
+use crate::openai::fields::inside;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
 use crate::openai::format;
 use crate::openai::items;
+use crate::openai::tools;
 use crate::responses::spec::Kept;
 use crate::responses::spec::Sampling;
 use crate::responses::spec::Spec;
@@ -163,15 +165,7 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
     }
     put("instructions", json!(instructions));
     put("max_output_tokens", json!(sampling.max_output_tokens));
-    put(
-        "max_tool_calls",
-        json!(fields.whole("max_tool_calls", 1..=i64::MAX)?),
-    );
     put("metadata", fields.metadata()?);
-    put(
-        "parallel_tool_calls",
-        json!(fields.flag("parallel_tool_calls", true)?),
-    );
     put("reasoning", reasoning(fields)?);
     put("store", json!(store));
     put("background", json!(background));
@@ -187,15 +181,15 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
     );
     let (format, text) = format::text(fields)?;
     put("text", text);
-    put("tool_choice", tool_choice(fields)?);
-    put("tools", json!([]));
     put("truncation", json!(truncation));
     put("top_logprobs", json!(0));
     hints(fields, &mut put)?;
+    let tools = tools::toolbox(fields, &mut echo)?;
     Ok(Kept {
         instructions: instructions.map(str::to_owned),
         sampling,
         truncates: truncation == "auto",
+        tools,
         format,
         echo,
     })
@@ -244,32 +238,6 @@ fn reasoning(fields: &Fields) -> Answer<Value> {
     let effort = inner.word("effort", &EFFORTS).map_err(within)?;
     let summary = inner.word("summary", &SUMMARIES).map_err(within)?;
     Ok(json!({ "effort": effort, "summary": summary }))
-}
-
-/// A problem of a field within another.
-pub fn inside(name: &str, problem: Problem) -> Problem {
-    let inner = problem.param.clone().unwrap_or_default();
-    problem.about(format!("{name}.{inner}"))
-}
-
-fn tool_choice(fields: &Fields) -> Answer<Value> {
-    if fields.list("tools")?.is_some_and(|it| !it.is_empty()) {
-        let message = "Tools are not supported here.";
-        return Err(Problem::invalid(
-            "unsupported_tool",
-            "tools[0].type",
-            message,
-        ));
-    }
-    match fields.get("tool_choice") {
-        None => Ok(json!("auto")),
-        Some(Value::String(word)) if word == "auto" || word == "none" => Ok(json!(word)),
-        Some(Value::String(_) | Value::Object(_)) => Err(wrong_value(
-            "tool_choice",
-            "auto or none, where no tool is declared",
-        )),
-        Some(_) => Err(wrong_type("tool_choice", "a string or an object")),
-    }
 }
 
 /// What may guide, and may as well do nothing.

@@ -59,7 +59,7 @@ fn what_does_not_fit_is_named() {
         "reasoning.effort",
     );
     refused(
-        json!({ "tools": [{ "type": "function" }] }),
+        json!({ "tools": [{ "type": "web_search" }] }),
         "unsupported_tool",
         "tools[0].type",
     );
@@ -82,7 +82,7 @@ fn items_are_judged_with_the_path_to_what_is_wrong() {
         "input[1].type",
     );
     refused(
-        item(json!({ "type": "mcp_call" })),
+        item(json!({ "type": "computer_call" })),
         "unsupported_tool",
         "input[1].type",
     );

@@ -124,7 +124,7 @@ impl Session {
                     Ok(())
                 }
                 () = draining.cancelled(), if is_idle => Err(End::Ours(1012, "restart")),
-                () = stopping.as_mut() => Err(End::Ours(1012, "restart")),
+                () = stopping.as_mut() => self.put_down().await,
             };
             if let Err(end) = step {
                 return end;
@@ -225,6 +225,14 @@ impl Session {
             // Whoever reads so slowly gets no end, and must not take what came for all.
             Step::Cut => Err(End::Ours(4008, "slow")),
         }
+    }
+
+    /// The house is closed: what the turn has said by now is told, its end with it, and no more.
+    async fn put_down(&mut self) -> Result<(), End> {
+        while let Some(step) = self.turn.next().now_or_never() {
+            self.take(step).await?;
+        }
+        Err(End::Ours(1012, "restart"))
     }
 
     /// Remembers what a response said that is stored nowhere.

@@ -3,31 +3,34 @@
 use crate::generation::outcome::Heard;
 use crate::llm::request::Request;
 use crate::llm::tokens;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCall;
 use crate::responses::document::Bill;
-use crate::responses::fold::How;
 
-/// The bill of a turn; `None`: nobody counted, and nothing came of it.
-pub async fn of(heard: &Heard, request: Request, how: &How) -> Option<Bill> {
+/// The bill of one call of a model; `None`: nobody counted, and nothing came of it. `is_answer`: the
+/// model has come to an end.
+pub async fn of(heard: &Heard, request: &Request, is_answer: bool) -> Option<Bill> {
     let thought = heard.reasoning.as_ref().map(|it| it.text.clone());
     if let Some(usage) = heard.usage
         && thought.is_none()
     {
         return Some(Bill::of(usage, 0));
     }
-    let has_said = !heard.text.is_empty() || thought.is_some();
-    let is_answer = matches!(how, How::Completed | How::Incomplete(_));
+    let has_said = !heard.text.is_empty() || thought.is_some() || !heard.calls.is_empty();
     if heard.usage.is_none() && !has_said && !is_answer {
         return None;
     }
-    let (usage, text) = (heard.usage, heard.text.clone());
+    let (usage, text, calls) = (heard.usage, heard.text.clone(), heard.calls.clone());
+    let request = usage.is_none().then(|| request.clone());
     let thought = thought.unwrap_or_default();
     // Counting is work for a processor: it must not hold up other turns.
     let counted = tokio::task::spawn_blocking(move || {
         let reasoning_tokens = tokens::count(&thought);
         let told = usage.map(|it| Bill::of(it, reasoning_tokens));
+        let said = tokens::count(&text) + call_tokens(&calls);
         told.unwrap_or_else(|| Bill {
-            input_tokens: prompt_tokens(&request),
-            output_tokens: tokens::count(&text).saturating_add(reasoning_tokens),
+            input_tokens: request.as_ref().map_or(0, prompt_tokens),
+            output_tokens: said.saturating_add(reasoning_tokens),
             reasoning_tokens,
         })
     });
@@ -36,6 +39,24 @@ pub async fn of(heard: &Heard, request: Request, how: &How) -> Option<Bill> {
 
 /// The tokens of a prompt, by our own count.
 pub fn prompt_tokens(request: &Request) -> i64 {
-    let all = request.messages.iter();
-    all.map(|it| tokens::count(&it.content)).sum()
+    let messages = request.messages.iter();
+    let messages = messages.map(|it| tokens::count(&it.content) + call_tokens(&it.calls));
+    messages.sum::<i64>() + tool_tokens(&request.tools)
+}
+
+/// The tokens of what a model is told of tools.
+pub fn tool_tokens(tools: &[Tool]) -> i64 {
+    let cost = |it: &Tool| {
+        let description = it.description.as_deref().unwrap_or_default();
+        let parameters = it.parameters.to_string();
+        tokens::count(&it.name) + tokens::count(description) + tokens::count(&parameters)
+    };
+    tools.iter().map(cost).sum()
+}
+
+fn call_tokens(calls: &[ToolCall]) -> i64 {
+    let calls = calls.iter();
+    calls
+        .map(|it| tokens::count(&it.name) + tokens::count(&it.arguments))
+        .sum()
 }

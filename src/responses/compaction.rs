@@ -8,7 +8,6 @@ use crate::generation::generator;
 use crate::generation::outcome::Ended;
 use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Heard;
-use crate::generation::trim::Trim;
 use crate::generation::watches::Watches;
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
@@ -17,7 +16,6 @@ use crate::responses::bill;
 use crate::responses::desk::Desk;
 use crate::responses::document::Bill;
 use crate::responses::document::seconds;
-use crate::responses::fold::How;
 use crate::responses::history;
 use crate::responses::names;
 use crate::responses::parts::Parts;
@@ -90,7 +88,7 @@ impl Desk {
         mut spec: Spec,
     ) -> Result<(Vec<Value>, Prepared), Refusal> {
         let db = self.parts.db.reader();
-        preparation::find(&self.parts, &spec.model).await?;
+        preparation::find(&self.parts, user, &spec.model).await?;
         if let Some(previous) = &spec.previous {
             history::check_previous(db, user, previous).await?;
         }
@@ -102,13 +100,15 @@ impl Desk {
         let content = json!([{ "type": "input_text", "text": ASK }]);
         input.push(json!({ "type": "message", "role": "user", "content": content }));
         let (model, kept) = (&spec.model, &spec.kept);
-        let prepared = preparation::prepare(&self.parts, model, kept, prior, input).await?;
+        let parts = &self.parts;
+        let preparing = preparation::prepare_plain(parts, user, model, kept, prior, input);
+        let prepared = preparing.await?;
         Ok((items, prepared))
     }
 }
 
 async fn summarize(parts: &Parts, prepared: Prepared, stop: &Stop) -> Result<Summary, Refusal> {
-    let (provider, request, calls) = prepared.call(parts);
+    let call = prepared.call();
     let mut watches = Watches {
         max_text_bytes: MAX_BYTES,
         ..parts.settings.watches
@@ -116,14 +116,14 @@ async fn summarize(parts: &Parts, prepared: Prepared, stop: &Stop) -> Result<Sum
     let deadline = Instant::now() + watches.total;
     let _permit = tokio::select! {
         () = stop.token.cancelled() => return Err(Refusal::Full),
-        permit = timeout_at(deadline, calls.acquire()) => permit.map_err(|_| Refusal::Full)?,
+        permit = timeout_at(deadline, call.permits.acquire()) => permit.map_err(|_| Refusal::Full)?,
     };
     watches.total = deadline.saturating_duration_since(Instant::now());
-    let (provider, mut sink) = (provider.as_ref(), String::new());
-    let (trim, token) = (Trim::verbatim(), &stop.token);
-    let heard = generator::listen(provider, &request, trim, &watches, &mut sink, token).await;
+    let (provider, mut sink) = (call.provider.as_ref(), String::new());
+    let (trim, token) = (call.trim.clone(), &stop.token);
+    let heard = generator::listen(provider, &call.request, trim, &watches, &mut sink, token).await;
     judge(&heard)?;
-    let usage = bill::of(&heard, request, &How::Completed).await;
+    let usage = bill::of(&heard, &call.request, true).await;
     let text = heard.text;
     Ok(Summary { text, usage })
 }

@@ -12,6 +12,7 @@ use crate::responses::history;
 use crate::responses::item;
 use crate::responses::item::Side;
 use crate::responses::names;
+use crate::responses::open_calls;
 use crate::responses::parts::Parts;
 use crate::responses::pipe;
 use crate::responses::pipe::Reader;
@@ -22,6 +23,7 @@ use crate::responses::preparation::Prepared;
 use crate::responses::queue;
 use crate::responses::recorder::Recorder;
 use crate::responses::refusal::Refusal;
+use crate::responses::remote;
 use crate::responses::response;
 use crate::responses::response::Status;
 use crate::responses::spec::Spec;
@@ -145,7 +147,8 @@ impl Desk {
 
     async fn prepare(&self, user: UserId, spec: &mut Spec) -> Result<Prepared, Refusal> {
         let db = self.parts.db.reader();
-        preparation::find(&self.parts, &spec.model).await?;
+        preparation::find(&self.parts, user, &spec.model).await?;
+        self.parts.workshop.must_have(&spec.kept.tools)?;
         if let Some(previous) = spec.previous.as_ref().filter(|_| spec.prior.is_none()) {
             history::check_previous(db, user, previous).await?;
         }
@@ -160,11 +163,15 @@ impl Desk {
             Some(prior) => prior.to_vec(),
             None => history::items(db, previous, conversation).await?,
         };
+        open_calls::check(&prior, &spec.input)?;
         let sealer = &self.parts.models.sealer;
         let (prior, input) = compaction::opened(sealer, user, prior, spec.input.clone())?;
+        let errand = remote::plan(&self.parts, user, &spec.kept.tools, &prior, &input)?;
         let (model, kept) = (&spec.model, &spec.kept);
-        let mut prepared = preparation::prepare(&self.parts, model, kept, prior, input).await?;
+        let mut prepared =
+            preparation::prepare(&self.parts, user, model, kept, prior, input).await?;
         prepared.seen = seen;
+        prepared.errand = errand;
         Ok(prepared)
     }
 
@@ -229,7 +236,7 @@ impl Desk {
     ) -> Result<Recorder, Refusal> {
         let (node, database) = (self.parts.node.clone(), self.parts.db.dialect());
         let (input, conversation) = (spec.input.clone(), spec.conversation.clone());
-        let (row, id) = (row(user, id, spec, now), id.to_owned());
+        let (row, id) = (row(user, id, spec, None, now), id.to_owned());
         let begun: Result<Option<response::Model>, Refusal> = self
             .parts
             .db
@@ -262,7 +269,8 @@ impl Desk {
         let mut fold = Fold::new(header(id, &spec, now), Status::Queued);
         let events = fold.apply(Happening::Created);
         let input = spec.input.clone();
-        let (row, own_id) = (row(user, id, spec, now), id.to_owned());
+        let sealed = remote::seal(&self.parts.models.sealer, id, &spec.kept.tools.secrets);
+        let (row, own_id) = (row(user, id, spec, sealed, now), id.to_owned());
         let written: Result<(), DbErr> = self
             .parts
             .db
@@ -298,7 +306,13 @@ fn header(id: &str, spec: &Spec, now: Timestamp) -> Header {
     }
 }
 
-fn row(user: UserId, id: &str, spec: Spec, now: Timestamp) -> response::Model {
+fn row(
+    user: UserId,
+    id: &str,
+    spec: Spec,
+    sealed: Option<String>,
+    now: Timestamp,
+) -> response::Model {
     response::Model {
         id: id.to_owned(),
         user_id: user,
@@ -316,7 +330,7 @@ fn row(user: UserId, id: &str, spec: Spec, now: Timestamp) -> response::Model {
         attempt: 0,
         heartbeat_at: None,
         cancel_requested_at: None,
-        sealed_secrets: None,
+        sealed_secrets: sealed,
         created_at: now,
         started_at: None,
         completed_at: None,

@@ -58,6 +58,15 @@ impl Bill {
         }
     }
 
+    /// All of them together; `None`: there is none.
+    pub fn sum(bills: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        bills.into_iter().flatten().reduce(|one, other| Self {
+            input_tokens: one.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: one.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: one.reasoning_tokens.saturating_add(other.reasoning_tokens),
+        })
+    }
+
     /// As everybody is told.
     pub fn json(self) -> Value {
         json!({

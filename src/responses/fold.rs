@@ -11,6 +11,10 @@ use crate::responses::document::Header;
 use crate::responses::document::Standing;
 use crate::responses::document::Trouble;
 use crate::responses::document::document;
+use crate::responses::fold_calls;
+use crate::responses::fold_calls::Call;
+use crate::responses::fold_text::Kind;
+use crate::responses::fold_voice::Voiced;
 use crate::responses::names;
 use crate::responses::response::Status;
 use serde_json::Value;
@@ -23,12 +27,31 @@ pub enum Happening {
     Created,
     /// The model is asked.
     Began,
+    /// Somebody speaks from here on; their items tell who.
+    Speaks(Value),
     /// The next piece of what is thought; never empty.
     Thought(String),
     /// The next piece of what is said; never empty.
     Said(String),
+    /// A call for the client to run, whole or cut off.
+    Called(Call, Cut),
+    /// A tool of ours begins.
+    ToolBegan(Call),
+    /// It tells how far it is.
+    ToolMoved(String),
+    /// It has ended: with its output, or with what went wrong.
+    ToolEnded(Result<String, String>),
+    /// The model is asked again.
+    AskedAgain,
     /// It is over.
     Ended(Ending),
+}
+
+/// Whether a call lacks its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    Whole,
+    Short,
 }
 
 /// How a response ended.
@@ -75,20 +98,19 @@ pub struct Fold {
     next_seq: i64,
     done: Vec<Value>,
     open: Option<Open>,
+    voice: Voiced,
 }
 
 /// The item that is being written.
 #[derive(Clone, Debug)]
-struct Open {
-    id: String,
-    kind: Kind,
-    text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Message,
-    Reasoning,
+enum Open {
+    Text {
+        id: String,
+        kind: Kind,
+        text: String,
+    },
+    /// A tool of ours runs.
+    Tool(Value),
 }
 
 impl Fold {
@@ -100,6 +122,7 @@ impl Fold {
             next_seq: 0,
             done: Vec::new(),
             open: None,
+            voice: Voiced::default(),
         }
     }
 
@@ -150,59 +173,109 @@ impl Fold {
                 self.standing.status = Status::InProgress;
                 self.tell_state("response.in_progress", &mut events);
             }
+            Happening::Speaks(speaker) => self.begin_to_speak(speaker, &mut events),
             Happening::Thought(text) => self.write(Kind::Reasoning, &text, &mut events),
             Happening::Said(text) => self.write(Kind::Message, &text, &mut events),
+            Happening::Called(call, cut) => self.call(&call, cut, &mut events),
+            Happening::ToolBegan(call) => self.begin_tool(&call, &mut events),
+            Happening::ToolMoved(message) => self.move_tool(&message, &mut events),
+            Happening::ToolEnded(outcome) => self.end_tool(outcome, &mut events),
+            Happening::AskedAgain => self.close("completed", &mut events),
             Happening::Ended(ending) => self.end(ending, &mut events),
         }
         events
     }
 
-    fn write(&mut self, kind: Kind, text: &str, events: &mut Vec<Event>) {
-        if self.open.as_ref().is_some_and(|it| it.kind != kind) {
-            self.close("completed", events);
+    fn begin_to_speak(&mut self, speaker: Value, events: &mut Vec<Event>) {
+        if self.voice.is_somebody() {
+            self.say_something(events);
         }
-        if self.open.is_none() {
+        self.close("completed", events);
+        self.voice.now_is(speaker, self.done.len());
+    }
+
+    /// A model that stops at once has said the empty text.
+    fn say_something(&mut self, events: &mut Vec<Event>) {
+        if !self.has_answer() {
+            self.close("completed", events);
+            self.open_item(Kind::Message, events);
+        }
+    }
+
+    fn write(&mut self, kind: Kind, text: &str, events: &mut Vec<Event>) {
+        if !self.is_writing(kind) {
+            self.close("completed", events);
             self.open_item(kind, events);
         }
         let index = self.done.len();
-        let Some(open) = &mut self.open else { return };
-        open.text.push_str(text);
-        let delta = match kind {
-            Kind::Message => json!({
-                "type": "response.output_text.delta", "item_id": open.id, "output_index": index,
-                "content_index": 0, "delta": text, "logprobs": [],
-            }),
-            Kind::Reasoning => json!({
-                "type": "response.reasoning_summary_text.delta", "item_id": open.id,
-                "output_index": index, "summary_index": 0, "delta": text,
-            }),
+        let Some(Open::Text { id, text: all, .. }) = &mut self.open else {
+            return;
         };
+        all.push_str(text);
+        let delta = kind.delta(id, index, text);
         self.tell(delta, events);
+    }
+
+    fn is_writing(&self, wanted: Kind) -> bool {
+        matches!(&self.open, Some(Open::Text { kind, .. }) if *kind == wanted)
+    }
+
+    fn call(&mut self, call: &Call, cut: Cut, events: &mut Vec<Event>) {
+        self.begin_tool(call, events);
+        if let Some(Open::Tool(item)) = self.open.take() {
+            self.finish(item, cut.status(), events);
+        }
+    }
+
+    fn begin_tool(&mut self, call: &Call, events: &mut Vec<Event>) {
+        self.close("completed", events);
+        let item = self.voice.signed(fold_calls::item(call, "in_progress"));
+        self.tell_item("added", &fold_calls::begun(&item), events);
+        for event in fold_calls::body(&item, self.done.len()) {
+            self.tell(event, events);
+        }
+        self.open = Some(Open::Tool(item));
+    }
+
+    fn move_tool(&mut self, message: &str, events: &mut Vec<Event>) {
+        if let Some(Open::Tool(item)) = &self.open {
+            let event = fold_calls::progress(item, self.done.len(), message);
+            self.tell(event, events);
+        }
+    }
+
+    fn end_tool(&mut self, outcome: Result<String, String>, events: &mut Vec<Event>) {
+        if let Some(Open::Tool(item)) = &mut self.open {
+            match outcome {
+                Ok(output) => item["output"] = json!(output),
+                Err(error) => item["error"] = json!(error),
+            }
+            self.close("completed", events);
+        }
+    }
+
+    fn tell_item(&mut self, what: &str, item: &Value, events: &mut Vec<Event>) {
+        let kind = format!("response.output_item.{what}");
+        let index = self.done.len();
+        self.tell(
+            json!({ "type": kind, "output_index": index, "item": item }),
+            events,
+        );
+    }
+
+    fn finish(&mut self, mut item: Value, status: &str, events: &mut Vec<Event>) {
+        item["status"] = json!(status);
+        self.tell_item("done", &item, events);
+        self.done.push(item);
     }
 
     fn open_item(&mut self, kind: Kind, events: &mut Vec<Event>) {
         let id = names::mint(kind.prefix());
         let index = self.done.len();
-        let item = kind.item(&id, "in_progress", None);
-        self.tell(
-            json!({ "type": "response.output_item.added", "output_index": index, "item": item }),
-            events,
-        );
-        let part = kind.part("");
-        self.tell(
-            match kind {
-                Kind::Message => json!({
-                    "type": "response.content_part.added", "item_id": id, "output_index": index,
-                    "content_index": 0, "part": part,
-                }),
-                Kind::Reasoning => json!({
-                    "type": "response.reasoning_summary_part.added", "item_id": id,
-                    "output_index": index, "summary_index": 0, "part": part,
-                }),
-            },
-            events,
-        );
-        self.open = Some(Open {
+        let item = self.voice.signed(kind.item(&id, "in_progress", None));
+        self.tell_item("added", &item, events);
+        self.tell(kind.part_added(&id, index), events);
+        self.open = Some(Open::Text {
             id,
             kind,
             text: String::new(),
@@ -210,40 +283,22 @@ impl Fold {
     }
 
     fn close(&mut self, status: &str, events: &mut Vec<Event>) {
-        let Some(Open { id, kind, text }) = self.open.take() else {
-            return;
+        let (id, kind, text) = match self.open.take() {
+            None => return,
+            Some(Open::Tool(item)) => {
+                if let Some(event) = fold_calls::outcome(&item, self.done.len()) {
+                    self.tell(event, events);
+                }
+                return self.finish(item, status, events);
+            }
+            Some(Open::Text { id, kind, text }) => (id, kind, text),
         };
         let index = self.done.len();
-        let part = kind.part(&text);
-        let item = kind.item(&id, status, Some(&text));
-        let (done, part_done) = match kind {
-            Kind::Message => (
-                json!({
-                    "type": "response.output_text.done", "item_id": id, "output_index": index,
-                    "content_index": 0, "text": text, "logprobs": [],
-                }),
-                json!({
-                    "type": "response.content_part.done", "item_id": id, "output_index": index,
-                    "content_index": 0, "part": part,
-                }),
-            ),
-            Kind::Reasoning => (
-                json!({
-                    "type": "response.reasoning_summary_text.done", "item_id": id,
-                    "output_index": index, "summary_index": 0, "text": text,
-                }),
-                json!({
-                    "type": "response.reasoning_summary_part.done", "item_id": id,
-                    "output_index": index, "summary_index": 0, "part": part,
-                }),
-            ),
-        };
-        self.tell(done, events);
-        self.tell(part_done, events);
-        let item_done =
-            json!({ "type": "response.output_item.done", "output_index": index, "item": item });
-        self.tell(item_done, events);
-        self.done.push(item);
+        for event in kind.ended(&id, index, &text) {
+            self.tell(event, events);
+        }
+        let item = self.voice.signed(kind.item(&id, status, Some(&text)));
+        self.finish(item, status, events);
     }
 
     fn end(&mut self, ending: Ending, events: &mut Vec<Event>) {
@@ -253,15 +308,8 @@ impl Fold {
             How::Failed(_) => (Status::Failed, "incomplete", "response.failed"),
             How::Cancelled => (Status::Cancelled, "incomplete", "response.incomplete"),
         };
-        let has_message = |item: &Value| item["type"] == "message";
-        let is_speaking = |it: &Open| it.kind == Kind::Message;
-        // A model that stops at once has said the empty text.
-        if ending.how == How::Completed
-            && !self.open.as_ref().is_some_and(is_speaking)
-            && !self.done.iter().any(has_message)
-        {
-            self.close("completed", events);
-            self.open_item(Kind::Message, events);
+        if ending.how == How::Completed {
+            self.say_something(events);
         }
         self.close(item_status, events);
         self.standing = Standing {
@@ -279,6 +327,13 @@ impl Fold {
             ended_at: Some(ending.at),
         };
         self.tell_state(kind, events);
+    }
+
+    /// Whether whoever speaks has answered after the last tool of ours.
+    fn has_answer(&self) -> bool {
+        let since = self.voice.own(&self.done).iter().rev();
+        let mut since = since.take_while(|it| !fold_calls::is_receipt(it));
+        self.is_writing(Kind::Message) || since.any(fold_calls::is_answer)
     }
 
     fn tell_state(&mut self, kind: &str, events: &mut Vec<Event>) {
@@ -304,18 +359,28 @@ impl Fold {
             "response.in_progress" => self.standing.status = Status::InProgress,
             "response.output_item.added" => {
                 let item = &event["item"];
-                self.open = Some(Open {
+                self.voice.take_back(item, self.done.len());
+                let text = |kind| Open::Text {
                     id: item["id"].as_str().unwrap_or_default().to_owned(),
-                    kind: match item["type"].as_str() {
-                        Some("reasoning") => Kind::Reasoning,
-                        _ => Kind::Message,
-                    },
+                    kind,
                     text: String::new(),
+                };
+                self.open = Some(match item["type"].as_str() {
+                    Some("message") => text(Kind::Message),
+                    Some("reasoning") => text(Kind::Reasoning),
+                    _ => Open::Tool(item.clone()),
                 });
             }
             "response.output_text.delta" | "response.reasoning_summary_text.delta" => {
-                if let (Some(open), Some(text)) = (&mut self.open, event["delta"].as_str()) {
-                    open.text.push_str(text);
+                if let (Some(Open::Text { text, .. }), Some(delta)) =
+                    (&mut self.open, event["delta"].as_str())
+                {
+                    text.push_str(delta);
+                }
+            }
+            "response.mcp_call_arguments.done" => {
+                if let Some(Open::Tool(item)) = &mut self.open {
+                    item["arguments"] = event["arguments"].clone();
                 }
             }
             "response.output_item.done" => {
@@ -323,38 +388,6 @@ impl Fold {
                 self.done.push(event["item"].clone());
             }
             _ => {}
-        }
-    }
-}
-
-impl Kind {
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Message => names::MESSAGE,
-            Self::Reasoning => names::REASONING,
-        }
-    }
-
-    fn part(self, text: &str) -> Value {
-        match self {
-            Self::Message => {
-                json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
-            }
-            Self::Reasoning => json!({ "type": "summary_text", "text": text }),
-        }
-    }
-
-    /// `None`: it has no part yet.
-    fn item(self, id: &str, status: &str, text: Option<&str>) -> Value {
-        let parts: Vec<Value> = text.map(|it| self.part(it)).into_iter().collect();
-        match self {
-            Self::Message => json!({
-                "id": id, "type": "message", "status": status, "role": "assistant",
-                "content": parts,
-            }),
-            Self::Reasoning => {
-                json!({ "id": id, "type": "reasoning", "status": status, "summary": parts })
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The laws of the one fold: order, numbers, and that everybody is told the same.
 
+use super::Cut;
 use super::Ending;
 use super::Event;
 use super::Fold;
@@ -88,9 +89,14 @@ fn naive(events: &[Value]) -> Vec<Value> {
             "response.reasoning_summary_text.delta" => {
                 grow(&mut items[at]["summary"][0]["text"], event);
             }
+            "response.function_call_arguments.delta" => grow(&mut items[at]["arguments"], event),
+            "response.custom_tool_call_input.delta" => grow(&mut items[at]["input"], event),
             "response.output_item.done" => {
                 let mut done = event["item"].clone();
                 done["status"] = json!("in_progress");
+                if done["type"] == "troupe:time" {
+                    (done["output"], done["error"]) = (Value::Null, Value::Null);
+                }
                 assert_eq!(items[at], done, "deltas are what is done");
                 items[at] = event["item"].clone();
             }
@@ -208,8 +214,119 @@ fn a_cancelled_stream_ends_with_incomplete() {
     assert_eq!(document["completed_at"], Value::Null);
 }
 
+fn call(kind: &str, field: &str, text: &str) -> Value {
+    json!({ "type": kind, "call_id": "call_1", "name": "f", field: text })
+}
+
+fn receipt() -> Value {
+    json!({
+        "type": "troupe:time", "call_id": "call_1", "arguments": "{}", "output": null,
+        "error": null,
+    })
+}
+
+#[test]
+fn each_kind_of_call_has_its_group() {
+    let action = json!({ "type": "exec", "command": ["ls"], "env": {} });
+    let shell = json!({ "type": "local_shell_call", "call_id": "call_1", "action": action });
+    let all = [
+        Happening::Created,
+        said("a"),
+        Happening::Called(call("function_call", "arguments", "{}"), Cut::Whole),
+        Happening::Called(call("custom_tool_call", "input", "x"), Cut::Whole),
+        Happening::Called(shell, Cut::Whole),
+        ended(How::Completed),
+    ];
+
+    let (events, fold) = run(Status::InProgress, &all);
+
+    assert_eq!(
+        kinds(&events)[6..],
+        [
+            "output_item.done",
+            "output_item.added",
+            "function_call_arguments.delta",
+            "function_call_arguments.done",
+            "output_item.done",
+            "output_item.added",
+            "custom_tool_call_input.delta",
+            "custom_tool_call_input.done",
+            "output_item.done",
+            "output_item.added",
+            "output_item.done",
+            "completed",
+        ]
+    );
+    let prefixes = fold
+        .items()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap().split('_').next().unwrap());
+    assert_eq!(prefixes.collect::<Vec<_>>(), ["msg", "fc", "ctc", "lsc"]);
+}
+
+#[test]
+fn a_tool_of_ours_moves_and_ends_and_what_follows_is_another_item() {
+    let all = [
+        Happening::Created,
+        said("a"),
+        Happening::AskedAgain,
+        said("b"),
+        Happening::ToolBegan(receipt()),
+        Happening::ToolMoved("half".to_owned()),
+        Happening::ToolEnded(Ok("noon".to_owned())),
+        Happening::ToolMoved("late".to_owned()),
+        Happening::ToolEnded(Ok("again".to_owned())),
+        Happening::AskedAgain,
+        ended(How::Completed),
+    ];
+
+    let (events, fold) = run(Status::InProgress, &all);
+
+    let told: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
+    assert_eq!(
+        told.iter()
+            .filter(|it| **it == "troupe:tool.progress")
+            .count(),
+        1
+    );
+    let items = fold.items();
+    let types: Vec<&str> = items
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["message", "message", "troupe:time", "message"]);
+    assert_eq!(items[2]["output"], "noon");
+    assert_eq!(
+        items[3]["content"][0]["text"], "",
+        "the last round said nothing"
+    );
+}
+
+#[test]
+fn a_tool_that_was_cut_off_is_incomplete() {
+    let all = [
+        Happening::Created,
+        Happening::ToolBegan(receipt()),
+        ended(How::Cancelled),
+    ];
+
+    let (_, fold) = run(Status::InProgress, &all);
+
+    assert_eq!(fold.items()[0]["status"], "incomplete");
+}
+
 fn anything() -> impl Strategy<Value = Happening> {
     prop_oneof![
+        "[a-z{}\"]{0,4}".prop_map(|it| {
+            Happening::Called(call("function_call", "arguments", &it), Cut::Whole)
+        }),
+        "[a-z]{0,4}".prop_map(|it| {
+            Happening::Called(call("custom_tool_call", "input", &it), Cut::Short)
+        }),
+        Just(Happening::ToolBegan(receipt())),
+        "[a-z]{1,4}".prop_map(Happening::ToolMoved),
+        "[a-z]{1,4}".prop_map(|it| Happening::ToolEnded(Ok(it))),
+        Just(Happening::AskedAgain),
         "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Said),
         "[a-z ]{1,3}".prop_map(Happening::Thought),
     ]

@@ -9,9 +9,13 @@
 //!
 //! Read `desk` and `shelf` (the verbs), `turn` (one turn, from the first event to the last), `fold`
 //! (what happens becomes the response and its stream), `recorder` (what is written, and when; a
-//! response that is not stored has none), `queue` (the only statements that move a response).
+//! response that is not stored has none), `queue` (the only statements that move a response). Characters
+//! and spaces answer as models, too: `voice` (which ones), `cast` (who speaks, one after the other).
 
+pub mod approvals;
 pub mod bill;
+pub mod call_groups;
+pub mod cast;
 pub mod compaction;
 pub mod conversation;
 pub mod conversation_item;
@@ -20,11 +24,15 @@ pub mod document;
 pub mod ending;
 pub mod event;
 pub mod fold;
+pub mod fold_calls;
+pub mod fold_text;
+pub mod fold_voice;
 pub mod history;
 pub mod inbox;
 pub mod item;
 pub mod models;
 pub mod names;
+pub mod open_calls;
 pub mod parts;
 pub mod pipe;
 pub mod places;
@@ -36,10 +44,20 @@ pub mod recall;
 pub mod recorder;
 pub mod refusal;
 pub mod remembered;
+pub mod remote;
+pub mod remote_turn;
 pub mod response;
+pub mod rounds;
 pub mod shelf;
+pub mod sorting;
+pub mod speakers_of;
 pub mod spec;
+pub mod speech;
+pub mod step;
 pub mod stop;
 pub mod sweep;
+pub mod toolbox;
 pub mod turn;
+pub mod voice;
+pub mod voice_prompt;
 pub mod worker;

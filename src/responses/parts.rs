@@ -7,8 +7,11 @@ use crate::generation::watches::Watches;
 use crate::ids::ProviderId;
 use crate::providers::models::Models;
 use crate::responses::places::Places;
+use crate::responses::rounds::Workshop;
 use crate::responses::stop::Held;
 use crate::shutdown::Shutdown;
+use crate::tools::mcp::lists::Lists;
+use crate::tools::registry::Registry;
 use dashmap::DashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +52,10 @@ pub struct Parts {
     /// Begun at once: who comes in a crowd waits here, and not for the database's connections, of
     /// which the rooms want some, too.
     pub beginnings: Arc<Semaphore>,
+    /// What servers of tools elsewhere have.
+    pub lists: Lists,
+    /// The tools that run here.
+    pub workshop: Workshop,
     calls: Arc<DashMap<ProviderId, Arc<Semaphore>>>,
 }
 
@@ -94,7 +101,13 @@ impl Parts {
         node: Arc<str>,
         config: &Config,
     ) -> Self {
+        let workshop = Workshop {
+            registry: Registry::of_the_house(clock.clone()),
+            ..Workshop::default()
+        };
+        let lists = Lists::new(models.registry.egress().clone());
         Self {
+            lists,
             db,
             clock,
             shutdown,
@@ -108,6 +121,7 @@ impl Parts {
             held: Held::default(),
             bell: Arc::default(),
             beginnings: Arc::new(Semaphore::new(MAX_BEGINNINGS)),
+            workshop,
             calls: Arc::default(),
         }
     }

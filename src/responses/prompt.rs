@@ -3,6 +3,8 @@
 use crate::llm::request::Message;
 use crate::llm::request::Role;
 use crate::llm::tool::Picture;
+use crate::responses::call_groups;
+use crate::responses::speakers_of;
 use serde_json::Value;
 
 /// What a model adds to each message around its text, in tokens.
@@ -31,15 +33,10 @@ pub fn entries(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> 
         message: Message::new(Role::System, it),
         may_go: false,
     });
-    let old = prior.iter().filter_map(message).map(|message| Entry {
-        may_go: message.role != Role::System,
-        message,
-    });
-    let new = input.iter().filter_map(message).map(|message| Entry {
-        may_go: false,
-        message,
-    });
-    first.into_iter().chain(old).chain(new).collect()
+    let old = prior.iter().map(|it| (it, true));
+    let all: Vec<(&Value, bool)> = old.chain(input.iter().map(|it| (it, false))).collect();
+    let said = call_groups::entries(&all, message);
+    first.into_iter().chain(said).collect()
 }
 
 /// Reasoning and receipts are not said to a model.
@@ -52,7 +49,9 @@ fn message(item: &Value) -> Option<Message> {
         "assistant" => Role::Assistant,
         _ => Role::User,
     };
+    let name = Some(role).filter(|it| *it == Role::Assistant);
     Some(Message {
+        name: name.and_then(|_| speakers_of::speaker(item)),
         pictures: pictures(&item["content"]),
         ..Message::new(role, text(&item["content"]))
     })
@@ -72,8 +71,8 @@ fn pictures(content: &Value) -> Vec<Picture> {
     urls.filter_map(read).collect()
 }
 
-/// The text of all parts.
-fn text(content: &Value) -> String {
+/// The text of all parts of a content, or of what a tool gave.
+pub fn text(content: &Value) -> String {
     let of_part = |part: &Value| {
         let text = part["text"].as_str().or(part["refusal"].as_str());
         text.map(str::to_owned)
@@ -104,10 +103,7 @@ pub fn fit(
     let Some(window) = window else {
         return Ok(entries.into_iter().map(|it| it.message).collect());
     };
-    let cost = |it: &Entry| {
-        let n_pictures = i64::try_from(it.message.pictures.len()).unwrap_or(i64::MAX);
-        count(&it.message.content) + FRAME_TOKENS + n_pictures * PICTURE_TOKENS
-    };
+    let cost = |it: &Entry| cost(&it.message, count);
     let mut entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
     let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
     while n_tokens > window && truncates {
@@ -116,7 +112,7 @@ pub fn fit(
         };
         let next_turn = entries.iter().enumerate().skip(first + 1);
         let end = next_turn
-            .filter(|(_, (_, it))| it.may_go && it.message.role == Role::User)
+            .filter(|(_, (_, it))| it.may_go && begins_a_turn(&it.message))
             .map(|(at, _)| at)
             .next()
             .unwrap_or(entries.len());
@@ -132,6 +128,19 @@ pub fn fit(
         true => Err(TooLong { n_tokens }),
         false => Ok(entries.into_iter().map(|(_, it)| it.message).collect()),
     }
+}
+
+/// What a message takes of a window, in tokens.
+fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
+    let calls = message.calls.iter();
+    let calls = calls.map(|it| count(&it.name) + count(&it.arguments) + FRAME_TOKENS);
+    let n_pictures = i64::try_from(message.pictures.len()).unwrap_or(i64::MAX);
+    count(&message.content) + FRAME_TOKENS + n_pictures * PICTURE_TOKENS + calls.sum::<i64>()
+}
+
+/// What came of a call belongs to the turn in which it was called.
+fn begins_a_turn(message: &Message) -> bool {
+    message.role == Role::User && message.answers.is_none()
 }
 
 #[cfg(test)]

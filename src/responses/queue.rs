@@ -143,6 +143,7 @@ pub async fn finish(
             Expr::value(standing.usage.as_ref().map(json)),
         )
         .col_expr(Column::CompletedAt, Expr::value(standing.ended_at))
+        .col_expr(Column::SealedSecrets, Expr::value(Option::<String>::None))
         .filter(Column::Lease.eq(lease)) // the fence: a revived worker holds an older one
         .exec(tx)
         .await?;

@@ -1,5 +1,7 @@
 //! Why a response is not begun, shown or changed. Doors put it into their words.
 
+use crate::responses::approvals::Unanswered;
+use crate::responses::open_calls::Misfit;
 use sea_orm::DbErr;
 
 /// A refusal; nothing was written.
@@ -22,11 +24,19 @@ pub enum Refusal {
     /// Which field names it.
     #[error("{0} names an item that is not there")]
     UnknownItem(String),
+    #[error("calls and outputs do not fit together: {0:?}")]
+    Calls(Misfit),
+    /// Which field names it.
+    #[error("{0} names a tool that is not here")]
+    NoSuchTool(String),
     #[error("{n_tokens} tokens do not fit into {window}")]
     TooLong { n_tokens: i64, window: i64 },
     /// In bytes, all items together.
     #[error("what it goes on from is larger than {0} bytes")]
     TooMuch(i64),
+    /// Which field asks for it.
+    #[error("the model's API has no words for {0}")]
+    CannotKeep(&'static str),
     #[error("every place is taken")]
     Full,
     #[error("this person's places are taken")]
@@ -35,6 +45,12 @@ pub enum Refusal {
     NotCancellable,
     #[error("this response has no stream to show")]
     StreamNotAvailable,
+    #[error("the space is archived")]
+    SpaceArchived,
+    #[error("the space has used up its tokens")]
+    TokenLimit,
+    #[error("nobody in the space can speak")]
+    NoSpeaker,
     /// Which field holds it.
     #[error("{0} was not sealed here, or not for this person")]
     Unsealed(String),
@@ -43,6 +59,11 @@ pub enum Refusal {
     /// For people.
     #[error("the model failed: {0}")]
     Upstream(String),
+    #[error("approvals do not fit: {0:?}")]
+    Approvals(Unanswered),
+    /// By its label.
+    #[error("the address of the server {0} may not be called")]
+    ServerAddress(String),
     #[error("the model cannot be asked")]
     Unusable,
     #[error(transparent)]

@@ -41,7 +41,7 @@ pub struct Model {
     /// On PostgreSQL by the database's clock.
     pub heartbeat_at: Option<Timestamp>,
     pub cancel_requested_at: Option<Timestamp>,
-    /// Credentials that a queued response still needs; nothing has any yet.
+    /// What opens the servers that a background response calls, until its end.
     pub sealed_secrets: Option<String>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,

@@ -3,6 +3,7 @@
 use crate::llm::request::Request;
 use crate::llm::request::Samplers;
 use crate::llm::tool::Format;
+use crate::responses::toolbox::Toolbox;
 use sea_orm::FromJsonQueryResult;
 use serde::Deserialize;
 use serde::Serialize;
@@ -39,6 +40,9 @@ pub struct Kept {
     /// How the answer must look.
     #[serde(default)]
     pub format: Format,
+    /// What may be called; nothing in rows from before there were tools.
+    #[serde(default)]
+    pub tools: Toolbox,
 }
 
 /// What goes to the model beside the words; only what was given.

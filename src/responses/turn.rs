@@ -5,18 +5,13 @@
 //! what must be written, and hands the events on.
 
 use crate::clock::Clock;
-use crate::generation::generator;
 use crate::generation::outcome::Ended;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Heard;
-use crate::generation::sink::Sink;
-use crate::generation::trim::Trim;
 use crate::generation::watches::Watches;
 use crate::llm::delta::FinishReason;
-use crate::llm::provider::Provider;
-use crate::llm::request::Request;
-use crate::responses::bill;
+use crate::responses::cast::Cast;
 use crate::responses::document::Trouble;
 use crate::responses::fold::Ending;
 use crate::responses::fold::Event;
@@ -28,15 +23,16 @@ use crate::responses::pipe::Writer;
 use crate::responses::recorder::Recorder;
 use crate::responses::recorder::Unwritten;
 use crate::responses::refusal::Refusal;
+use crate::responses::remote::Errand;
 use crate::responses::response::Status;
+use crate::responses::rounds::Workshop;
+use crate::responses::speech;
+use crate::responses::speech::Call;
 use crate::responses::stop::Stop;
 use crate::responses::stop::Why;
-use futures::FutureExt;
+use crate::responses::toolbox::Toolbox;
 use serde_json::Value;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
@@ -45,11 +41,14 @@ const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// Everything that a turn needs.
 pub struct Turn {
-    pub provider: Arc<dyn Provider>,
-    pub request: Request,
+    pub call: Call,
+    /// Those who speak after it.
+    pub cast: Option<Cast>,
+    pub toolbox: Toolbox,
+    pub workshop: Workshop,
+    /// What is to be done with servers elsewhere.
+    pub errand: Errand,
     pub watches: Watches,
-    /// The calls that its provider may be asked for at once.
-    pub calls: Arc<Semaphore>,
     pub stop: Stop,
     pub clock: Clock,
     pub stage: Stage,
@@ -81,10 +80,12 @@ pub enum Left {
 /// Takes the turn.
 pub async fn take(turn: Turn) -> Left {
     let Turn {
-        provider,
-        request,
-        mut watches,
-        calls,
+        call,
+        mut cast,
+        toolbox,
+        workshop,
+        errand,
+        watches,
         stop,
         clock,
         mut stage,
@@ -93,38 +94,26 @@ pub async fn take(turn: Turn) -> Left {
         stop.end(Why::Lost);
     }
     let inbox = Inbox::default();
-    let began = Instant::now();
     let speaking = async {
-        let deadline = began + watches.total;
-        let permit = tokio::select! {
-            () = stop.token.cancelled() => None,
-            permit = timeout_at(deadline, calls.acquire()) => permit.ok().and_then(Result::ok),
-        };
-        watches.total = deadline.saturating_duration_since(Instant::now());
-        let mut sink = Mouth {
-            inbox: &inbox,
-            thoughts_left: watches.max_text_bytes,
-        };
-        let (provider, token) = (provider.as_ref(), &stop.token);
-        let speech = generator::listen(
-            provider,
-            &request,
-            Trim::verbatim(),
-            &watches,
-            &mut sink,
-            token,
-        );
-        let heard = AssertUnwindSafe(speech).catch_unwind().await;
-        drop(permit);
+        let tools = (toolbox, workshop, errand);
+        let spoken = speech::speak(call, cast.as_mut(), tools, watches, &inbox, &stop).await;
         inbox.close();
-        heard.unwrap_or_else(|_| panicked())
+        spoken
     };
-    let (heard, ()) = futures::join!(speaking, stage.show(&inbox, &stop));
-    let has_output = stage.fold.has_output();
-    let Some(how) = how(&heard, &stop, stage.is_background && !has_output) else {
+    let (spoken, ()) = futures::join!(speaking, stage.show(&inbox, &stop));
+    let may_go_back = stage.is_background && !stage.fold.has_output();
+    let how = match (&spoken.broken_by, spoken.cut) {
+        (Some(refusal), _) => Some(How::Failed(gone(refusal))),
+        (None, Some(reason)) => Some(How::Incomplete(reason)),
+        (None, None) => how(&spoken.heard, &stop, may_go_back),
+    };
+    let Some(how) = how else {
         return Left::Untouched;
     };
-    let usage = bill::of(&heard, request, &how).await;
+    let usage = spoken.bill;
+    if let (Some(cast), Some(usage)) = (cast, usage) {
+        cast.charge(usage).await;
+    }
     let at = clock.now();
     stage.end(Ending { how, usage, at }, &stop).await
 }
@@ -163,9 +152,10 @@ impl Stage {
             if self.was_let_go && self.recorder.is_none() {
                 stop.end(Why::Left);
             }
+            inbox.shown();
             if self.is_background {
                 // The first words go out at once, the next together.
-                let _ = timeout_at(began + LOG_EVERY, inbox.closed()).await;
+                let _ = timeout_at(began + LOG_EVERY, inbox.in_a_hurry()).await;
             }
         }
     }
@@ -209,29 +199,6 @@ impl Stage {
     }
 }
 
-/// Takes what the model says.
-struct Mouth<'a> {
-    inbox: &'a Inbox,
-    /// In bytes; what is thought beyond is dropped.
-    thoughts_left: usize,
-}
-
-impl Sink for Mouth<'_> {
-    fn delta(&mut self, text: &str) {
-        self.inbox.put(Happening::Said(text.to_owned()));
-    }
-
-    fn thought(&mut self, text: &str) -> bool {
-        let mut text = text.replace('\0', ""); // no database takes it
-        text.truncate(text.floor_char_boundary(self.thoughts_left));
-        self.thoughts_left -= text.len();
-        if !text.is_empty() {
-            self.inbox.put(Happening::Thought(text));
-        }
-        true
-    }
-}
-
 /// How a turn ended. `None`: it did not, another node may take it.
 fn how(heard: &Heard, stop: &Stop, may_go_back: bool) -> Option<How> {
     Some(match &heard.end {
@@ -267,6 +234,9 @@ pub fn gone(refusal: &Refusal) -> Trouble {
             "The input is longer than the model's window.",
         ),
         Refusal::ModelNotFound(_) => ("upstream_error", "The model is not there any more."),
+        Refusal::SpaceArchived => ("upstream_error", "The space is archived."),
+        Refusal::TokenLimit => ("upstream_error", "The space has used up its tokens."),
+        Refusal::NoSpeaker => ("upstream_error", "No character of the space can speak."),
         _ => ("upstream_error", "The model cannot be asked."),
     };
     Trouble {
@@ -288,20 +258,5 @@ pub fn trouble(failure: &Failure) -> Trouble {
     Trouble {
         code: code.to_owned(),
         message: failure.message.clone(),
-    }
-}
-
-fn panicked() -> Heard {
-    Heard {
-        end: Ended::Failed(Failure {
-            code: FailureCode::Internal,
-            message: "Something went wrong on the server. It has been logged.".to_owned(),
-            retryable: true,
-        }),
-        text: String::new(),
-        reasoning: None,
-        calls: Vec::new(),
-        usage: None,
-        is_capped: false,
     }
 }

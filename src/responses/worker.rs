@@ -18,6 +18,7 @@ use crate::responses::preparation::Prepared;
 use crate::responses::queue;
 use crate::responses::recorder::Recorder;
 use crate::responses::refusal::Refusal;
+use crate::responses::remote;
 use crate::responses::response;
 use crate::responses::response::Status;
 use crate::responses::stop::Stop;
@@ -147,7 +148,13 @@ async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refus
     let input = input.into_iter().map(|it| it.payload).collect();
     let sealer = &parts.models.sealer;
     let (prior, input) = compaction::opened(sealer, row.user_id, prior, input)?;
-    preparation::prepare(parts, &row.model, &row.request, prior, input).await
+    let mut kept = row.request.clone();
+    kept.tools.secrets = remote::open(sealer, &row.id, row.sealed_secrets.as_deref())?;
+    let errand = remote::plan(parts, row.user_id, &kept.tools, &prior, &input)?;
+    let (user, model) = (row.user_id, &row.model);
+    let mut prepared = preparation::prepare(parts, user, model, &kept, prior, input).await?;
+    prepared.errand = errand;
+    Ok(prepared)
 }
 
 /// What was right when it was queued is so no more.

@@ -143,7 +143,7 @@ on_both! {
         stage.close().await;
     }
 
-    // R73, as far as it goes without tools
+    // R73
     async fn a_turn_that_fails_takes_along_what_it_went_on_from(backend) {
         let stage = Stage::open(backend).await;
         let mut line = Line::open(&stage).await;
@@ -160,6 +160,12 @@ on_both! {
         line.send(after(&second, "two")).await;
         assert_eq!(line.turn().await.last().unwrap()["type"], "response.failed");
         assert_eq!(line.refused(after(&second, "two")).await, not_found);
+
+        let third = line.ask(json!({ "input": "one", "store": false })).await;
+        let mut wrong = after(&third, "two");
+        wrong["input"] = json!([{ "type": "function_call_output", "call_id": "x", "output": "y" }]);
+        assert_eq!(line.refused(wrong).await, (400, "unknown_tool_call".to_owned()));
+        assert_eq!(line.refused(after(&third, "two")).await, not_found);
 
         let stored = line.ask(json!({ "input": "one" })).await;
         let mut broken = after(&stored, "two");
@@ -263,7 +269,7 @@ on_both! {
     }
 
     async fn a_house_that_closes_ends_the_turn_and_then_the_socket(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, &[("SHUTDOWN_GRACE_MS", "20000")]).await;
         let gate = Gate::closed();
         stage.upstream.next(Script::say("whole").gated(&gate));
         let mut line = Line::open(&stage).await;

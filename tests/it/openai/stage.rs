@@ -151,3 +151,44 @@ pub fn told(body: &Value) -> Vec<(String, String)> {
 pub fn said(body: &Value) -> Vec<String> {
     told(body).into_iter().map(|it| it.1).collect()
 }
+
+/// The declaration of a function.
+pub fn function(name: &str) -> Value {
+    let parameters = json!({ "type": "object", "properties": { "x": { "type": "integer" } } });
+    json!({ "type": "function", "name": name, "parameters": parameters })
+}
+
+/// What came of a call.
+pub fn output(call_id: &str, output: &str) -> Value {
+    json!({ "type": "function_call_output", "call_id": call_id, "output": output })
+}
+
+/// The types of the items of a response.
+pub fn types(response: &Value) -> Vec<&str> {
+    let items = response["output"].as_array().expect("an output is a list");
+    items
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect()
+}
+
+/// What the model was told, a line a message: role, text, ids of calls, id of the answered call.
+pub fn lines(body: &Value) -> Vec<String> {
+    let word = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let line = |it: &Value| {
+        let calls = it["tool_calls"].as_array().into_iter().flatten();
+        let calls: Vec<String> = calls.map(|it| word(&it["id"])).collect();
+        let (role, text, answers) = (
+            word(&it["role"]),
+            word(&it["content"]),
+            word(&it["tool_call_id"]),
+        );
+        format!("{role}|{text}|{}|{answers}", calls.join(","))
+    };
+    body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(line)
+        .collect()
+}

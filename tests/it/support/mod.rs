@@ -19,6 +19,7 @@ pub mod furniture;
 pub mod hearing;
 pub mod house_rules;
 pub mod invariants;
+pub mod mcp;
 pub mod model_call;
 pub mod names;
 pub mod nodes;

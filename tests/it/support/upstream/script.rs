@@ -144,6 +144,31 @@ impl Script {
         text.split_inclusive(' ').fold(self, Self::text)
     }
 
+    /// A whole answer that only calls tools: ids, names, arguments.
+    pub fn calls(calls: &[(&str, &str, &str)]) -> Self {
+        let calls = calls.iter().enumerate();
+        let script = calls.fold(
+            Self::stream().role(),
+            |script, (at, (id, name, arguments))| {
+                script.call(at, id, name).arguments(at, arguments)
+            },
+        );
+        script.finish("tool_calls").usage(7, 3).done()
+    }
+
+    /// The first piece of a call: no arguments yet.
+    pub fn call(self, index: usize, id: &str, name: &str) -> Self {
+        let function = json!({ "name": name, "arguments": "" });
+        let call = json!({ "index": index, "id": id, "type": "function", "function": function });
+        self.delta(json!({ "tool_calls": [call] }))
+    }
+
+    /// The next piece of a call's arguments.
+    pub fn arguments(self, index: usize, more: &str) -> Self {
+        let call = json!({ "index": index, "function": { "arguments": more } });
+        self.delta(json!({ "tool_calls": [call] }))
+    }
+
     pub fn finish(self, reason: &str) -> Self {
         self.event(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }))
     }

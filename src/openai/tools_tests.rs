@@ -1,0 +1,173 @@
+//! What may be declared, how it is told to a model, and how it is echoed.
+
+use super::toolbox;
+use crate::llm::tool::ToolChoice;
+use crate::openai::fields::Fields;
+use crate::responses::toolbox::Toolbox;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+fn read(body: Value) -> Result<(Toolbox, Map<String, Value>), (String, String)> {
+    let mut echo = Map::new();
+    let fields = Fields(body.as_object().unwrap());
+    match toolbox(&fields, &mut echo) {
+        Ok(toolbox) => Ok((toolbox, echo)),
+        Err(problem) => Err((problem.code.to_owned(), problem.param.unwrap_or_default())),
+    }
+}
+
+fn refused(body: Value, code: &str, param: &str) {
+    let why = read(body.clone()).expect_err(&body.to_string());
+    assert_eq!(why, (code.to_owned(), param.to_owned()), "{body}");
+}
+
+fn f() -> Value {
+    json!({ "type": "function", "name": "f" })
+}
+
+#[test]
+fn what_cannot_be_declared_is_named() {
+    let with = |tool: Value| json!({ "tools": [f(), tool] });
+
+    refused(json!({ "tools": {} }), "invalid_type", "tools");
+    refused(with(json!(1)), "invalid_type", "tools[1]");
+    refused(
+        with(json!({})),
+        "missing_required_parameter",
+        "tools[1].type",
+    );
+    for kind in ["web_search", "troupe:memory"] {
+        refused(
+            with(json!({ "type": kind })),
+            "unsupported_tool",
+            "tools[1].type",
+        );
+    }
+    refused(
+        with(json!({ "type": "function" })),
+        "missing_required_parameter",
+        "tools[1].name",
+    );
+    for name in ["", "ä", "a b", &"x".repeat(65)] {
+        let tool = json!({ "type": "custom", "name": name });
+        refused(with(tool), "invalid_value", "tools[1].name");
+    }
+    refused(with(f()), "invalid_value", "tools[1].name");
+    let odd = json!({ "type": "function", "name": "g", "parameters": "{}" });
+    refused(with(odd), "invalid_type", "tools[1].parameters");
+    let more = json!({ "type": "function", "name": "g", "timeout": 1 });
+    refused(with(more), "unknown_parameter", "tools[1].timeout");
+    let grammar = json!({ "type": "custom", "name": "g", "format": { "type": "grammar" } });
+    refused(
+        with(grammar),
+        "missing_required_parameter",
+        "tools[1].format.syntax",
+    );
+    let many: Vec<Value> = (0..129)
+        .map(|it| json!({ "type": "function", "name": format!("f{it}") }))
+        .collect();
+    refused(json!({ "tools": many }), "invalid_value", "tools");
+    refused(
+        json!({ "max_tool_calls": 0 }),
+        "invalid_value",
+        "max_tool_calls",
+    );
+}
+
+// R54
+#[test]
+fn a_choice_must_be_among_what_is_declared() {
+    let with = |choice: Value| json!({ "tools": [f()], "tool_choice": choice });
+
+    refused(
+        json!({ "tool_choice": "required" }),
+        "invalid_value",
+        "tool_choice",
+    );
+    refused(with(json!("always")), "invalid_value", "tool_choice");
+    refused(with(json!(1)), "invalid_type", "tool_choice");
+    let g = json!({ "type": "function", "name": "g" });
+    refused(with(g.clone()), "invalid_value", "tool_choice.name");
+    refused(
+        with(json!({ "type": "custom", "name": "f" })),
+        "invalid_value",
+        "tool_choice.name",
+    );
+    refused(
+        with(json!({ "type": "troupe:time" })),
+        "invalid_value",
+        "tool_choice.type",
+    );
+    let allowed = json!({ "type": "allowed_tools", "tools": [f(), g] });
+    refused(with(allowed), "invalid_value", "tool_choice.tools[1].name");
+    let none = json!({ "type": "allowed_tools", "tools": [] });
+    refused(with(none), "invalid_value", "tool_choice.tools");
+}
+
+#[test]
+fn a_choice_is_read_and_echoed() {
+    let read = |choice: Value| {
+        let tools = json!([f(), { "type": "troupe:time" }]);
+        read(json!({ "tools": tools, "tool_choice": choice })).unwrap()
+    };
+
+    for (choice, means) in [
+        (json!("auto"), ToolChoice::Auto),
+        (json!("none"), ToolChoice::None),
+        (json!("required"), ToolChoice::Required),
+        (f(), ToolChoice::Named("f".to_owned())),
+        (
+            json!({ "type": "troupe:time" }),
+            ToolChoice::Named("troupe_time".to_owned()),
+        ),
+    ] {
+        let (toolbox, echo) = read(choice.clone());
+        assert_eq!((toolbox.choice, &echo["tool_choice"]), (means, &choice));
+    }
+    let (toolbox, echo) = read(json!({ "type": "allowed_tools", "tools": [f()] }));
+    assert!(toolbox.find("f").is_some() && toolbox.find("troupe_time").is_none());
+    assert_eq!(
+        echo["tool_choice"],
+        json!({ "type": "allowed_tools", "tools": [f()], "mode": "auto" })
+    );
+}
+
+#[test]
+fn tools_are_echoed_with_every_field_and_told_as_functions() {
+    let sql = json!({
+        "type": "custom", "name": "sql", "description": "Asks.",
+        "format": { "type": "grammar", "syntax": "lark", "definition": "start: /x/" },
+    });
+    let body = json!({
+        "tools": [f(), sql, { "type": "local_shell" }, { "type": "troupe:dice" }],
+        "parallel_tool_calls": false, "max_tool_calls": 3,
+    });
+
+    let (toolbox, echo) = read(body).unwrap();
+
+    assert_eq!(
+        echo["tools"][0],
+        json!({ "type": "function", "name": "f", "description": null, "parameters": null, "strict": null })
+    );
+    assert_eq!(echo["tools"][1], sql);
+    assert_eq!(echo["tools"][3], json!({ "type": "troupe:dice" }));
+    assert_eq!(
+        (&echo["parallel_tool_calls"], &echo["max_tool_calls"]),
+        (&json!(false), &json!(3))
+    );
+    assert!(toolbox.is_serial && toolbox.max_calls == Some(3));
+    let names: Vec<&str> = toolbox
+        .tools
+        .iter()
+        .map(|it| it.tool.name.as_str())
+        .collect();
+    assert_eq!(names, ["f", "sql", "local_shell", "troupe_dice"]);
+    assert_eq!(toolbox.tools[0].tool.parameters["type"], "object");
+    let description = toolbox.tools[1].tool.description.as_ref().unwrap();
+    assert!(description.starts_with("Asks.") && description.contains("start: /x/"));
+    assert_eq!(
+        toolbox.tools[1].tool.parameters["required"],
+        json!(["input"])
+    );
+}

@@ -1,0 +1,151 @@
+//! Who speaks for a space: the items of a chain as a scene for `speakers/`. Pure.
+//!
+//! An item tells in its `metadata` who said it. That comes back with whatever a program hands in, so
+//! it counts only where it names a seat that is there.
+
+use crate::ids::MembershipId;
+use crate::responses::voice;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::spaces::space::RepliesPerTurn;
+use crate::speakers::candidates::Candidate;
+use crate::speakers::candidates::Choice;
+use crate::speakers::candidates::Scene;
+use crate::speakers::dice::Dice;
+use crate::speakers::selector;
+use crate::speakers::selector::Trigger;
+use serde_json::Value;
+use serde_json::json;
+
+/// A name in an item is not read any further than this.
+const MAX_NAME_CHARS: usize = 100;
+
+/// A space that is asked: everything that a choice of its speakers needs.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    pub space: &'a space::Model,
+    /// Every one, removed ones too.
+    pub seats: &'a [membership::Model],
+    pub candidates: Vec<Candidate>,
+    /// The seat of whoever asks.
+    pub user: MembershipId,
+}
+
+/// What an item tells of who says it.
+pub fn metadata(seat: &membership::Model, because: &str) -> Value {
+    json!({
+        "speaker": seat.cached_display_name,
+        "speaker_id": seat.character_id.map(voice::name_of),
+        "membership_id": seat.id,
+        "chosen_because": because,
+    })
+}
+
+/// The name of whoever said an item, where it tells one.
+pub fn speaker(item: &Value) -> Option<String> {
+    let name = item["metadata"]["speaker"].as_str()?.trim();
+    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Who speaks after these items, one after the other; nobody, where nobody can.
+pub fn choose(asked: &Asked<'_>, items: &[&Value], dice: &mut Dice) -> Vec<Choice> {
+    if let Some(goes_on) = goes_on(asked, items) {
+        return vec![goes_on];
+    }
+    let (scene, order) = (scene(asked, items), asked.space.reply_order);
+    let mut chosen = match asked.space.replies_per_turn {
+        RepliesPerTurn::One => {
+            let one = selector::select(order, Trigger::Human, &scene, dice);
+            one.into_iter().collect()
+        }
+        RepliesPerTurn::Activated => selector::activate(order, Trigger::Human, &scene, dice),
+    };
+    if chosen.is_empty() {
+        chosen.extend(selector::select(order, Trigger::Generate, &scene, dice));
+    }
+    chosen
+}
+
+/// Whoever has called a tool goes on when its output is there, without another choice.
+fn goes_on(asked: &Asked<'_>, items: &[&Value]) -> Option<Choice> {
+    let newest = items.iter().rposition(|it| !is_silent(it))?;
+    if !is_output(items[newest]) {
+        return None;
+    }
+    let before = items[..newest].iter().rev();
+    let mut spoken = before.take_while(|it| !is_by_user(it));
+    let last = spoken.find(|it| seat_of(asked, it).is_some())?;
+    let seat = seat_of(asked, last)?;
+    let seats = &asked.candidates;
+    let may_speak = seats.iter().any(|it| it.id == seat && it.schedulable);
+    let because = last["metadata"]["chosen_because"].as_str();
+    let because: String = because.unwrap_or("goes on").chars().take(200).collect();
+    may_speak.then(|| Choice::new(seat, because))
+}
+
+fn scene(asked: &Asked<'_>, items: &[&Value]) -> Scene {
+    let trigger = items.iter().rposition(|it| is_by_user(it));
+    let of = |item: &&Value| seat_of(asked, item);
+    let said = |it: &&&Value| is_by_user(it) || is_by_model(it);
+    let newest = items.iter().rev().find(said);
+    let newest_author = newest.and_then(|it| match is_by_user(it) {
+        true => Some(asked.user),
+        false => of(it),
+    });
+    let epoch = trigger.map_or(items, |at| &items[at + 1..]);
+    Scene {
+        candidates: asked.candidates.clone(),
+        last_speaker: items.iter().rev().find_map(of),
+        newest_author,
+        newest_text: trigger.map_or_else(String::new, |at| text(&items[at]["content"])),
+        mentions: Vec::new(),
+        spoken_in_epoch: epoch.iter().filter_map(of).collect(),
+        allow_self_responses: asked.space.allow_self_responses,
+    }
+}
+
+/// The seat of whoever said an item on the model's side: by its number, else by its character.
+fn seat_of(asked: &Asked<'_>, item: &Value) -> Option<MembershipId> {
+    if is_by_user(item) {
+        return None;
+    }
+    let told = &item["metadata"];
+    let (number, id) = (told["membership_id"].as_i64(), told["speaker_id"].as_str());
+    let character = |it: &membership::Model| it.character_id.map(voice::name_of);
+    let mut seats = asked.seats.iter();
+    let by_number = seats.find(|it| Some(it.id.0) == number && it.character_id.is_some());
+    let by_character = || {
+        let mut seats = asked.seats.iter();
+        seats.find(|it| id.is_some() && character(it).as_deref() == id)
+    };
+    by_number.or_else(by_character).map(|it| it.id)
+}
+
+/// What the house says and what was thought is nobody's turn.
+fn is_silent(item: &Value) -> bool {
+    item["type"] == "reasoning" || item["role"] == "system" || item["role"] == "developer"
+}
+
+fn is_by_user(item: &Value) -> bool {
+    item["type"] == "message" && item["role"] == "user"
+}
+
+fn is_by_model(item: &Value) -> bool {
+    item["type"] == "message" && item["role"] == "assistant"
+}
+
+fn is_output(item: &Value) -> bool {
+    let kind = item["type"].as_str().unwrap_or_default();
+    kind.ends_with("_output") || kind == "mcp_approval_response"
+}
+
+fn text(content: &Value) -> String {
+    let parts = content.as_array().into_iter().flatten();
+    let texts = parts.filter_map(|it| it["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+#[path = "speakers_of_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! Tests of [`super`].
+
+use super::Asked;
+use super::choose;
+use super::metadata;
+use super::speaker;
+use crate::clock::Timestamp;
+use crate::ids::CharacterId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::spaces::membership;
+use crate::spaces::membership::Participation;
+use crate::spaces::space;
+use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::space::ReplyOrder;
+use crate::speakers::dice::Dice;
+use crate::speakers::seats;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+
+fn seat(id: i64, name: &str) -> membership::Model {
+    membership::Model {
+        id: MembershipId(id),
+        space_id: SpaceId(1),
+        kind: membership::Kind::Character,
+        user_id: None,
+        character_id: Some(CharacterId(10 * id)),
+        role: membership::Role::Member,
+        position: id,
+        status: membership::Status::Active,
+        participation: Participation::Active,
+        cached_display_name: name.to_owned(),
+        avatar_hash: None,
+        aliases: json!([]),
+        persona: None,
+        talkativeness: Some(1.0),
+        copilot_mode: membership::CopilotMode::None,
+        copilot_remaining_steps: None,
+        copilot_conversation_id: None,
+        llm_provider_id: None,
+        preset_id: None,
+        settings: json!({}),
+        settings_version: 0,
+        created_at: Timestamp(0),
+    }
+}
+
+fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Model {
+    space::Model {
+        id: SpaceId(1),
+        name: "The stage".to_owned(),
+        description: String::new(),
+        owner_id: None,
+        status: space::Status::Active,
+        reply_order,
+        replies_per_turn,
+        card_handling_mode: space::CardHandlingMode::Swap,
+        allow_self_responses: false,
+        auto_mode_enabled: false,
+        auto_mode_delay_ms: 0,
+        auto_mode_max_turns: 0,
+        during_generation_user_input_policy: space::InputPolicy::Queue,
+        user_turn_debounce_ms: 0,
+        group_regenerate_mode: space::GroupRegenerateMode::SingleMessage,
+        settings: json!({}),
+        settings_version: 0,
+        tokens_used: 0,
+        token_limit: 0,
+        created_at: Timestamp(0),
+    }
+}
+
+fn three() -> Vec<membership::Model> {
+    vec![seat(2, "Ada"), seat(3, "Bob"), seat(4, "Cid")]
+}
+
+fn user(text: &str) -> Value {
+    json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
+}
+
+fn said_by(seat: &membership::Model) -> Value {
+    json!({ "type": "message", "role": "assistant", "content": [], "metadata": metadata(seat, "x") })
+}
+
+/// Who speaks after these items, and why.
+fn chosen(
+    space: &space::Model,
+    seats: &[membership::Model],
+    items: &[Value],
+) -> Vec<(i64, String)> {
+    let asked = Asked {
+        space,
+        seats,
+        candidates: seats::candidates(seats, &HashMap::new()),
+        user: MembershipId(1),
+    };
+    let items: Vec<&Value> = items.iter().collect();
+    let chosen = choose(&asked, &items, &mut Dice::from_seed(7)).into_iter();
+    chosen.map(|it| (it.id.0, it.because)).collect()
+}
+
+fn one(order: ReplyOrder, items: &[Value]) -> (i64, String) {
+    let mut chosen = chosen(&space(order, RepliesPerTurn::One), &three(), items);
+    assert_eq!(chosen.len(), 1, "{chosen:?}");
+    chosen.remove(0)
+}
+
+#[test]
+fn whoever_the_newest_user_item_names_speaks() {
+    let items = [user("Ada?"), said_by(&seat(2, "Ada")), user("And Bob?")];
+
+    let (id, because) = one(ReplyOrder::Natural, &items);
+
+    assert_eq!((id, because.as_str()), (3, "mentioned \"Bob\""));
+}
+
+#[test]
+fn the_last_speaker_is_read_from_the_chain() {
+    let [ada, bob, cid] = [2, 3, 4].map(|id| said_by(&seat(id, "x")));
+
+    let next = |last: Value| one(ReplyOrder::List, &[user("Hi."), last, user("And?")]).0;
+
+    assert_eq!([next(ada), next(bob), next(cid)], [3, 4, 2]);
+    let stranger = said_by(&seat(99, "x"));
+    assert_eq!(next(stranger), 2, "who has no seat here is nobody");
+    let mut by_character = said_by(&seat(3, "x"));
+    by_character["metadata"]["membership_id"] = Value::Null;
+    assert_eq!(
+        next(by_character),
+        4,
+        "a character is known in another space, too"
+    );
+}
+
+#[test]
+fn of_a_pool_each_speaks_once_until_the_user_does() {
+    let mut items = vec![user("Hi.")];
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let (id, _) = one(ReplyOrder::Pooled, &items);
+        items.push(said_by(&seat(id, "x")));
+        seen.push(id);
+    }
+
+    seen.sort_unstable();
+    assert_eq!(seen, [2, 3, 4]);
+    let (_, because) = one(ReplyOrder::Pooled, &items);
+    assert_eq!(because, "drawn at random", "as if a button asked for more");
+}
+
+#[test]
+fn where_nobody_speaks_unasked_one_is_drawn() {
+    assert_eq!(one(ReplyOrder::Manual, &[user("Hi.")]).1, "drawn at random");
+}
+
+#[test]
+fn several_speak_one_after_the_other_where_the_space_has_it_so() {
+    let space = space(ReplyOrder::List, RepliesPerTurn::Activated);
+
+    let chosen = chosen(&space, &three(), &[user("Hi.")]);
+
+    let ids: Vec<i64> = chosen.iter().map(|it| it.0).collect();
+    assert_eq!(ids, [2, 3, 4]);
+}
+
+#[test]
+fn nobody_speaks_where_nobody_can() {
+    let mut muted = seat(2, "Ada");
+    muted.participation = Participation::Muted;
+
+    let space = space(ReplyOrder::Natural, RepliesPerTurn::One);
+
+    assert_eq!(chosen(&space, &[muted], &[user("Ada?")]), []);
+}
+
+#[test]
+fn whoever_called_a_tool_goes_on_when_its_output_comes() {
+    let mut call = json!({ "type": "function_call", "call_id": "a" });
+    call["metadata"] = metadata(&seat(3, "Bob"), "mentioned \"Bob\"");
+    let output = json!({ "type": "function_call_output", "call_id": "a" });
+    let items = [user("Bob?"), call, output];
+
+    assert_eq!(
+        one(ReplyOrder::List, &items),
+        (3, "mentioned \"Bob\"".to_owned())
+    );
+    let and_then = [&items[..], &[said_by(&seat(3, "Bob")), user("Next.")]].concat();
+    assert_eq!(one(ReplyOrder::List, &and_then).0, 4);
+}
+
+#[test]
+fn a_name_is_not_read_further_than_names_go() {
+    let item = |name: Value| json!({ "metadata": { "speaker": name } });
+
+    assert_eq!(speaker(&item(json!(" Ada "))).as_deref(), Some("Ada"));
+    assert_eq!(
+        speaker(&item(json!("x".repeat(5_000)))).map(|it| it.len()),
+        Some(100)
+    );
+    assert_eq!(speaker(&item(json!(" "))), None);
+    assert_eq!(speaker(&json!({ "metadata": "Ada" })), None);
+    assert_eq!(speaker(&json!({})), None);
+}

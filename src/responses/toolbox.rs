@@ -1,0 +1,80 @@
+//! The tools of one response: what its model may call, whether it must, and who runs it.
+
+use crate::llm::request::Request;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolChoice;
+use crate::responses::remote;
+use crate::responses::remote::Remote;
+use crate::responses::remote::Secrets;
+use serde::Deserialize;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a request declares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Toolbox {
+    pub tools: Vec<Declared>,
+    /// Of the first round only: a model that was forced once is free afterwards.
+    pub choice: ToolChoice,
+    /// By the names that the model sees; `None`: all.
+    pub allowed: Option<Vec<String>>,
+    /// Only the first call of a round counts.
+    pub is_serial: bool,
+    /// Servers elsewhere, whose tools a turn learns of before its first round.
+    pub servers: Vec<remote::Declared>,
+    /// What opens them; never stored with the others.
+    #[serde(skip)]
+    pub secrets: Secrets,
+    /// Their tools, by the names that the model sees; of one turn.
+    #[serde(skip)]
+    pub remotes: BTreeMap<String, Remote>,
+    /// Over all rounds; `None`: as many as a turn has.
+    pub max_calls: Option<u32>,
+}
+
+/// A tool, and how it is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Declared {
+    pub kind: Kind,
+    /// As the model is told of it.
+    pub tool: Tool,
+}
+
+/// What a tool is to the one who declared it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Run by the client, with arguments.
+    Function,
+    /// Run by the client, with one text.
+    Custom,
+    /// A command for the client's shell; never run here.
+    Shell,
+    /// Run by us.
+    Server,
+    /// Run by a server elsewhere, which we ask.
+    Remote,
+}
+
+impl Toolbox {
+    /// The tool of this name, if it may be called at all.
+    pub fn find(&self, name: &str) -> Option<&Declared> {
+        let is_shut = self.choice == ToolChoice::None;
+        let found = self.tools.iter().find(|it| it.tool.name == name);
+        found.filter(|_| !is_shut && self.allows(name))
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        let allowed = self.allowed.as_ref();
+        allowed.is_none_or(|it| it.iter().any(|allowed| allowed == name))
+    }
+
+    /// Tells a model of what it may call.
+    pub fn lay_out(&self, request: &mut Request) {
+        let allowed = self.tools.iter().filter(|it| self.allows(&it.tool.name));
+        request.tools = allowed.map(|it| it.tool.clone()).collect();
+        request.tool_choice = self.choice.clone();
+        request.is_serial = self.is_serial;
+    }
+}

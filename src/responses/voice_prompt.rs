@@ -1,0 +1,157 @@
+//! What a character is told: the items of a chain as lines of a conversation, its card around them.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::generation::trim::Trim;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::llm::request::Message;
+use crate::llm::request::Request;
+use crate::llm::request::Role;
+use crate::llm::tokens;
+use crate::presets::document::Preset;
+use crate::prompt::blocks::Carried;
+use crate::prompt::builder;
+use crate::prompt::chain;
+use crate::prompt::chain::Chain;
+use crate::prompt::context::Context;
+use crate::prompt::context::Line;
+use crate::prompt::context::Member;
+use crate::providers::provider;
+use crate::responses::parts::Parts;
+use crate::responses::prompt::Entry;
+use crate::responses::refusal::Refusal;
+use crate::responses::spec::Kept;
+use crate::responses::spec::Sampling;
+use crate::responses::voice::Voice;
+use crate::runs::executor;
+use sea_orm::DbErr;
+
+/// Of lines that nobody with a seat said.
+const NOBODY: MembershipId = MembershipId(0);
+
+/// The call that asks for the words of `speaker`, and what becomes of them. `said`: what came before.
+///
+/// # Errors
+/// It does not fit into the window, or the database fails.
+pub async fn request(
+    parts: &Parts,
+    voice: &Voice,
+    speaker: MembershipId,
+    said: &[Entry],
+    kept: &Kept,
+    row: &provider::Model,
+) -> Result<(Request, Trim), Refusal> {
+    let (db, now) = (parts.db.reader(), parts.clock.now());
+    let chain = Chain {
+        lines: lines(voice, said, kept.truncates, now),
+        directions: kept.instructions.clone(),
+        max_tokens: kept.sampling.max_output_tokens,
+        provider: row,
+        now,
+    };
+    let mut context = match voice {
+        Voice::Character { row, user } => chain::alone(db, row, user, chain).await?,
+        Voice::Space { space, seats, seat } => {
+            chain::in_space(db, speaker, space, seats, seat, chain).await?
+        }
+    };
+    wish(&mut context.preset, kept.sampling);
+    let (limits, trim) = (context.limits(), trim(&context));
+    // Counting is work for a processor, and the lines may be many.
+    let building = parts
+        .shutdown
+        .main()
+        .spawn_blocking(move || builder::build(&context, &tokens::count));
+    let built = building
+        .await
+        .map_err(|_| DbErr::Custom("the prompt could not be built".to_owned()))?;
+    let window = limits.context_tokens;
+    let built = built.map_err(|overflow| Refusal::TooLong {
+        n_tokens: window + overflow.over_by,
+        window,
+    })?;
+    let mut request = Request {
+        format: kept.format.clone(),
+        context_tokens: u32::try_from(window).ok(),
+        ..built.into_request(&row.model, rand::random())
+    };
+    kept.tools.lay_out(&mut request);
+    Ok((request, trim))
+}
+
+/// What a program asks for wins over what the preset says.
+fn wish(preset: &mut Preset, wished: Sampling) {
+    preset.temperature = wished.temperature.or(preset.temperature);
+    preset.top_p = wished.top_p.or(preset.top_p);
+    let samplers = &mut preset.samplers;
+    samplers.presence_penalty = wished.presence_penalty.or(samplers.presence_penalty);
+    samplers.frequency_penalty = wished.frequency_penalty.or(samplers.frequency_penalty);
+}
+
+/// As in a room: the own name goes, and another's ends the text.
+fn trim(context: &Context) -> Trim {
+    let is_own = |it: &&Member| it.id == context.speaker;
+    let others = context.cast.iter().filter(|it| !is_own(it));
+    let others: Vec<Member> = match context.lets_others_speak {
+        true => Vec::new(),
+        false => others.cloned().collect(),
+    };
+    match context.speaking() {
+        Some(own) => executor::trim(own, &others),
+        None => Trim::nameless(),
+    }
+}
+
+fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<Line> {
+    let line = |(entry, seq): (&Entry, i64)| {
+        let message = &entry.message;
+        let (author, name) = author(voice, message);
+        Line {
+            seq,
+            message_id: MessageId(0),
+            swipe: 0,
+            author,
+            name,
+            role: match message.role {
+                Role::System => message::Role::System,
+                Role::User => message::Role::User,
+                Role::Assistant => message::Role::Assistant,
+            },
+            text: message.content.clone(),
+            tokens: 0,
+            at: now,
+            carried: Carried {
+                calls: message.calls.clone(),
+                answers: message.answers.clone(),
+                pictures: message.pictures.clone(),
+            },
+            stays: !(truncates && entry.may_go),
+        }
+    };
+    said.iter().zip(1..).map(line).collect()
+}
+
+/// Who said a message: everything on the user's side is whoever asks.
+fn author(voice: &Voice, message: &Message) -> (MembershipId, String) {
+    let (user, name) = match voice {
+        Voice::Character { user, .. } => (chain::PERSON, user),
+        Voice::Space { seat, .. } => (seat.id, &seat.cached_display_name),
+    };
+    match (message.role, voice) {
+        (Role::System, _) => (NOBODY, String::new()),
+        (Role::User, _) if message.answers.is_some() => (user, String::new()),
+        (Role::User, _) => (user, name.clone()),
+        (Role::Assistant, Voice::Character { row, .. }) => {
+            let name = message.name.as_ref().unwrap_or(&row.name);
+            let is_own = *name == row.name;
+            let author = if is_own { chain::CHARACTER } else { NOBODY };
+            (author, name.clone())
+        }
+        (Role::Assistant, Voice::Space { seats, .. }) => {
+            let name = message.name.clone().unwrap_or_default();
+            let seat = seats.iter().find(|it| it.cached_display_name == name);
+            (seat.map_or(NOBODY, |it| it.id), name)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Pictures in, and answers in a form that was asked for.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use super::stage::Stage;
+use crate::support::backends::on_both;
+
+on_both! {
+    // R13
+    async fn a_schema_reaches_the_model_and_is_echoed(backend) {
+        let stage = Stage::open(backend).await;
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
+        stage.upstream.say("{\"a\":1}");
+        let format = json!({ "type": "json_schema", "name": "reply", "schema": schema, "strict": true });
+
+        let response = stage.program.respond(json!({ "input": "x", "text": { "format": format } })).await;
+
+        assert_eq!(response["text"]["format"]["schema"], schema);
+        assert_eq!(response["output"][0]["content"][0]["text"], "{\"a\":1}");
+        let sent = &stage.upstream.body(0)["response_format"];
+        let wanted = json!({ "name": "reply", "schema": schema, "strict": true });
+        assert_eq!(*sent, json!({ "type": "json_schema", "json_schema": wanted }));
+        let json_object = json!({ "input": "x", "text": { "format": { "type": "json_object" } } });
+        stage.program.respond(json_object).await;
+        assert_eq!(stage.upstream.body(1)["response_format"], json!({ "type": "json_object" }));
+        stage.close().await;
+    }
+
+    // R13, where the model's API has no words for it
+    async fn a_form_that_nobody_can_promise_is_refused_before_any_row(backend) {
+        let stage = Stage::open(backend).await;
+        let provider = json!({ "name": "Claude", "kind": "anthropic", "model": "claude", "base_url": stage.upstream.base_url() });
+        let (status, made) = stage.admin.post("/api/providers", provider).await;
+        assert_eq!(status, 201, "{made}");
+
+        let refused = stage.program.refused(json!({ "model": "claude", "input": "x", "text": { "format": { "type": "json_object" } } })).await;
+
+        assert_eq!(refused, (400, "unsupported_parameter".into(), json!("text.format")));
+        assert_eq!(stage.n_rows("responses").await, 0);
+        assert_eq!(stage.upstream.n_requests(), 0);
+        stage.close().await;
+    }
+
+    // R14
+    async fn a_picture_reaches_the_model_and_a_broken_one_nobody(backend) {
+        let stage = Stage::open(backend).await;
+        let url = format!("data:image/gif;base64,{}", STANDARD.encode(b"GIF89a......"));
+        let message = |url: &str| json!([{ "role": "user", "content": [
+            { "type": "input_text", "text": "What is this?" },
+            { "type": "input_image", "image_url": url, "detail": "auto" },
+        ] }]);
+
+        for store in [true, false] {
+            let broken = json!({ "input": message("data:image/png;base64,AAAA"), "store": store });
+            let (status, code, param) = stage.program.refused(broken).await;
+            assert_eq!((status, code.as_str(), param), (400, "invalid_image", json!("input[0].content[1].image_url")));
+        }
+        assert_eq!(stage.n_rows("responses").await, 0);
+        let first = stage.program.respond(json!({ "input": message(&url) })).await;
+        stage.program.respond(json!({ "input": "And now?", "previous_response_id": first["id"] })).await;
+
+        for n in 0..2 {
+            let content = &stage.upstream.body(n)["messages"][0]["content"];
+            assert_eq!(content[0]["text"], "What is this?");
+            assert_eq!(content[1]["image_url"]["url"], url, "the chain has it still");
+        }
+        stage.close().await;
+    }
+}
