@@ -47,6 +47,8 @@ export default class Api {
   apiKeys = () => this.#get("/api_keys")
   createApiKey = (name) => this.#post("/api_keys", { name })
   revokeApiKey = (id) => this.#delete(`/api_keys/${id}`)
+  // What a program with this key can ask for. The page is signed in another way, and stays so.
+  modelsFor = (key) => this.#call("GET", "/models", { below: "/v1", bearer: key, mayBeSignedOut: true })
 
   // Spaces and who sits in them
   spaces = () => this.#get("/spaces?limit=200")
@@ -200,15 +202,16 @@ export default class Api {
     }
   }
 
-  async #call(method, path, { body, below = "/api", mayBeSignedOut = false, timeoutMs = TIMEOUT_MS } = {}) {
-    const answer = await this.#send(method, below + path, body, timeoutMs)
+  async #call(method, path, options = {}) {
+    const { body, below = "/api", mayBeSignedOut = false, timeoutMs = TIMEOUT_MS, bearer } = options
+    const answer = await this.#send(method, below + path, body, timeoutMs, bearer)
     if (answer.ok) return answer.status === 204 ? null : readJson(answer)
     const error = await readError(answer)
     if (error.status === 401 && !mayBeSignedOut) this.#onSignedOut()
     throw error
   }
 
-  async #send(method, path, body, timeoutMs) {
+  async #send(method, path, body, timeoutMs, bearer) {
     // A form brings its own type, with the line that parts its fields.
     const isJson = body !== undefined && !(body instanceof FormData)
     try {
@@ -216,7 +219,10 @@ export default class Api {
         method,
         credentials: "same-origin",
         cache: "no-store",
-        headers: isJson ? { "content-type": "application/json" } : {},
+        headers: {
+          ...(isJson && { "content-type": "application/json" }),
+          ...(bearer && { authorization: `bearer ${bearer}` }),
+        },
         body: isJson ? JSON.stringify(body) : body,
         signal: AbortSignal.timeout(timeoutMs),
       })

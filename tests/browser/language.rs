@@ -20,12 +20,12 @@ const ENGLISH: &str = "[data-language=en]";
 /// Everything that can be read or heard in the page and has an English word in it. What people and
 /// models call themselves and say is their own, and so are a few names.
 const ENGLISH_LEFT: &str = r#"(() => {
-    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|token|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
+    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|token|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
     const found = []
     const judge = (text, node) => {
         if (/[A-Za-z]{2,}/.test(text.replace(own, ""))) found.push(`${text.trim()} (${node.tagName}.${node.className})`)
     }
-    const isSaid = (node) => node.closest("bdi, #announcer, .message__body, .card__detail, .block__text, option, script, noscript, svg")
+    const isSaid = (node) => node.closest("bdi, #announcer, .message__body, .card__detail, .block__text, .example__code, option, script, noscript, svg")
     for (const node of document.querySelectorAll("body *")) {
         if (isSaid(node)) continue
         for (const name of ["aria-label", "title", "placeholder", "alt"]) judge(node.getAttribute(name) ?? "", node)

@@ -19,6 +19,7 @@ mod files;
 mod house;
 mod inspector;
 mod joining;
+mod keys;
 mod language;
 mod lore;
 mod nodes;

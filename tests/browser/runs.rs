@@ -1,4 +1,4 @@
-//! Prompt & runs, keys, and a session that ends.
+//! Prompt & runs, and a session that ends.
 
 use serde_json::json;
 
@@ -82,30 +82,4 @@ async fn c87_a_session_that_ended_asks_to_sign_in_and_keeps_the_draft() {
 
     let field = format!("document.querySelector('{FIELD}').value");
     assert_eq!(page.value(&field).await, json!("half a thought"));
-}
-
-#[tokio::test]
-async fn an_api_key_is_shown_once_and_can_be_revoked() {
-    let house = House::open().await;
-    let room = house.room(manual(), &[]).await;
-    let page = room.page().await;
-
-    page.go("/settings/keys").await;
-    page.write("[name=name]", "my script").await;
-    page.click_text("button", "Create key").await;
-    let key = page.see_text(".secret", "trp_").await.text().await.unwrap();
-    page.reload().await;
-    page.see_text(".list__item", "my script").await;
-    let is_there = page
-        .value(&format!(
-            "document.body.textContent.includes({})",
-            json!(key)
-        ))
-        .await;
-    page.click(".list__item [aria-label='Revoke my script']")
-        .await;
-    page.click_text("dialog button", "Revoke").await;
-
-    assert_eq!(is_there, json!(false));
-    page.see_text("main", "No keys yet").await;
 }

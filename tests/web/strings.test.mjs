@@ -134,7 +134,7 @@ test("what is counted in one language is counted in the other", () => {
 
 // Names, and words for which Chinese has no better one.
 const LATIN =
-  /^(Troupe|AI|API|JSON|JSONL|JavaScript|OpenAI|SillyTavern|V1|V2|V3|v1|token|PNG|CharX|Backyard|START|Ctrl|K|Alt)$/
+  /^(Troupe|AI|API|JSON|JSONL|JavaScript|OpenAI|SillyTavern|V1|V2|V3|v1|token|PNG|CharX|Backyard|Responses|START|Ctrl|K|Alt)$/
 
 function words(text) {
   return forms(text).flatMap((it) => it.replace(/\{\w+\}/g, "").match(/[A-Za-z][A-Za-z0-9]*/g) ?? [])

@@ -56,9 +56,12 @@ function visible(code) {
     .filter((text) => !EXCEPTIONS.some((pattern) => pattern.test(text)))
 }
 
+// Programs to be copied are the same in every language.
+const PROGRAMS = "models/api_examples.js"
+
 function scripts() {
   return readdirSync(`${ROOT}/js`, { recursive: true })
-    .filter((name) => name.endsWith(".js") && !name.startsWith("strings/"))
+    .filter((name) => name.endsWith(".js") && !name.startsWith("strings/") && name !== PROGRAMS)
     .map((name) => [name, visible(readFileSync(`${ROOT}/js/${name}`, "utf8"))])
 }
 

@@ -74,6 +74,11 @@ export default class SessionActions {
   revokeApiKey(id) {
     return this.#api.revokeApiKey(id)
   }
+  // The model that a program with this key gets first in its list, or null.
+  async firstModelFor(key) {
+    const { data } = await this.#api.modelsFor(key)
+    return data[0]?.id ?? null
+  }
 
   #takeUser(answer) {
     this.#store.setUser(answer.user ?? answer)

@@ -4,14 +4,14 @@ import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import { railButton } from "./hollow.js"
 import { appearanceCard, keepCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
-import { keysCard } from "./settings_keys.js"
+import { keyCards } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
 import { presetsCard } from "./settings_presets.js"
 import { sessionsCard } from "./settings_sessions.js"
 
 const PARTS = {
   profile: { isFor: () => true, cards: (parts) => profileCards(parts) },
-  keys: { isFor: (user) => !user.is_guest, cards: (parts) => [keysCard(parts)] },
+  keys: { isFor: (user) => !user.is_guest, cards: (parts) => keyCards(parts) },
   presets: { isFor: () => true, cards: (parts) => [presetsCard(parts)] },
   models: { isFor: (user) => user.role === "admin", cards: (parts) => [modelsCard(parts)] },
 }

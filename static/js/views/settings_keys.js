@@ -1,4 +1,4 @@
-// Settings, API keys: make one, see it once, take it back.
+// Settings, API keys: make one, see it once, take it back; and what a program does with it.
 import { bdi, el, replace } from "../base/dom.js"
 import { copyText } from "../base/clipboard.js"
 import { t } from "../base/i18n.js"
@@ -6,9 +6,16 @@ import { shortTime } from "../base/time.js"
 import { button, submitButton } from "./buttons.js"
 import { confirm } from "./dialog.js"
 import { field, form, input } from "./form.js"
+import KeyExamples from "./key_examples.js"
 import { card } from "./settings_profile.js"
 
-export function keysCard(parts) {
+export function keyCards(parts) {
+  const examples = new KeyExamples(parts)
+  const lead = el("p", { class: "soft" }, t("examples.lead"))
+  return [keysCard(parts, examples), card(t("examples.title"), lead, examples.node)]
+}
+
+function keysCard(parts, examples) {
   const list = el("ul", {})
   const shown = el("div", { role: "status" })
   const reload = () => showKeys(parts, list, reload)
@@ -19,22 +26,26 @@ export function keysCard(parts) {
   })
   const submit = async () => {
     if (name.control.value.trim() === "") return name.showError(t("field.needed"))
-    showSecret(parts, shown, await parts.session.createApiKey(name.control.value.trim()))
+    const { key } = await parts.session.createApiKey(name.control.value.trim())
+    showSecret(parts, shown, key)
     name.control.value = ""
     reload()
+    // Without an answer the examples name the usual model.
+    examples.fill({ key, model: await parts.session.firstModelFor(key).catch(() => null) })
   }
   const make = el("div", { class: "form__actions form__actions--start" }, submitButton(t("keys.create")))
   reload()
   return card(
     t("settings.keys"),
-    el("p", { class: "soft" }, t("keys.lead"), " ", el("a", { href: "/docs" }, t("keys.docs"))),
+    el("p", { class: "soft" }, t("keys.lead")),
+    el("a", { class: "settings__aside", href: "/docs" }, t("keys.docs")),
     form({ fields: { name }, submit, children: [name.node, make] }),
     shown,
     list,
   )
 }
 
-function showSecret({ toasts }, shown, { key }) {
+function showSecret({ toasts }, shown, key) {
   const copy = async () => toasts.show((await copyText(key)) ? t("tools.copied") : t("tools.copy_failed"))
   replace(
     shown,

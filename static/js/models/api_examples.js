@@ -1,0 +1,80 @@
+// Examples for programs, to be copied and run: an answer, and one that goes on from it word by word.
+// Knows no DOM. These texts stand here alone: the page shows them, and a test runs what stands here.
+const HELLO = "Hello!"
+const MORE = "And then?"
+
+// Whoever copies an example without a key of their own has to put one here.
+export const NO_KEY = "YOUR_API_KEY"
+
+// `base` is where the server is reached, without a slash at its end; `key` may be null.
+export function apiExamples({ base, key, model }) {
+  const asked = { url: `${base}/v1`, key: key ?? NO_KEY, model }
+  return [
+    { id: "curl", name: "curl", text: curl(asked) },
+    { id: "python", name: "Python", text: python(asked) },
+    { id: "javascript", name: "JavaScript", text: javascript(asked) },
+  ]
+}
+
+function curl({ url, key, model }) {
+  return `curl -sS ${quoted(`${url}/responses`)} \\
+  -H ${quoted(`authorization: Bearer ${key}`)} \\
+  -H 'content-type: application/json' \\
+  -d ${quoted(JSON.stringify({ model, input: HELLO }))}
+
+# The same, word by word.
+curl -sSN ${quoted(`${url}/responses`)} \\
+  -H ${quoted(`authorization: Bearer ${key}`)} \\
+  -H 'content-type: application/json' \\
+  -d ${quoted(JSON.stringify({ model, input: MORE, stream: true }))}
+`
+}
+
+function python({ url, key, model }) {
+  return `# pip install openai
+from openai import OpenAI
+
+client = OpenAI(base_url=${text(url)}, api_key=${text(key)})
+
+first = client.responses.create(model=${text(model)}, input=${text(HELLO)})
+print(first.output_text)
+
+with client.responses.stream(
+    model=${text(model)}, input=${text(MORE)}, previous_response_id=first.id
+) as stream:
+    for event in stream:
+        if event.type == "response.output_text.delta":
+            print(event.delta, end="", flush=True)
+`
+}
+
+function javascript({ url, key, model }) {
+  return `// npm install openai
+import OpenAI from "openai"
+
+const client = new OpenAI({ baseURL: ${text(url)}, apiKey: ${text(key)} })
+
+const first = await client.responses.create({ model: ${text(model)}, input: ${text(HELLO)} })
+console.log(first.output_text)
+
+const stream = await client.responses.create({
+  model: ${text(model)},
+  input: ${text(MORE)},
+  previous_response_id: first.id,
+  stream: true,
+})
+for await (const event of stream) {
+  if (event.type === "response.output_text.delta") process.stdout.write(event.delta)
+}
+`
+}
+
+// A text as all three write it.
+function text(value) {
+  return JSON.stringify(value)
+}
+
+// Single quotes keep everything from the shell but themselves.
+function quoted(value) {
+  return `'${value.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,135 @@
+//! The page of API keys: keys, and examples that hold the newest of them.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use thirtyfour::Key;
+use tokio::process::Command;
+
+use crate::device::SMALL_TARGETS;
+use crate::house::House;
+use crate::house::manual;
+use crate::page::Page;
+use crate::page::Screen;
+
+/// How much of the page there is, sideways.
+const WIDTH: &str = "Math.max(document.documentElement.scrollWidth, \
+    document.querySelector('.settings').scrollWidth)";
+
+async fn example(page: &Page) -> String {
+    let text = "document.querySelector('.example__code').textContent";
+    let text = page.value(text).await;
+    text.as_str().expect("an example is text").to_owned()
+}
+
+async fn new_key(page: &Page) -> String {
+    page.write("[name=name]", "my script").await;
+    page.click_text("button", "Create key").await;
+    let key = page.see_text(".secret", "trp_").await.text().await;
+    key.expect("it can be read")
+}
+
+#[tokio::test]
+async fn an_api_key_is_shown_once_and_can_be_revoked() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    let page = room.page().await;
+
+    page.go("/settings/keys").await;
+    let key = new_key(&page).await;
+    page.reload().await;
+    page.see_text(".list__item", "my script").await;
+    let is_there = page
+        .value(&format!(
+            "document.body.textContent.includes({})",
+            json!(key)
+        ))
+        .await;
+    page.click(".list__item [aria-label='Revoke my script']")
+        .await;
+    page.click_text("dialog button", "Revoke").await;
+
+    assert_eq!(is_there, json!(false));
+    page.see_text("main", "No keys yet").await;
+}
+
+#[tokio::test]
+async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
+    let house = House::open().await;
+    house.upstream.say("Hello to you.");
+    let room = house.room(manual(), &[]).await;
+    let page = room.page().await;
+    page.go("/settings/keys").await;
+    page.see_text(".example", "YOUR_API_KEY").await;
+    let base = room.ann.base();
+
+    let key = new_key(&page).await;
+    page.see_text(".example__code", "scripted").await;
+    let curl = example(&page).await;
+    page.click_text(".example .choice", "Python").await;
+    let python = example(&page).await;
+    page.click_text(".example .choice", "JavaScript").await;
+    page.press(Key::Tab).await;
+    let javascript = example(&page).await;
+    page.click(".example__copy").await;
+    page.see_text(".toast", "Copied").await;
+
+    let has = |text: &str| {
+        [key.as_str(), &format!("{base}/v1")]
+            .iter()
+            .all(|it| text.contains(it))
+    };
+    assert!(
+        has(&curl) && has(&python) && has(&javascript),
+        "{curl}{python}{javascript}"
+    );
+    assert!(python.contains("model=\"scripted\"") && javascript.contains("model: \"scripted\""));
+    let ran = Command::new("bash")
+        .args(["-eu", "-c", &curl])
+        .output()
+        .await;
+    let printed = String::from_utf8(ran.expect("bash is there").stdout).expect("answers are text");
+    let (whole, stream) = printed
+        .split_once("event: response.created")
+        .expect("two answers");
+    assert!(whole.contains("\"text\":\"Hello to you.\""), "{printed}");
+    assert!(stream.contains("event: response.completed"), "{printed}");
+}
+
+#[tokio::test]
+async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
+    let house = House::open().await;
+    let room = house.room(manual(), &[]).await;
+    for (screen, width) in [(Screen::Desktop, 1280), (Screen::Phone, 390)] {
+        let page = room.page_on(screen).await;
+        page.go("/settings/keys").await;
+        new_key(&page).await;
+        page.see_text(".example__code", "scripted").await;
+
+        for theme in ["light", "dark"] {
+            page.run(&format!(
+                "document.documentElement.dataset.theme = '{theme}'"
+            ))
+            .await;
+            page.run("document.querySelector('.example').scrollIntoView()")
+                .await;
+            keep(&page, &format!("keys-{width}-{theme}.png")).await;
+        }
+
+        let wide = page.value(WIDTH).await;
+        assert_eq!(wide, json!(width));
+        if width == 390 {
+            assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
+        }
+    }
+}
+
+/// Keeps a picture for whoever looks, where they say so.
+async fn keep(page: &Page, name: &str) {
+    if let Ok(folder) = env::var("TROUPE_KEEP_PICTURES") {
+        let picture = page.picture().await;
+        fs::write(Path::new(&folder).join(name), picture).expect("the picture can be kept");
+    }
+}
