@@ -57,6 +57,7 @@ impl Process {
             .env("TROUPE_LLM_BASE_URL", base_url)
             .env("TROUPE_LLM_MODEL", "scripted")
             .env("LIMIT_POSTS_PER_MINUTE", "0")
+            .env("RESPONSES_RATE_PER_MINUTE", "0")
             .env("STREAM_SLICE_MS", slice_ms)
             .current_dir(folder.path());
         let began = Instant::now();
@@ -72,8 +73,13 @@ impl Process {
     /// This program again, as the relay to a model.
     pub fn relay(base_url: &str) -> Process {
         let host = base_url.trim_start_matches("http://");
+        Process::again(RELAY_TO, host.trim_end_matches("/v1"))
+    }
+
+    /// This program again, with a word that tells it what to be.
+    pub fn again(name: &str, value: &str) -> Process {
         let mut command = on_the_first_core(&std::env::current_exe().unwrap());
-        command.env(RELAY_TO, host.trim_end_matches("/v1"));
+        command.env(name, value);
         Process::start(command)
     }
 
