@@ -50,11 +50,7 @@ fn is_whole(read: &ChatMessage) {
     };
     let of = |it: &ChatMessage| (it.role, it.visibility, it.active, texts(&it.texts));
     assert_eq!(of(&back), of(read), "{}", String::from_utf8_lossy(&line));
-    assert_eq!(
-        back.repairs,
-        Vec::<&str>::new(),
-        "nothing of ours needs repair"
-    );
+    assert_eq!(back.repairs, [], "nothing of ours needs repair");
 }
 
 fn texts(all: &[Text]) -> Vec<(String, String)> {
