@@ -111,6 +111,17 @@ pub fn is_unique_violation(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
 }
 
+/// Whether what a statement changes, or refers to, is not there (any more).
+pub fn is_gone(error: &DbErr) -> bool {
+    match error {
+        DbErr::RecordNotUpdated | DbErr::RecordNotFound(_) => true,
+        error => matches!(
+            error.sql_err(),
+            Some(SqlErr::ForeignKeyConstraintViolation(_))
+        ),
+    }
+}
+
 /// Whether the database could not do it now and may in a moment: it is away, locked or full.
 pub fn is_passing(error: &DbErr) -> bool {
     let cause = match error {

@@ -200,7 +200,13 @@ impl ResponseError for ApiError {
 }
 
 impl From<DbErr> for ApiError {
+    /// A door looks whether what it is asked about is there before it changes it. What another
+    /// takes away in between is a 404 as well.
     fn from(error: DbErr) -> Self {
+        if dialect::is_gone(&error) {
+            tracing::warn!(%error, "gone before it was changed: {error}");
+            return Self::not_found();
+        }
         if !dialect::is_passing(&error) {
             return Self::internal(error);
         }

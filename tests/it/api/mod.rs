@@ -37,3 +37,4 @@ pub mod space_past;
 pub mod spaces;
 pub mod swipes;
 pub mod users;
+pub mod vanishing;
