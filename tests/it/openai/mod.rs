@@ -7,6 +7,7 @@ pub mod conversations;
 pub mod failures;
 pub mod forms;
 pub mod keys;
+pub mod killed;
 pub mod limits;
 pub mod many;
 pub mod mcp;
