@@ -12,6 +12,7 @@ use crate::openai::mcp;
 use crate::responses::call_groups::SHELL;
 use crate::responses::call_groups::server_name;
 use crate::responses::open_calls::RECEIPT;
+use crate::responses::remote::known_as;
 use crate::responses::toolbox::Declared;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
@@ -254,6 +255,16 @@ fn choice(fields: &Fields, toolbox: &mut Toolbox) -> Answer<Value> {
             let inner = Fields(object);
             match object.get("type").and_then(Value::as_str) {
                 Some("allowed_tools") => allowed(&inner, toolbox)?,
+                Some("mcp") => {
+                    let (label, name, echo) = remote("tool_choice", object, toolbox)?;
+                    match name {
+                        Some(name) => (ToolChoice::Named(name), echo),
+                        None => {
+                            toolbox.must_use = Some(label);
+                            (ToolChoice::Required, echo)
+                        }
+                    }
+                }
                 Some(_) => {
                     let (name, echo) = named("tool_choice", object, toolbox)?;
                     (ToolChoice::Named(name), echo)
@@ -313,6 +324,37 @@ fn named(at: &str, object: &Map<String, Value>, toolbox: &Toolbox) -> Answer<(St
     Ok((name, echo))
 }
 
+/// A server that was declared, the name by which the model knows one of its tools, and the echo.
+/// Whether the server has that tool is not known yet.
+fn remote(
+    at: &str,
+    object: &Map<String, Value>,
+    toolbox: &Toolbox,
+) -> Answer<(String, Option<String>, Value)> {
+    let fields = Fields(object);
+    let within = |problem: Problem| inside(at, problem);
+    let label = fields.text("server_label").map_err(within)?;
+    let mut servers = toolbox.servers.iter();
+    let server = servers.find(|it| Some(it.label.as_str()) == label);
+    let server = server.ok_or_else(|| {
+        let takes = "the label of a server that is declared in `tools`";
+        wrong_value(&format!("{at}.server_label"), takes)
+    })?;
+    let mut echo = json!({ "type": "mcp", "server_label": server.label });
+    let name = fields.text("name").map_err(within)?;
+    let names = server.allowed.as_ref();
+    let names = names.and_then(|it| it.tool_names.as_ref());
+    if let Some(name) = name {
+        if names.is_some_and(|it| !it.iter().any(|it| it == name)) {
+            let takes = "a tool that its server may be asked for";
+            return Err(wrong_value(&format!("{at}.name"), takes));
+        }
+        echo["name"] = json!(name);
+    }
+    let known = name.map(|it| known_as(&server.label, it));
+    Ok((server.label.clone(), known, echo))
+}
+
 fn allowed(fields: &Fields, toolbox: &mut Toolbox) -> Answer<(ToolChoice, Value)> {
     let within = |problem: Problem| inside("tool_choice", problem);
     let word = fields.text("mode").map_err(within)?.unwrap_or("auto");
@@ -325,6 +367,15 @@ fn allowed(fields: &Fields, toolbox: &mut Toolbox) -> Answer<(ToolChoice, Value)
         let at = format!("tool_choice.tools[{at}]");
         let object = value.as_object();
         let object = object.ok_or_else(|| wrong_type(&at, "an object"))?;
+        if object.get("type").is_some_and(|it| it == "mcp") {
+            let (label, name, view) = remote(&at, object, toolbox)?;
+            match name {
+                Some(name) => names.push(name),
+                None => toolbox.allowed_servers.push(label),
+            }
+            echo.push(view);
+            continue;
+        }
         let (name, view) = named(&at, object, toolbox)?;
         names.push(name);
         echo.push(view);

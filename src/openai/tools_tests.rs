@@ -171,3 +171,46 @@ fn tools_are_echoed_with_every_field_and_told_as_functions() {
         json!(["input"])
     );
 }
+
+#[test]
+fn a_choice_may_be_a_server_or_one_of_its_tools() {
+    let server = json!({
+        "type": "mcp", "server_label": "wiki", "server_url": "https://wiki.test/mcp",
+        "allowed_tools": ["look"],
+    });
+    let with = |choice: Value| json!({ "tools": [f(), server], "tool_choice": choice });
+    let mcp = json!({ "type": "mcp", "server_label": "wiki" });
+    let look = json!({ "type": "mcp", "server_label": "wiki", "name": "look" });
+
+    let (toolbox, echo) = read(with(mcp.clone())).unwrap();
+    assert_eq!(toolbox.choice, ToolChoice::Required);
+    assert_eq!(
+        (toolbox.must_use.as_deref(), &echo["tool_choice"]),
+        (Some("wiki"), &mcp)
+    );
+    let (toolbox, echo) = read(with(look.clone())).unwrap();
+    let named = ToolChoice::Named("mcp_wiki_look".to_owned());
+    assert_eq!((toolbox.choice, &echo["tool_choice"]), (named, &look));
+    assert_eq!(toolbox.must_use, None);
+    let list = json!({ "type": "allowed_tools", "mode": "auto", "tools": [look, mcp, f()] });
+    let (toolbox, echo) = read(with(list)).unwrap();
+    let names = ["mcp_wiki_look", "f"].map(str::to_owned);
+    assert_eq!(toolbox.allowed, Some(names.to_vec()));
+    assert_eq!(toolbox.allowed_servers, ["wiki"]);
+    let echoed = echo["tool_choice"]["tools"].as_array().unwrap();
+    assert_eq!(echoed[..2], [look, mcp]);
+
+    let other = json!({ "type": "mcp", "server_label": "maps" });
+    refused(with(other), "invalid_value", "tool_choice.server_label");
+    refused(
+        with(json!({ "type": "mcp" })),
+        "invalid_value",
+        "tool_choice.server_label",
+    );
+    let label = json!({ "type": "mcp", "server_label": 1 });
+    refused(with(label), "invalid_type", "tool_choice.server_label");
+    let write = json!({ "type": "mcp", "server_label": "wiki", "name": "write" });
+    refused(with(write.clone()), "invalid_value", "tool_choice.name");
+    let list = json!({ "type": "allowed_tools", "tools": [write] });
+    refused(with(list), "invalid_value", "tool_choice.tools[0].name");
+}

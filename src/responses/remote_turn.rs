@@ -4,7 +4,6 @@
 use crate::llm::request::Request;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
 use crate::responses::approvals::Approved;
 use crate::responses::call_groups;
 use crate::responses::fold::Cut;
@@ -86,10 +85,6 @@ impl Bench<'_> {
             }
         }
         self.toolbox.lay_out(self.request);
-        // Of nothing nobody can be made to take something.
-        if self.request.tools.is_empty() {
-            self.request.tool_choice = ToolChoice::Auto;
-        }
     }
 
     /// The tools of a server, and whether it was asked just now.

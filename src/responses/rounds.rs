@@ -13,7 +13,6 @@ use crate::generation::sink::Sink;
 use crate::generation::watches::Watches;
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
-use crate::llm::tool::ToolChoice;
 use crate::responses::bill;
 use crate::responses::call_groups;
 use crate::responses::document::Bill;
@@ -307,9 +306,7 @@ impl Rounds<'_> {
         let messages = &mut self.call.request.messages;
         messages.push(call_groups::asked(round.heard.text, calls));
         messages.extend(answers(&round.made, round.outcomes));
-        if self.call.request.tool_choice != ToolChoice::None {
-            self.call.request.tool_choice = ToolChoice::Auto;
-        }
+        self.toolbox.set_free(&mut self.call.request);
     }
 }
 

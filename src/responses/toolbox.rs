@@ -19,6 +19,10 @@ pub struct Toolbox {
     pub choice: ToolChoice,
     /// By the names that the model sees; `None`: all.
     pub allowed: Option<Vec<String>>,
+    /// Labels of servers of whose tools all are allowed, too.
+    pub allowed_servers: Vec<String>,
+    /// In the first round, one of the tools of this server must be called.
+    pub must_use: Option<String>,
     /// Only the first call of a round counts.
     pub is_serial: bool,
     /// Servers elsewhere, whose tools a turn learns of before its first round.
@@ -67,14 +71,42 @@ impl Toolbox {
 
     fn allows(&self, name: &str) -> bool {
         let allowed = self.allowed.as_ref();
+        let of_these = |it: &String| self.is_of(name, it);
         allowed.is_none_or(|it| it.iter().any(|allowed| allowed == name))
+            || self.allowed_servers.iter().any(of_these)
     }
 
-    /// Tells a model of what it may call.
+    fn is_of(&self, name: &str, label: &str) -> bool {
+        let remote = self.remotes.get(name);
+        remote.is_some_and(|it| it.label == label)
+    }
+
+    /// Tells a model of what it may call, and what it must.
     pub fn lay_out(&self, request: &mut Request) {
+        self.set_free(request);
+        request.tool_choice = self.choice.clone();
+        if let Some(label) = &self.must_use {
+            request.tools.retain(|it| self.is_of(&it.name, label));
+        }
+        let is_there = match &request.tool_choice {
+            ToolChoice::Named(name) => request.tools.iter().any(|it| it.name == *name),
+            _ => !request.tools.is_empty(),
+        };
+        // Nobody can be made to take what is not there; what is there is known at the door, but for
+        // servers elsewhere.
+        if !is_there {
+            self.set_free(request);
+        }
+    }
+
+    /// Tells a model of what it may call, and that it need not; or may not, where it may nothing.
+    pub fn set_free(&self, request: &mut Request) {
         let allowed = self.tools.iter().filter(|it| self.allows(&it.tool.name));
         request.tools = allowed.map(|it| it.tool.clone()).collect();
-        request.tool_choice = self.choice.clone();
+        request.tool_choice = match self.choice {
+            ToolChoice::None => ToolChoice::None,
+            _ => ToolChoice::Auto,
+        };
         request.is_serial = self.is_serial;
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::stage::Stage;
+use super::stage::function;
 use super::stage::id;
 use super::stage::kinds;
 use super::stage::lines;
@@ -174,6 +175,55 @@ on_both! {
         stage.close().await;
     }
 
+    // R54
+    async fn a_server_or_one_of_its_tools_can_be_the_choice_of_the_first_round(backend) {
+        let stage = Stage::open(backend).await;
+        let mcp = McpServer::start(vec![tool("search", true), tool("write", true)]).await;
+        let mut tools = declared(&mcp, json!({ "require_approval": "never" }));
+        tools.as_array_mut().unwrap().push(function("f"));
+        let chosen = async |choice: Value| {
+            call_once(&stage, "search");
+            let body = json!({ "input": "Tea?", "tools": tools, "tool_choice": choice });
+            let done = stage.program.respond(body).await;
+            assert_eq!(types(&done), ["mcp_list_tools", "mcp_call", "message"]);
+            assert_eq!(done["tool_choice"], choice);
+            let n = stage.upstream.n_requests();
+            [stage.upstream.body(n - 2), stage.upstream.body(n - 1)]
+        };
+
+        let [first, second] = chosen(json!({ "type": "mcp", "server_label": "wiki" })).await;
+        assert_eq!(first["tool_choice"], "required");
+        assert_eq!(names(&first), ["mcp_wiki_search", "mcp_wiki_write"]);
+        assert_eq!(second.get("tool_choice"), None);
+        assert_eq!(names(&second), ["f", "mcp_wiki_search", "mcp_wiki_write"]);
+
+        let [first, second] = chosen(json!({ "type": "mcp", "server_label": "wiki", "name": "search" })).await;
+        assert_eq!(first["tool_choice"]["function"]["name"], "mcp_wiki_search");
+        assert_eq!((names(&first).len(), second.get("tool_choice")), (3, None));
+
+        let wiki = json!([{ "type": "mcp", "server_label": "wiki" }]);
+        let allowed = json!({ "type": "allowed_tools", "tools": wiki, "mode": "auto" });
+        for body in chosen(allowed).await {
+            assert_eq!(names(&body), ["mcp_wiki_search", "mcp_wiki_write"]);
+        }
+        stage.close().await;
+    }
+
+    async fn a_chosen_tool_that_its_server_does_not_have_is_not_asked_for(backend) {
+        let stage = Stage::open(backend).await;
+        let mcp = McpServer::start(vec![tool("search", true)]).await;
+        let mut tools = declared(&mcp, json!({}));
+        tools.as_array_mut().unwrap().push(function("f"));
+        let choice = json!({ "type": "mcp", "server_label": "wiki", "name": "gone" });
+
+        let done = stage.program.respond(json!({ "input": "Hi.", "tools": tools, "tool_choice": choice })).await;
+
+        assert_eq!((&done["status"], text(&done).as_str()), (&json!("completed"), "Hello."));
+        assert_eq!(stage.upstream.body(0).get("tool_choice"), None);
+        assert_eq!(names(&stage.upstream.body(0)), ["f", "mcp_wiki_search"]);
+        stage.close().await;
+    }
+
     async fn what_opens_a_server_waits_sealed_with_a_background_response(backend) {
         let stage = Stage::open(backend).await;
         let mcp = McpServer::start(vec![tool("search", true)]).await;
@@ -204,6 +254,14 @@ on_both! {
         assert_eq!(stage.n_rows("responses").await, 0);
         stage.close().await;
     }
+}
+
+/// The tools that the model was told of.
+fn names(body: &Value) -> Vec<&str> {
+    let tools = body["tools"].as_array().into_iter().flatten();
+    tools
+        .map(|it| it["function"]["name"].as_str().unwrap())
+        .collect()
 }
 
 fn id_of(item: &Value) -> &str {
