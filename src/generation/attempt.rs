@@ -37,6 +37,8 @@ pub struct Answer<'a> {
     pub ended: Option<FinishReason>,
     /// The length limit of ours ended it.
     pub is_capped: bool,
+    /// What comes now tells why there is no answer.
+    is_refusing: bool,
 }
 
 impl<'a> Answer<'a> {
@@ -51,13 +53,17 @@ impl<'a> Answer<'a> {
             usage: None,
             ended: None,
             is_capped: false,
+            is_refusing: false,
         }
     }
 
     fn forward(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.push_str(text);
-            self.sink.delta(text);
+            match self.is_refusing {
+                true => self.sink.refused(text),
+                false => self.sink.delta(text),
+            }
             self.was_shown = true;
         }
     }
@@ -108,6 +114,12 @@ pub async fn attempt(
         let delta = delta.ok_or(Trouble::CutShort)?.map_err(Trouble::Call)?;
         limit = Instant::now() + watches.idle;
         late = Trouble::Silence;
+        // What a trim held back until now belongs to what follows it.
+        answer.is_refusing = match &delta {
+            Delta::Refusal(_) => true,
+            Delta::Text(_) => false,
+            _ => answer.is_refusing,
+        };
         match delta {
             Delta::Life => {}
             Delta::Usage(usage) => answer.usage = Some(usage),
@@ -119,7 +131,7 @@ pub async fn attempt(
                     return Ok(());
                 }
             }
-            Delta::Text(text) => {
+            Delta::Text(text) | Delta::Refusal(text) => {
                 let taken = &text[..text.floor_char_boundary(room)];
                 room -= taken.len();
                 answer.forward(&trim.push(taken));

@@ -10,6 +10,12 @@ pub trait Sink: Send {
     /// The next piece; never empty.
     fn delta(&mut self, text: &str);
 
+    /// The next piece of a text in which the model says why it does not answer; a piece of the text
+    /// like any other, except for who tells them apart.
+    fn refused(&mut self, text: &str) {
+        self.delta(text);
+    }
+
     /// The next piece of what is thought before the text. `true`: somebody was shown it, and nothing
     /// may be tried again. Rooms show it with the finished message, so by default nobody is.
     fn thought(&mut self, _text: &str) -> bool {

@@ -193,6 +193,10 @@ impl Answer {
             match delta {
                 Delta::End(reason) => self.end(reason),
                 Delta::Text(text) => self.ready.extend(self.thoughts.push(&text)),
+                Delta::Refusal(_) => {
+                    self.ready.extend(self.thoughts.finish());
+                    self.ready.push_back(delta);
+                }
                 delta => self.ready.push_back(delta),
             }
         }

@@ -55,7 +55,11 @@ async fn first_sign(provider: &dyn Provider, request: &Request) -> Result<(), Ll
     while let Some(delta) = stream.next().await {
         if matches!(
             delta?,
-            Delta::Text(_) | Delta::Reasoning(_) | Delta::Call(_) | Delta::End(_)
+            Delta::Text(_)
+                | Delta::Refusal(_)
+                | Delta::Reasoning(_)
+                | Delta::Call(_)
+                | Delta::End(_)
         ) {
             return Ok(());
         }

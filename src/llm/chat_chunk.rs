@@ -27,6 +27,11 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
         deltas.extend(reasoning(choice).map(Delta::Reasoning));
         deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
         deltas.extend(
+            refusal(choice)
+                .filter(|it| !it.is_empty())
+                .map(Delta::Refusal),
+        );
+        deltas.extend(
             said(choice)
                 .into_iter()
                 .flat_map(chat_tools::pieces)
@@ -69,6 +74,16 @@ fn text(choice: &Value) -> Option<String> {
 
 fn part(part: &Value) -> Option<&str> {
     part.as_str().or_else(|| part.get("text")?.as_str())
+}
+
+/// Why there is no answer: a field of its own, or parts of one.
+fn refusal(choice: &Value) -> Option<String> {
+    let said = said(choice)?;
+    let field = said.get("refusal").and_then(Value::as_str);
+    let parts = said.get("content").and_then(Value::as_array);
+    let of_part = |it: &'_ Value| it.get("refusal")?.as_str().map(str::to_owned);
+    let parts: String = parts.into_iter().flatten().filter_map(of_part).collect();
+    Some(field.unwrap_or_default().to_owned() + &parts)
 }
 
 fn finish_reason(choice: &Value) -> Option<FinishReason> {
@@ -124,8 +139,30 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_told_from_a_text() {
+        let refusal = |text: &str| Delta::Refusal(text.to_owned());
+        for said in [
+            json!({ "refusal": "No." }),
+            json!({ "content": null, "refusal": "No." }),
+            json!({ "content": [{ "type": "refusal", "refusal": "No." }] }),
+        ] {
+            let streamed = json!({ "choices": [{ "delta": said }] });
+            assert_eq!(deltas(streamed), [refusal("No.")], "{said}");
+            let whole = json!({ "choices": [{ "message": said }] });
+            assert_eq!(deltas(whole), [refusal("No.")], "{said}");
+        }
+        let both = json!({ "content": "Well.", "refusal": "No." });
+        assert_eq!(
+            deltas(json!({ "choices": [{ "delta": both }] })),
+            [text("Well."), refusal("No.")]
+        );
+    }
+
+    #[test]
     fn what_shows_nothing_is_a_sign_of_life() {
         for choices in [
+            json!([{ "delta": { "refusal": null } }]),
+            json!([{ "delta": { "refusal": "", "content": [{ "refusal": 7 }] } }]),
             json!([]),
             json!(null),
             json!("x"),

@@ -13,6 +13,8 @@ use crate::llm::tool::CallPiece;
 pub enum Delta {
     /// The next piece of visible text; never empty.
     Text(String),
+    /// The next piece of why it does not answer, by a model that tells this from a text; never empty.
+    Refusal(String),
     /// The next piece of what the model thinks before it speaks; never empty, and no part of the
     /// text.
     Reasoning(String),

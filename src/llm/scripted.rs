@@ -1,6 +1,7 @@
 //! The built-in demo model: answers without a key and without a network, so that the first ten
 //! minutes work. It knows a few lines by heart and weaves a word of yours into them. It also calls
-//! tools and keeps to schemas, in ways that can be foreseen, so that programs can be tried out.
+//! tools, keeps to schemas and refuses, in ways that can be foreseen, so that programs can be tried
+//! out.
 //!
 //! **Invariant:** the same seed, speaker and messages give the same answer.
 
@@ -40,6 +41,9 @@ use crate::llm::tool::ToolCall;
 pub const NOTICE: &str = "*You are talking to the built-in demo model. For a real one choose \
     “Connect a model” in the menu, or set TROUPE_LLM_BASE_URL.*";
 
+/// Said in place of an answer to whoever wants to see a refusal.
+const REFUSAL: &str = "I cannot answer that, as you told me to refuse.";
+
 /// The pace of somebody who types while you watch.
 pub const HUMAN_PACE: Duration = Duration::from_millis(50);
 
@@ -62,13 +66,14 @@ impl Provider for Scripted {
         let mut dice = dice(request);
         let calls = scripted_tools::calls(request);
         let deltas = match calls.is_empty() {
-            true => deltas(request, &said(request, &mut dice)),
+            _ if scripted_ear::is_told_to_refuse(request) => refused(request),
+            true => deltas(request, &said(request, &mut dice), Delta::Text),
             false => called(request, calls, &mut dice),
         };
         let pace = self.pace;
         let spoken = stream::unfold((deltas, dice), move |(mut deltas, mut dice)| async move {
             let delta = deltas.pop_front()?;
-            if matches!(delta, Delta::Text(_)) && !pace.is_zero() {
+            if matches!(delta, Delta::Text(_) | Delta::Refusal(_)) && !pace.is_zero() {
                 tokio::time::sleep(pace.mul_f64(dice.random_range(0.8..1.2))).await;
             }
             Some((Ok(delta), (deltas, dice)))
@@ -176,7 +181,7 @@ fn dice(request: &Request) -> ChaCha8Rng {
 }
 
 /// The reply word by word, and how it ends. One word counts as one token of the limit.
-fn deltas(request: &Request, reply: &str) -> VecDeque<Delta> {
+fn deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> VecDeque<Delta> {
     let limit = request
         .max_tokens
         .map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
@@ -188,12 +193,14 @@ fn deltas(request: &Request, reply: &str) -> VecDeque<Delta> {
         FinishReason::Stop
     };
     let usage = usage(request, &said.concat());
-    let mut deltas: VecDeque<Delta> = said
-        .iter()
-        .map(|it| Delta::Text((*it).to_owned()))
-        .collect();
+    let mut deltas: VecDeque<Delta> = said.iter().map(|it| kind((*it).to_owned())).collect();
     deltas.extend([Delta::End(reason), Delta::Usage(usage)]);
     deltas
+}
+
+/// Why it does not answer, whatever the form that was asked for.
+fn refused(request: &Request) -> VecDeque<Delta> {
+    deltas(request, REFUSAL, Delta::Refusal)
 }
 
 /// The calls piece by piece. The ids are thrown like everything else.

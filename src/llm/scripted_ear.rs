@@ -22,6 +22,12 @@ pub fn heard(request: &Request) -> Option<&str> {
     Some(&newest.content)
 }
 
+/// Whether the newest thing is the word `Refuse`, and nothing else.
+pub fn is_told_to_refuse(request: &Request) -> bool {
+    let heard = heard(request).unwrap_or_default();
+    heard.unicode_words().eq(["Refuse"])
+}
+
 /// A word worth taking up: one of the three longest, but no monster.
 pub fn word(text: &str, speaker: &str, dice: &mut ChaCha8Rng) -> Option<String> {
     let mut words: Vec<&str> = text

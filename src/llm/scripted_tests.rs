@@ -50,6 +50,17 @@ async fn answer(request: &Request) -> String {
 }
 
 #[tokio::test]
+async fn it_refuses_who_tells_it_to_and_nobody_else() {
+    let refused = deltas(&request("Ada", 1, "Refuse.")).await;
+    let answered = deltas(&request("Ada", 1, "Do not refuse.")).await;
+
+    let is_refusal = |it: &Delta| matches!(it, Delta::Refusal(_));
+    assert!(is_refusal(&refused[0]) && refused.contains(&Delta::End(FinishReason::Stop)));
+    assert!(!refused.iter().any(|it| matches!(it, Delta::Text(_))));
+    assert!(!answered.iter().any(is_refusal));
+}
+
+#[tokio::test]
 async fn the_first_reply_says_what_it_is_and_no_later_one_does() {
     let mut request = request("Ada", 1, "Hello!");
     request.messages.insert(

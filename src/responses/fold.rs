@@ -14,8 +14,8 @@ use crate::responses::document::document;
 use crate::responses::fold_calls;
 use crate::responses::fold_calls::Call;
 use crate::responses::fold_text::Kind;
+use crate::responses::fold_text::Writing;
 use crate::responses::fold_voice::Voiced;
-use crate::responses::names;
 use crate::responses::response::Status;
 use serde_json::Value;
 use serde_json::json;
@@ -33,6 +33,8 @@ pub enum Happening {
     Thought(String),
     /// The next piece of what is said; never empty.
     Said(String),
+    /// The next piece of why there is no answer; never empty.
+    Refused(String),
     /// A call for the client to run, whole or cut off.
     Called(Call, Cut),
     /// A tool of ours begins.
@@ -104,11 +106,7 @@ pub struct Fold {
 /// The item that is being written.
 #[derive(Clone, Debug)]
 enum Open {
-    Text {
-        id: String,
-        kind: Kind,
-        text: String,
-    },
+    Text(Writing),
     /// A tool of ours runs.
     Tool(Value),
 }
@@ -174,8 +172,9 @@ impl Fold {
                 self.tell_state("response.in_progress", &mut events);
             }
             Happening::Speaks(speaker) => self.begin_to_speak(speaker, &mut events),
-            Happening::Thought(text) => self.write(Kind::Reasoning, &text, &mut events),
-            Happening::Said(text) => self.write(Kind::Message, &text, &mut events),
+            Happening::Thought(text) => self.write(Kind::Thought, &text, &mut events),
+            Happening::Said(text) => self.write(Kind::Said, &text, &mut events),
+            Happening::Refused(text) => self.write(Kind::Refused, &text, &mut events),
             Happening::Called(call, cut) => self.call(&call, cut, &mut events),
             Happening::ToolBegan(call) => self.begin_tool(&call, &mut events),
             Happening::ToolMoved(message) => self.move_tool(&message, &mut events),
@@ -198,26 +197,29 @@ impl Fold {
     fn say_something(&mut self, events: &mut Vec<Event>) {
         if !self.has_answer() {
             self.close("completed", events);
-            self.open_item(Kind::Message, events);
+            self.open_item(Kind::Said, events);
         }
     }
 
     fn write(&mut self, kind: Kind, text: &str, events: &mut Vec<Event>) {
-        if !self.is_writing(kind) {
-            self.close("completed", events);
-            self.open_item(kind, events);
+        let index = self.done.len();
+        match &mut self.open {
+            Some(Open::Text(writing)) if writing.is(kind) => {}
+            Some(Open::Text(writing)) if writing.takes(kind) => {
+                for event in writing.turn_to(kind, index) {
+                    self.tell(event, events);
+                }
+            }
+            _ => {
+                self.close("completed", events);
+                self.open_item(kind, events);
+            }
         }
         let index = self.done.len();
-        let Some(Open::Text { id, text: all, .. }) = &mut self.open else {
-            return;
-        };
-        all.push_str(text);
-        let delta = kind.delta(id, index, text);
-        self.tell(delta, events);
-    }
-
-    fn is_writing(&self, wanted: Kind) -> bool {
-        matches!(&self.open, Some(Open::Text { kind, .. }) if *kind == wanted)
+        if let Some(Open::Text(writing)) = &mut self.open {
+            let delta = writing.push(text, index);
+            self.tell(delta, events);
+        }
     }
 
     fn call(&mut self, call: &Call, cut: Cut, events: &mut Vec<Event>) {
@@ -270,35 +272,31 @@ impl Fold {
     }
 
     fn open_item(&mut self, kind: Kind, events: &mut Vec<Event>) {
-        let id = names::mint(kind.prefix());
-        let index = self.done.len();
-        let item = self.voice.signed(kind.item(&id, "in_progress", None));
+        let writing = Writing::new(kind);
+        let item = self.voice.signed(writing.item("in_progress"));
         self.tell_item("added", &item, events);
-        self.tell(kind.part_added(&id, index), events);
-        self.open = Some(Open::Text {
-            id,
-            kind,
-            text: String::new(),
-        });
+        self.tell(writing.part_added(self.done.len()), events);
+        self.open = Some(Open::Text(writing));
     }
 
     fn close(&mut self, status: &str, events: &mut Vec<Event>) {
-        let (id, kind, text) = match self.open.take() {
-            None => return,
+        let index = self.done.len();
+        match self.open.take() {
+            None => {}
             Some(Open::Tool(item)) => {
-                if let Some(event) = fold_calls::outcome(&item, self.done.len()) {
+                if let Some(event) = fold_calls::outcome(&item, index) {
                     self.tell(event, events);
                 }
-                return self.finish(item, status, events);
+                self.finish(item, status, events);
             }
-            Some(Open::Text { id, kind, text }) => (id, kind, text),
-        };
-        let index = self.done.len();
-        for event in kind.ended(&id, index, &text) {
-            self.tell(event, events);
+            Some(Open::Text(mut writing)) => {
+                for event in writing.end_part(index) {
+                    self.tell(event, events);
+                }
+                let item = self.voice.signed(writing.item(status));
+                self.finish(item, status, events);
+            }
         }
-        let item = self.voice.signed(kind.item(&id, status, Some(&text)));
-        self.finish(item, status, events);
     }
 
     fn end(&mut self, ending: Ending, events: &mut Vec<Event>) {
@@ -333,7 +331,8 @@ impl Fold {
     fn has_answer(&self) -> bool {
         let since = self.voice.own(&self.done).iter().rev();
         let mut since = since.take_while(|it| !fold_calls::is_receipt(it));
-        self.is_writing(Kind::Message) || since.any(fold_calls::is_answer)
+        let is_said = matches!(&self.open, Some(Open::Text(writing)) if writing.is_said());
+        is_said || since.any(fold_calls::is_answer)
     }
 
     fn tell_state(&mut self, kind: &str, events: &mut Vec<Event>) {
@@ -360,23 +359,10 @@ impl Fold {
             "response.output_item.added" => {
                 let item = &event["item"];
                 self.voice.take_back(item, self.done.len());
-                let text = |kind| Open::Text {
-                    id: item["id"].as_str().unwrap_or_default().to_owned(),
-                    kind,
-                    text: String::new(),
-                };
-                self.open = Some(match item["type"].as_str() {
-                    Some("message") => text(Kind::Message),
-                    Some("reasoning") => text(Kind::Reasoning),
-                    _ => Open::Tool(item.clone()),
+                self.open = Some(match Writing::begun(item) {
+                    Some(writing) => Open::Text(writing),
+                    None => Open::Tool(item.clone()),
                 });
-            }
-            "response.output_text.delta" | "response.reasoning_summary_text.delta" => {
-                if let (Some(Open::Text { text, .. }), Some(delta)) =
-                    (&mut self.open, event["delta"].as_str())
-                {
-                    text.push_str(delta);
-                }
             }
             "response.mcp_call_arguments.done" => {
                 if let Some(Open::Tool(item)) = &mut self.open {
@@ -387,7 +373,11 @@ impl Fold {
                 self.open = None;
                 self.done.push(event["item"].clone());
             }
-            _ => {}
+            _ => {
+                if let Some(Open::Text(writing)) = &mut self.open {
+                    writing.take_back(event);
+                }
+            }
         }
     }
 }

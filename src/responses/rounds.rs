@@ -350,6 +350,10 @@ impl Sink for Mouth<'_> {
         self.inbox.put(Happening::Said(text.to_owned()));
     }
 
+    fn refused(&mut self, text: &str) {
+        self.inbox.put(Happening::Refused(text.to_owned()));
+    }
+
     fn thought(&mut self, text: &str) -> bool {
         let mut text = text.replace('\0', ""); // no database takes it
         text.truncate(text.floor_char_boundary(*self.thoughts_left));

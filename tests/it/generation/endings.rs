@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use serde_json::json;
 use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::Outcome;
 use troupe::generation::watches::Watches;
@@ -28,6 +29,19 @@ async fn an_answer_comes_with_its_usage() {
 
     assert_eq!(outcome, succeeded("Good morning, Eve."));
     assert_eq!(upstream.n_requests(), 1);
+}
+
+#[tokio::test]
+async fn a_refusal_is_a_text_like_any_other_to_who_does_not_tell_them_apart() {
+    let upstream = Upstream::start().await;
+    let refusal = |text: &str| json!({ "choices": [{ "delta": { "refusal": text } }] });
+    let script = Script::stream().role().text("Well. ").event(&refusal("I "));
+    upstream.always(script.event(&refusal("cannot.")).finish("stop").done());
+
+    let outcome = speak(&upstream, patient()).await;
+
+    assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+    assert_eq!(text(&outcome), "Well. I cannot.");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::json;
 
+use super::naive::folded;
 use super::stage::Stage;
 use super::stage::deltas;
 use super::stage::id;
@@ -90,6 +91,8 @@ impl Schema {
             "response.content_part.done" => "ResponseContentPartDoneStreamingEvent",
             "response.output_text.delta" => "ResponseOutputTextDeltaStreamingEvent",
             "response.output_text.done" => "ResponseOutputTextDoneStreamingEvent",
+            "response.refusal.delta" => "ResponseRefusalDeltaStreamingEvent",
+            "response.refusal.done" => "ResponseRefusalDoneStreamingEvent",
             "response.reasoning_summary_part.added" => {
                 "ResponseReasoningSummaryPartAddedStreamingEvent"
             }
@@ -216,6 +219,34 @@ on_both! {
             assert_eq!(plain(&events.last().unwrap()["response"]), plain(&response));
         }
         assert_eq!(stage.upstream.body(0)["max_tokens"], 16);
+        stage.close().await;
+    }
+
+    // R10
+    async fn a_refusal_is_told_as_one_and_known_in_the_next_turn(backend) {
+        let stage = Stage::open(backend).await;
+        let refusal = |text: &str| json!({ "choices": [{ "index": 0, "delta": { "refusal": text }, "finish_reason": null }] });
+        let script = Script::stream().role().event(&refusal("I cannot ")).event(&refusal("help.")).finish("stop").usage(4, 9).done();
+        stage.upstream.always(script);
+
+        let events = stage.program.stream(json!({ "input": "Help!" })).await.rest().await;
+        let blocking = stage.program.respond(json!({ "input": "Help!" })).await;
+
+        let schema = Schema::read();
+        events.iter().for_each(|it| schema.hold_event(it));
+        assert_eq!(kinds(&events), [
+            "created", "in_progress", "output_item.added", "content_part.added", "refusal.delta",
+            "refusal.delta", "refusal.done", "content_part.done", "output_item.done", "completed",
+        ]);
+        let response = &events.last().unwrap()["response"];
+        schema.hold("ResponseResource", response);
+        assert_eq!(response["output"][0]["content"], json!([{ "type": "refusal", "refusal": "I cannot help." }]));
+        assert_eq!(json!(folded(&events)), response["output"]);
+        assert_eq!(plain(&blocking), plain(response));
+        assert_eq!(stage.program.get(&format!("/responses/{}", id(response))).await, (200, response.clone()));
+        stage.upstream.say("Hello.");
+        stage.program.respond(json!({ "input": "Why?", "previous_response_id": id(response) })).await;
+        assert_eq!(said(&stage.upstream.body(2)), ["Help!", "I cannot help.", "Why?"]);
         stage.close().await;
     }
 

@@ -12,3 +12,18 @@ test("an answer is parsed into what was asked for", async () => {
 
   assert.deepEqual(response.output_parsed, { city: "Oslo" })
 })
+
+test("a refusal is streamed, gathered, and parsed into nothing", async () => {
+  const stream = client().responses.stream({ model: MODEL, input: "Refuse." })
+  let refusal = ""
+  stream.on("response.refusal.delta", (event) => (refusal += event.delta))
+  const format = { type: "json_schema", name: "place", schema: { type: "object" } }
+
+  const final = await stream.finalResponse()
+  const parsed = await client().responses.parse({ model: MODEL, input: "Refuse.", text: { format } })
+
+  assert.deepEqual(final.output[0].content, [{ type: "refusal", refusal, parsed: null }])
+  assert.notEqual(refusal, "")
+  assert.equal(parsed.output_parsed, null)
+  assert.equal(parsed.output_text, "")
+})

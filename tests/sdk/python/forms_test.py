@@ -25,3 +25,19 @@ class Forms(Check):
         response = self.create(input="Hello!", text={"format": {"type": "json_object"}})
 
         self.assertIsInstance(json.loads(response.output_text), dict)
+
+    def test_a_refusal_is_told_as_one_and_parsed_into_nothing(self):
+        response = self.client.responses.parse(model=MODEL, input="Refuse.", text_format=Place)
+
+        self.assertEqual([it.type for it in response.output[0].content], ["refusal"])
+        self.assertIsNone(response.output_parsed)
+        self.assertEqual(response.output_text, "")
+
+    def test_a_refusal_is_streamed_and_gathered(self):
+        events = self.collect(self.create(input="Refuse.", stream=True))
+        with self.client.responses.stream(model=MODEL, input="Refuse.") as stream:
+            final = stream.get_final_response()
+
+        deltas = [it.delta for it in events if it.type == "response.refusal.delta"]
+        self.assertGreater(len(deltas), 1)
+        self.assertEqual(final.output[0].content[0].refusal, "".join(deltas))
