@@ -385,3 +385,7 @@ impl Fold {
 #[cfg(test)]
 #[path = "fold_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "fold_property_tests.rs"]
+mod property_tests;

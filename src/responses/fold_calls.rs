@@ -32,13 +32,10 @@ pub fn begun(item: &Value) -> Value {
     if item["type"] == "mcp_list_tools" {
         begun["tools"] = json!([]);
     }
-    if is_receipt(item) && item["type"] != "mcp_call" {
-        return begun;
-    }
-    for name in ["arguments", "input"] {
-        if begun.get(name).is_some() {
-            begun[name] = json!("");
-        }
+    match item["type"].as_str() {
+        Some("function_call" | "mcp_call") => begun["arguments"] = json!(""),
+        Some("custom_tool_call") => begun["input"] = json!(""),
+        _ => {}
     }
     begun
 }

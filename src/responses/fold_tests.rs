@@ -1,4 +1,4 @@
-//! The laws of the one fold: order, numbers, and that everybody is told the same.
+//! The laws of the one fold, by examples: order, and what each ending leaves.
 
 use super::Cut;
 use super::Ending;
@@ -11,18 +11,11 @@ use crate::responses::document::Bill;
 use crate::responses::document::Header;
 use crate::responses::document::Trouble;
 use crate::responses::response::Status;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::prop_assert;
-use proptest::prelude::prop_assert_eq;
-use proptest::prop_oneof;
-use proptest::proptest;
-use proptest::sample::Index;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-fn fold(status: Status) -> Fold {
+pub fn fold(status: Status) -> Fold {
     let header = Header {
         id: "resp_1".to_owned(),
         created_at: Timestamp(1_000),
@@ -31,7 +24,7 @@ fn fold(status: Status) -> Fold {
     Fold::new(header, status)
 }
 
-fn ended(how: How) -> Happening {
+pub fn ended(how: How) -> Happening {
     Happening::Ended(Ending {
         how,
         usage: Some(Bill::default()),
@@ -39,7 +32,7 @@ fn ended(how: How) -> Happening {
     })
 }
 
-fn said(text: &str) -> Happening {
+pub fn said(text: &str) -> Happening {
     Happening::Said(text.to_owned())
 }
 
@@ -48,7 +41,7 @@ fn thought(text: &str) -> Happening {
 }
 
 /// All events of these happenings, and the fold behind them.
-fn run(status: Status, happenings: &[Happening]) -> (Vec<Event>, Fold) {
+pub fn run(status: Status, happenings: &[Happening]) -> (Vec<Event>, Fold) {
     let mut fold = fold(status);
     let events = happenings
         .iter()
@@ -57,59 +50,11 @@ fn run(status: Status, happenings: &[Happening]) -> (Vec<Event>, Fold) {
     (events, fold)
 }
 
-fn read(events: &[Event]) -> Vec<Value> {
-    events
-        .iter()
-        .map(|it| serde_json::from_str(&it.json).unwrap())
-        .collect()
-}
-
-fn kinds(events: &[Event]) -> Vec<&str> {
+pub fn kinds(events: &[Event]) -> Vec<&str> {
     events
         .iter()
         .map(|it| it.kind.trim_start_matches("response."))
         .collect()
-}
-
-/// What a client that only knows the events makes of them: the items of the output.
-fn naive(events: &[Value]) -> Vec<Value> {
-    let mut items: Vec<Value> = Vec::new();
-    for event in events {
-        let at = event["output_index"].as_u64().unwrap_or_default() as usize;
-        match event["type"].as_str().unwrap() {
-            "response.output_item.added" => {
-                assert_eq!(at, items.len(), "groups never interleave");
-                items.push(event["item"].clone());
-            }
-            "response.content_part.added" => items[at]["content"] = json!([event["part"]]),
-            "response.reasoning_summary_part.added" => {
-                items[at]["summary"] = json!([event["part"]]);
-            }
-            "response.output_text.delta" => grow(&mut items[at]["content"][0]["text"], event),
-            "response.reasoning_summary_text.delta" => {
-                grow(&mut items[at]["summary"][0]["text"], event);
-            }
-            "response.function_call_arguments.delta" => grow(&mut items[at]["arguments"], event),
-            "response.custom_tool_call_input.delta" => grow(&mut items[at]["input"], event),
-            "response.output_item.done" => {
-                let mut done = event["item"].clone();
-                done["status"] = json!("in_progress");
-                if done["type"] == "troupe:time" {
-                    (done["output"], done["error"]) = (Value::Null, Value::Null);
-                }
-                assert_eq!(items[at], done, "deltas are what is done");
-                items[at] = event["item"].clone();
-            }
-            _ => {}
-        }
-    }
-    items
-}
-
-fn grow(text: &mut Value, event: &Value) {
-    let delta = event["delta"].as_str().unwrap();
-    assert!(!delta.is_empty());
-    *text = json!(text.as_str().unwrap().to_owned() + delta);
 }
 
 #[test]
@@ -214,11 +159,11 @@ fn a_cancelled_stream_ends_with_incomplete() {
     assert_eq!(document["completed_at"], Value::Null);
 }
 
-fn call(kind: &str, field: &str, text: &str) -> Value {
+pub fn call(kind: &str, field: &str, text: &str) -> Value {
     json!({ "type": kind, "call_id": "call_1", "name": "f", field: text })
 }
 
-fn receipt() -> Value {
+pub fn receipt() -> Value {
     json!({
         "type": "troupe:time", "call_id": "call_1", "arguments": "{}", "output": null,
         "error": null,
@@ -315,81 +260,61 @@ fn a_tool_that_was_cut_off_is_incomplete() {
     assert_eq!(fold.items()[0]["status"], "incomplete");
 }
 
-fn anything() -> impl Strategy<Value = Happening> {
-    prop_oneof![
-        "[a-z{}\"]{0,4}".prop_map(|it| {
-            Happening::Called(call("function_call", "arguments", &it), Cut::Whole)
-        }),
-        "[a-z]{0,4}".prop_map(|it| {
-            Happening::Called(call("custom_tool_call", "input", &it), Cut::Short)
-        }),
-        Just(Happening::ToolBegan(receipt())),
-        "[a-z]{1,4}".prop_map(Happening::ToolMoved),
-        "[a-z]{1,4}".prop_map(|it| Happening::ToolEnded(Ok(it))),
-        Just(Happening::AskedAgain),
-        "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Said),
-        "[a-z ]{1,3}".prop_map(Happening::Thought),
-    ]
+#[test]
+fn a_refusal_is_a_part_of_its_own_in_the_one_message() {
+    let refused = |text: &str| Happening::Refused(text.to_owned());
+    let all = [
+        Happening::Created,
+        said("Well, "),
+        refused("I can"),
+        refused("not."),
+        said("Sorry."),
+        ended(How::Completed),
+    ];
+
+    let (events, fold) = run(Status::InProgress, &all);
+
+    assert_eq!(
+        kinds(&events)[1..],
+        [
+            "output_item.added",
+            "content_part.added",
+            "output_text.delta",
+            "output_text.done",
+            "content_part.done",
+            "content_part.added",
+            "refusal.delta",
+            "refusal.delta",
+            "refusal.done",
+            "content_part.done",
+            "content_part.added",
+            "output_text.delta",
+            "output_text.done",
+            "content_part.done",
+            "output_item.done",
+            "completed",
+        ]
+    );
+    let item = &fold.items()[0];
+    assert_eq!(item["content"][0]["text"], "Well, ");
+    let refusal = json!({ "type": "refusal", "refusal": "I cannot." });
+    assert_eq!(item["content"][1], refusal);
+    assert_eq!(item["content"][2]["text"], "Sorry.");
 }
 
-fn any_end() -> impl Strategy<Value = How> {
-    prop_oneof![
-        Just(How::Completed),
-        Just(How::Incomplete("max_output_tokens")),
-        Just(How::Cancelled),
-        Just(How::Failed(Trouble {
-            code: "server_error".to_owned(),
-            message: "No.".to_owned(),
-        })),
-    ]
-}
+#[test]
+fn who_only_refuses_has_answered() {
+    let refused = Happening::Refused("No.".to_owned());
+    let all = [Happening::Created, refused, ended(How::Completed)];
 
-proptest! {
-    #[test]
-    fn whatever_happens_everybody_is_told_the_same(
-        middle in proptest::collection::vec(anything(), 0..12),
-        how in any_end(),
-        is_queued in proptest::bool::ANY,
-        cut in proptest::prelude::any::<Index>(),
-    ) {
-        let status = if is_queued { Status::Queued } else { Status::InProgress };
-        let begin = vec![Happening::Created, Happening::Began];
-        let end = vec![ended(how), said("late"), ended(How::Completed)];
-        let all = [begin, middle, end].concat();
+    let (_, fold) = run(Status::InProgress, &all);
 
-        let (events, whole) = run(status, &all);
-        let told = read(&events);
-
-        let numbers: Vec<i64> = events.iter().map(|it| it.seq).collect();
-        prop_assert_eq!(numbers, (0..i64::try_from(events.len()).unwrap()).collect::<Vec<_>>());
-        prop_assert!(events.iter().filter(|it| it.is_terminal()).count() == 1);
-        prop_assert!(events.last().unwrap().is_terminal());
-        prop_assert_eq!(&told.last().unwrap()["response"], &whole.document());
-        prop_assert_eq!(&told[0]["response"]["output"], &json!([]));
-        let output = whole.document()["output"].clone();
-        prop_assert_eq!(json!(naive(&told)), output);
-        for (event, value) in events.iter().zip(&told) {
-            prop_assert_eq!(&value["type"], &json!(event.kind));
-            prop_assert_eq!(&value["sequence_number"], &json!(event.seq));
-        }
-
-        // Who takes over anywhere goes on as the first one would have.
-        let n_before = cut.index(all.len() - 3) + 1;
-        let (before, first) = run(status, &all[..n_before]);
-        let header = fold(status).header;
-        let mut second = Fold::replay(header, status, &read(&before));
-        prop_assert_eq!(second.has_output(), first.has_output());
-        let mut first = first;
-        let last = all[all.len() - 3].clone();
-        prop_assert_eq!(second.apply(last.clone()).len(), first.apply(last).len());
-        let texts = |it: &Fold| it.document()["output"].to_string().replace("msg_", "");
-        prop_assert_eq!(without_ids(&texts(&second)), without_ids(&texts(&first)));
-        prop_assert_eq!(second.next_seq, first.next_seq);
-    }
-}
-
-/// The 32 digits of an id are minted anew.
-fn without_ids(text: &str) -> String {
-    let id = regex::Regex::new("[0-9a-f]{32}").unwrap();
-    id.replace_all(text, "").into_owned()
+    let [item] = fold.items() else {
+        panic!("{:?}", fold.items());
+    };
+    let content = json!([{ "type": "refusal", "refusal": "No." }]);
+    assert_eq!(
+        (&item["type"], &item["content"]),
+        (&json!("message"), &content)
+    );
 }

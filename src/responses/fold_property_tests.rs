@@ -1,0 +1,302 @@
+//! The laws of the one fold, for whatever may happen: order, numbers, and that everybody is told the
+//! same.
+
+use super::Event;
+use super::Fold;
+use super::Happening;
+use super::How;
+use super::tests::call;
+use super::tests::ended;
+use super::tests::fold;
+use super::tests::receipt;
+use super::tests::run;
+use super::tests::said;
+use crate::responses::document::Trouble;
+use crate::responses::fold::Cut;
+use crate::responses::response::Status;
+use proptest::prelude::Just;
+use proptest::prelude::Strategy;
+use proptest::prelude::prop_assert;
+use proptest::prelude::prop_assert_eq;
+use proptest::prop_oneof;
+use proptest::proptest;
+use proptest::sample::Index;
+use regex::Regex;
+use serde_json::Value;
+use serde_json::json;
+
+fn read(events: &[Event]) -> Vec<Value> {
+    let read = |it: &Event| serde_json::from_str(&it.json).unwrap();
+    events.iter().map(read).collect()
+}
+
+/// What a client that only knows the events makes of them: the items of the output.
+fn naive(events: &[Value]) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut n_done = 0;
+    for event in events {
+        let Some(at) = event["output_index"].as_u64() else {
+            assert_eq!(n_done, items.len(), "a state is told between groups");
+            continue;
+        };
+        let kind = event["type"].as_str().unwrap();
+        let kind = kind.trim_start_matches("response.");
+        assert_eq!(at, n_done as u64, "groups never interleave: {kind}");
+        if kind == "output_item.added" {
+            assert_eq!(n_done, items.len(), "one item is open at a time");
+            items.push(event["item"].clone());
+            continue;
+        }
+        let item = &mut items[n_done];
+        if kind == "output_item.done" {
+            let known = |it: &Value| {
+                let mut known = it.clone();
+                for told_at_the_end in ["status", "output", "error", "tools"] {
+                    known.as_object_mut().unwrap().remove(told_at_the_end);
+                }
+                known
+            };
+            assert_eq!(
+                known(item),
+                known(&event["item"]),
+                "deltas are what is done"
+            );
+            *item = event["item"].clone();
+            n_done += 1;
+            continue;
+        }
+        assert_eq!(event["item_id"], item["id"], "{kind} names its item");
+        grow(kind, event, item);
+    }
+    items
+}
+
+fn grow(kind: &str, event: &Value, item: &mut Value) {
+    let (list, place) = match event["summary_index"].as_u64() {
+        Some(place) => ("summary", place as usize),
+        None => (
+            "content",
+            event["content_index"].as_u64().unwrap_or(0) as usize,
+        ),
+    };
+    match kind {
+        "content_part.added" | "reasoning_summary_part.added" => {
+            let parts = item[list].as_array_mut().unwrap();
+            assert_eq!(parts.len(), place, "parts come in order");
+            parts.push(event["part"].clone());
+        }
+        "content_part.done" | "reasoning_summary_part.done" => {
+            assert_eq!(item[list][place], event["part"]);
+        }
+        "output_text.delta" | "reasoning_summary_text.delta" => {
+            add(&mut item[list][place]["text"], event);
+        }
+        "output_text.done" | "reasoning_summary_text.done" => {
+            assert_eq!(item[list][place]["text"], event["text"]);
+        }
+        "refusal.delta" => add(&mut item[list][place]["refusal"], event),
+        "refusal.done" => assert_eq!(item[list][place]["refusal"], event["refusal"]),
+        "function_call_arguments.delta" | "mcp_call_arguments.delta" => {
+            add(&mut item["arguments"], event);
+        }
+        "function_call_arguments.done" | "mcp_call_arguments.done" => {
+            assert_eq!(item["arguments"], event["arguments"]);
+        }
+        "custom_tool_call_input.delta" => add(&mut item["input"], event),
+        "custom_tool_call_input.done" => assert_eq!(item["input"], event["input"]),
+        _ => {}
+    }
+}
+
+fn add(text: &mut Value, event: &Value) {
+    let delta = event["delta"].as_str().unwrap();
+    assert!(!delta.is_empty());
+    *text = json!(text.as_str().unwrap().to_owned() + delta);
+}
+
+/// The order of the events between the beginning and the end of an item of this type.
+fn body_of(item: &Value) -> &'static str {
+    match item["type"].as_str().unwrap() {
+        "message" => {
+            "(content_part.added ((output_text.delta )*output_text.done|(refusal.delta )+refusal.done) content_part.done )+"
+        }
+        "reasoning" => {
+            "reasoning_summary_part.added (reasoning_summary_text.delta )+reasoning_summary_text.done reasoning_summary_part.done "
+        }
+        "function_call" => "(function_call_arguments.delta )?function_call_arguments.done ",
+        "custom_tool_call" => "(custom_tool_call_input.delta )?custom_tool_call_input.done ",
+        "mcp_list_tools" => "mcp_list_tools.in_progress mcp_list_tools.(completed|failed) ",
+        "mcp_call" => {
+            "mcp_call.in_progress (mcp_call_arguments.delta )?mcp_call_arguments.done (troupe:tool.progress )*mcp_call.(completed|failed) "
+        }
+        "troupe:time" => "(troupe:tool.progress )*",
+        "local_shell_call" | "mcp_approval_request" => "",
+        other => panic!("nobody made an item of type {other}"),
+    }
+}
+
+/// The kinds of all events of one item, a blank behind each.
+fn group(events: &[Value], at: usize) -> String {
+    let of_it = events.iter().filter(|it| it["output_index"] == at);
+    let kind = |it: &Value| {
+        let kind = it["type"].as_str().unwrap();
+        kind.trim_start_matches("response.").to_owned() + " "
+    };
+    of_it.map(kind).collect()
+}
+
+fn mcp(kind: &str, more: Value) -> Value {
+    let mut item = json!({ "type": kind, "server_label": "wiki" });
+    for (name, value) in more.as_object().unwrap() {
+        item[name] = value.clone();
+    }
+    item
+}
+
+fn any_call() -> impl Strategy<Value = Value> {
+    let text = "[a-z{}\"é]{0,4}";
+    let of_name = |text: String| json!({ "name": "look", "arguments": text });
+    prop_oneof![
+        text.prop_map(|it| call("function_call", "arguments", &it)),
+        text.prop_map(|it| call("custom_tool_call", "input", &it)),
+        text.prop_map(|it| {
+            let action = json!({ "type": "exec", "command": [it], "env": {} });
+            json!({ "type": "local_shell_call", "call_id": "call_1", "action": action })
+        }),
+        text.prop_map(move |it| mcp("mcp_approval_request", of_name(it))),
+        "[a-z]{1,4}".prop_map(|it| mcp("mcp_list_tools", json!({ "tools": [{ "name": it }] }))),
+        Just(mcp(
+            "mcp_list_tools",
+            json!({ "tools": [], "error": "It is down." }),
+        )),
+    ]
+}
+
+fn any_receipt() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(receipt()),
+        "[a-z{}\"]{0,4}".prop_map(|it| {
+            let call = json!({
+                "name": "look", "arguments": it, "approval_request_id": null, "output": null,
+                "error": null,
+            });
+            mcp("mcp_call", call)
+        }),
+    ]
+}
+
+fn anything() -> impl Strategy<Value = Happening> {
+    let word = "[a-z]{1,4}";
+    prop_oneof![
+        any_call().prop_map(|it| Happening::Called(it, Cut::Whole)),
+        "[a-z{]{0,4}".prop_map(|it| {
+            Happening::Called(call("function_call", "arguments", &it), Cut::Short)
+        }),
+        any_receipt().prop_map(Happening::ToolBegan),
+        word.prop_map(Happening::ToolMoved),
+        word.prop_map(|it| Happening::ToolEnded(Ok(it))),
+        word.prop_map(|it| Happening::ToolEnded(Err(it))),
+        Just(Happening::AskedAgain),
+        word.prop_map(|it| Happening::Speaks(json!({ "speaker": it }))),
+        "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Said),
+        "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Refused),
+        "[a-z ]{1,3}".prop_map(Happening::Thought),
+    ]
+}
+
+fn any_end() -> impl Strategy<Value = How> {
+    prop_oneof![
+        Just(How::Completed),
+        Just(How::Incomplete("max_output_tokens")),
+        Just(How::Cancelled),
+        Just(How::Failed(Trouble {
+            code: "server_error".to_owned(),
+            message: "No.".to_owned(),
+        })),
+    ]
+}
+
+/// The 32 digits of an id are minted anew.
+fn without_ids(document: &Value) -> String {
+    let id = Regex::new("[0-9a-f]{32}").unwrap();
+    id.replace_all(&document.to_string(), "").into_owned()
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_everybody_is_told_the_same(
+        middle in proptest::collection::vec(anything(), 0..16),
+        how in any_end(),
+        is_queued in proptest::bool::ANY,
+    ) {
+        let status = if is_queued { Status::Queued } else { Status::InProgress };
+        let begin = vec![Happening::Created, Happening::Began];
+        let end = vec![ended(how), said("late"), ended(How::Completed)];
+        let all = [begin, middle, end].concat();
+
+        let (events, whole) = run(status, &all);
+        let told = read(&events);
+
+        let numbers: Vec<i64> = events.iter().map(|it| it.seq).collect();
+        prop_assert_eq!(numbers, (0..i64::try_from(events.len()).unwrap()).collect::<Vec<_>>());
+        prop_assert!(events.iter().filter(|it| it.is_terminal()).count() == 1);
+        prop_assert!(events.last().unwrap().is_terminal());
+        prop_assert_eq!(&told.last().unwrap()["response"], &whole.document());
+        prop_assert_eq!(&told[0]["response"]["output"], &json!([]));
+        let output = whole.document()["output"].clone();
+        prop_assert_eq!(json!(naive(&told)), output);
+        for (event, value) in events.iter().zip(&told) {
+            prop_assert_eq!(&value["type"], &json!(event.kind));
+            prop_assert_eq!(&value["sequence_number"], &json!(event.seq));
+        }
+    }
+
+    #[test]
+    fn each_group_has_its_order_and_says_how_it_ended(
+        middle in proptest::collection::vec(anything(), 0..16),
+        how in any_end(),
+    ) {
+        let all = [vec![Happening::Created, Happening::Began], middle, vec![ended(how)]].concat();
+
+        let (events, whole) = run(Status::InProgress, &all);
+
+        let told = read(&events);
+        for (at, item) in whole.items().iter().enumerate() {
+            let order = format!("^output_item.added {}output_item.done $", body_of(item)).replace('.', "\\.");
+            let group = group(&told, at);
+            prop_assert!(Regex::new(&order).unwrap().is_match(&group), "{} is no {}", group, order);
+            let is_well = match item["type"].as_str().unwrap() {
+                "mcp_list_tools" => item.get("error").is_none(),
+                "mcp_call" => item["output"].is_string(),
+                _ => continue,
+            };
+            prop_assert_eq!(group.contains(".completed "), is_well, "{}", item);
+        }
+    }
+
+    #[test]
+    fn who_takes_over_anywhere_goes_on_as_the_first_would_have(
+        middle in proptest::collection::vec(anything(), 0..16),
+        how in any_end(),
+        is_queued in proptest::bool::ANY,
+        cut in proptest::prelude::any::<Index>(),
+    ) {
+        let status = if is_queued { Status::Queued } else { Status::InProgress };
+        let all = [vec![Happening::Created, Happening::Began], middle].concat();
+        let before = &all[..=cut.index(all.len())];
+        // Who speaks is known by their items. Whoever has none is not made to say something: what
+        // somebody began, nobody else completes.
+        let has_spoken = before.iter().any(|it| matches!(it, Happening::Speaks(_)));
+        let how = if has_spoken && how == How::Completed { How::Cancelled } else { how };
+
+        let (events, mut first) = run(status, before);
+        let mut second = Fold::replay(fold(status).header, status, &read(&events));
+
+        prop_assert_eq!(second.has_output(), first.has_output());
+        prop_assert_eq!(second.next_seq, first.next_seq);
+        let kinds = |events: Vec<Event>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
+        prop_assert_eq!(kinds(second.apply(ended(how.clone()))), kinds(first.apply(ended(how))));
+        prop_assert_eq!(without_ids(&second.document()), without_ids(&first.document()));
+        prop_assert_eq!(second.next_seq, first.next_seq);
+    }
+}
