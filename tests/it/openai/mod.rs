@@ -11,6 +11,7 @@ pub mod killed;
 pub mod limits;
 pub mod many;
 pub mod mcp;
+pub mod memory;
 pub mod naive;
 pub mod requests;
 pub mod sockets;
