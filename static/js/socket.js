@@ -2,7 +2,8 @@
 // again to what was subscribed. Nothing else in the client talks WebSocket.
 //
 // Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
-// "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more),
+// "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more;
+// one that cannot be had now is asked for again),
 // "ready" (the line is open again, and the spaces are heard: what has no `rev` may be read anew),
 // "lost" (a line could not be opened: the caller may ask whether the session still lives),
 // "time" (what the server's clock said: { time, sentAt, receivedAt }).
@@ -53,7 +54,7 @@ export default class Socket extends Emitter {
 
   // `lastRev()` tells from where to resume; null asks for the newest messages.
   subscribe(conversationId, lastRev) {
-    this.#conversations.set(conversationId, { lastRev, isAsking: false })
+    this.#conversations.set(conversationId, { lastRev, isAsking: false, nRefused: 0 })
     this.#askFor(conversationId)
   }
 
@@ -185,12 +186,25 @@ export default class Socket extends Emitter {
         ...(rev === null ? {} : { after_rev: rev }),
       })
       subscription.isAsking = false
+      subscription.nRefused = 0
       if (this.#conversations.get(conversationId) === subscription)
         this.emit("snapshot", { conversationId, answer })
     } catch (error) {
       subscription.isAsking = false
-      if (error?.code !== "network") this.emit("refused", { conversationId, error })
+      // The next line asks again by itself.
+      if (error?.code === "network") return
+      if (error?.code === "not_found") this.emit("refused", { conversationId, error })
+      else this.#askLater(conversationId, subscription)
     }
+  }
+
+  // The server cannot say now what it will be able to say in a moment.
+  #askLater(conversationId, subscription) {
+    const again = () => {
+      if (this.#conversations.get(conversationId) === subscription) this.#askFor(conversationId)
+    }
+    setTimeout(again, backoff(subscription.nRefused))
+    subscription.nRefused += 1
   }
 
   async #ping() {

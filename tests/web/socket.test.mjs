@@ -126,6 +126,35 @@ test("a refused subscription is told", async (t) => {
   assert.deepEqual(refused, ["not_found"])
 })
 
+test("a subscription that cannot be had now is asked for again, ever more rarely", async (t) => {
+  const { socket, tick, line } = connect(t)
+  const refused = []
+  socket.on("refused", ({ error }) => refused.push(error.code))
+  socket.subscribe(7, () => 3)
+  line().open()
+  const refuse = async () => {
+    const { id } = subscriptions(line()).at(-1)
+    line().onmessage({ data: JSON.stringify({ re: id, error: { code: "internal" } }) })
+    await turn()
+  }
+
+  await refuse()
+  tick(500)
+  const afterOne = subscriptions(line()).length
+  await refuse()
+  tick(499)
+  const tooSoon = subscriptions(line()).length
+  tick(501)
+
+  assert.deepEqual([afterOne, tooSoon, subscriptions(line()).length], [2, 2, 3])
+  assert.deepEqual(subscriptions(line()).at(-1).after_rev, 3)
+  assert.deepEqual(refused, [])
+  socket.unsubscribe(7)
+  await refuse()
+  tick(60_000)
+  assert.equal(subscriptions(line()).length, 3)
+})
+
 test("events are handed on as they come", (t) => {
   const { socket, line } = connect(t)
   const seen = []
