@@ -19,11 +19,13 @@ import { t } from "./base/i18n.js"
 import Language from "./language.js"
 import Drafts from "./models/drafts.js"
 import Invitation from "./models/invitation.js"
+import Layers from "./models/layers.js"
 import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/entrance.js"
 import { takeDroppedCards } from "./views/card_sheet.js"
+import { standAbove } from "./views/dialog.js"
 import Drop from "./views/drop.js"
 import { hintAtKeeping } from "./views/guest.js"
 import { takeDroppedChats } from "./views/import_dialog.js"
@@ -44,6 +46,7 @@ const store = new Store({ socket, storage: storage("sessionStorage") })
 const local = storage("localStorage")
 const tools = { api, store, socket }
 const session = new SessionActions(tools)
+const layers = new Layers(history)
 const parts = {
   store,
   local,
@@ -72,6 +75,8 @@ takeDroppedCards(parts)
 takeDroppedChats(parts)
 takeDroppedBooks(parts)
 
+standAbove(layers)
+layers.start()
 start()
 
 async function start() {
@@ -88,7 +93,7 @@ async function start() {
   if (joined) arrive(joined)
   parts.models.load().catch(() => {})
   const shell = new Shell(root, parts)
-  parts.router = new Router((route) => shell.show(route))
+  parts.router = new Router((route) => shell.show(route), layers)
   shell.mount()
   parts.drop.mount()
   parts.title.mount()

@@ -31,15 +31,18 @@ export const paths = {
 
 export default class Router {
   #onRoute
+  #layers
+  #shown = null
 
-  constructor(onRoute) {
+  constructor(onRoute, layers) {
     this.#onRoute = onRoute
+    this.#layers = layers
   }
 
   // Lifecycle
 
   start() {
-    window.addEventListener("popstate", this.#show)
+    window.addEventListener("popstate", this.#follow)
     document.addEventListener("click", this.#followLink)
     this.#show()
   }
@@ -51,13 +54,23 @@ export default class Router {
   }
 
   go(path, { replace = false } = {}) {
-    if (path !== location.pathname + location.hash) history[replace ? "replaceState" : "pushState"]({}, "", path)
-    this.#show()
+    this.#layers.whenStill((isPut) => {
+      if (path !== here()) history[replace || isPut ? "replaceState" : "pushState"]({}, "", path)
+      this.#show()
+    })
   }
 
   // Private
 
-  #show = () => this.#onRoute(this.current)
+  #show() {
+    this.#shown = here()
+    this.#onRoute(this.current)
+  }
+
+  // What a layer left in the history has the address of the page that is shown.
+  #follow = () => {
+    if (here() !== this.#shown) this.#show()
+  }
 
   #followLink = (event) => {
     const link = event.target.closest?.("a[href]")
@@ -66,6 +79,10 @@ export default class Router {
     event.preventDefault()
     this.go(link.pathname + link.hash)
   }
+}
+
+function here() {
+  return location.pathname + location.hash
 }
 
 function isOtherIntent(event) {

@@ -7,6 +7,7 @@ mod account;
 mod actions;
 mod admin;
 mod auto_mode;
+mod back;
 mod cards;
 mod cast;
 mod company;

@@ -27,6 +27,8 @@ export default {
   close: "Close",
   delete: "Delete",
   discard: "Discard",
+  discard_title: "Discard what you wrote?",
+  discard_text: "Something here is not saved yet.",
   loading: "Loading…",
   retry: "Retry",
   save: "Save",

@@ -35,6 +35,8 @@ export default {
   close: "关闭",
   delete: "删除",
   discard: "放弃",
+  discard_title: "放弃已写的内容吗？",
+  discard_text: "这里还有未保存的内容。",
   loading: "加载中…",
   retry: "重试",
   save: "保存",

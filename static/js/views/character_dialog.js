@@ -7,13 +7,15 @@ import { avatar } from "./avatar.js"
 import { button, iconButton, submitButton } from "./buttons.js"
 import { openCardEditor } from "./card_editor.js"
 import { openDialog } from "./dialog.js"
-import { area, field, form, input } from "./form.js"
+import { area, field, form, input, watched } from "./form.js"
 
 const WAYS = { write: writeForm, paste: pasteForm, library: libraryList }
 
 export function askForCharacter(parts, spaceId) {
+  let typed
   return openDialog({
     title: t("cast.add"),
+    isUnsaved: () => typed.isUnsaved(),
     content: (close) => {
       const body = el("div", {})
       const choices = el("div", { class: "choices", role: "group", "aria-label": t("character.ways") })
@@ -21,6 +23,7 @@ export function askForCharacter(parts, spaceId) {
         for (const button of choices.children)
           button.setAttribute("aria-pressed", String(button.dataset.way === name))
         replace(body, WAYS[name](parts, spaceId, close))
+        typed = watched([...body.querySelectorAll("input, textarea")].map((control) => ({ control })))
         body.querySelector("input, textarea")?.focus()
       }
       for (const name of Object.keys(WAYS))

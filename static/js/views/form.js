@@ -49,6 +49,18 @@ export function check({ label, hint = null, checked = false, name = null }) {
   return { node, control }
 }
 
+// What is typed into fields and not kept yet.
+export function watched(fields) {
+  const read = () => Object.values(fields).map(({ control }) => control.value)
+  let kept = read()
+  return {
+    isUnsaved: () => read().some((value, at) => value !== kept[at]),
+    keep: () => {
+      kept = read()
+    },
+  }
+}
+
 // `fields` by the name that the server uses; `submit()` may throw an ApiError.
 export function form({ fields = {}, children, submit, onError = null }) {
   const problem = el("p", { class: "form__error", role: "alert", hidden: true })

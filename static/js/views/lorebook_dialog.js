@@ -4,7 +4,7 @@ import { t } from "../base/i18n.js"
 import { matching } from "../models/lore_entry.js"
 import { button, iconButton, submitButton } from "./buttons.js"
 import { confirm, openDialog } from "./dialog.js"
-import { field, form, input, select } from "./form.js"
+import { field, form, input, select, watched } from "./form.js"
 import { entryForm } from "./lore_entry_form.js"
 import { loreTester } from "./lore_tester.js"
 
@@ -31,7 +31,16 @@ export function nameBook() {
 export async function openBook(parts, id) {
   try {
     const book = await parts.lore.open(id)
-    await openDialog({ title: book.name, wide: true, content: (close) => new BookEditor(parts, book, close).nodes })
+    let editor
+    await openDialog({
+      title: book.name,
+      wide: true,
+      isUnsaved: () => editor.isUnsaved,
+      content: (close) => {
+        editor = new BookEditor(parts, book, close)
+        return editor.nodes
+      },
+    })
   } catch (error) {
     parts.toasts.error(error)
   }
@@ -46,6 +55,7 @@ class BookEditor {
   #count = el("p", { class: "member__note", role: "status" })
   #opened = el("div", { class: "lore-opened" })
   #openId = null
+  #typed
   nodes
 
   constructor(parts, book, close) {
@@ -82,6 +92,11 @@ class BookEditor {
     this.#showOpened()
   }
 
+  // Of the book itself: its entries are stored as one leaves their fields.
+  get isUnsaved() {
+    return this.#typed.isUnsaved()
+  }
+
   // Private
 
   #rules() {
@@ -106,6 +121,7 @@ class BookEditor {
         ),
       }),
     }
+    this.#typed = watched(fields)
     const number = (name) => (fields[name].control.value === "" ? null : Number(fields[name].control.value))
     const submit = async () => {
       await this.#parts.lore.change(book.id, {
@@ -114,6 +130,7 @@ class BookEditor {
         token_budget: number("token_budget"),
         recursive_scanning: { yes: true, no: false }[fields.recursive_scanning.control.value] ?? null,
       })
+      this.#typed.keep()
       this.#parts.toasts.show(t("saved"))
     }
     const remove = button(t("lore.delete"), { look: "danger quiet", click: () => this.#removeBook() })

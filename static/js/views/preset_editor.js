@@ -19,6 +19,7 @@ export async function editPreset(parts, id) {
   const saved = await openDialog({
     title: preset.name,
     wide: true,
+    isUnsaved: () => editor.isUnsaved,
     content: (close) => {
       editor = new PresetEditor(parts, { preset, defaults, close })
       editor.mount()
@@ -100,6 +101,10 @@ class PresetEditor {
     this.#entries.unmount()
   }
 
+  get isUnsaved() {
+    return this.#name.control.value.trim() !== this.#preset.name || this.#draft.isChanged
+  }
+
   // Private
 
   #form() {
@@ -154,8 +159,7 @@ class PresetEditor {
   }
 
   #changed() {
-    const isRenamed = this.#name.control.value.trim() !== this.#preset.name
-    this.#save.disabled = this.#isMine && !isRenamed && !this.#draft.isChanged
+    this.#save.disabled = this.#isMine && !this.isUnsaved
   }
 
   async #submit() {

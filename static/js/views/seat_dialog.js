@@ -4,7 +4,7 @@ import { t } from "../base/i18n.js"
 import { readAliases } from "../models/aliases.js"
 import { submitButton } from "./buttons.js"
 import { openDialog } from "./dialog.js"
-import { area, field, form, input } from "./form.js"
+import { area, field, form, input, watched } from "./form.js"
 
 export function personaField(props = {}) {
   return field({
@@ -15,8 +15,10 @@ export function personaField(props = {}) {
 }
 
 export function askForWords({ cast, toasts }, member) {
+  let typed
   return openDialog({
     title: t("seat.edit"),
+    isUnsaved: () => typed.isUnsaved(),
     content: (close) => {
       const persona = personaField({ value: member.persona ?? "", autofocus: true })
       const aliases = field({
@@ -24,6 +26,7 @@ export function askForWords({ cast, toasts }, member) {
         hint: t("seat.aliases_hint"),
         control: input({ name: "aliases", value: member.aliases.join(", "), autocomplete: "off" }),
       })
+      typed = watched({ persona, aliases })
       const submit = async () => {
         await cast.setWords(member, {
           persona: persona.control.value.trim() || null,
