@@ -18,6 +18,8 @@ use crate::prompt::macros::world::World;
 const MAX_STEPS: usize = 20_000;
 /// How long a text may become, in bytes. What is longer is cut.
 pub const MAX_OUTPUT: usize = 256 * 1024;
+/// How many beginnings, ends and parts of macros are read; what is behind them stays as it is.
+const MAX_MARKS: usize = 200_000;
 /// How many bytes are read and written on the way there.
 const MAX_WORK: usize = 4 * 1024 * 1024;
 
@@ -37,6 +39,7 @@ pub fn expand_counted(text: &str, meanings: &Meanings, world: &World) -> (String
         is_full: false,
         steps_left: MAX_STEPS,
         work_left: MAX_WORK * 2,
+        marks_left: MAX_MARKS,
         n_draws: 0,
         print: None,
     };
@@ -57,6 +60,7 @@ struct Expansion<'a> {
     is_full: bool,
     steps_left: usize,
     work_left: usize,
+    marks_left: usize,
     n_draws: usize,
     /// Of the text, once something was drawn.
     print: Option<chance::Print>,
@@ -85,7 +89,8 @@ impl<'a> Expansion<'a> {
     fn read(&mut self, text: &str, out: &mut Out, depth: usize) {
         self.work(text.len());
         if !self.is_full {
-            self.write_all(&parse(text), out, depth);
+            let nodes = parse(text, &mut self.marks_left);
+            self.write_all(&nodes, out, depth);
         }
     }
 
@@ -382,6 +387,9 @@ fn verb(name: &str) -> &str {
 #[path = "expansion_tests.rs"]
 mod tests;
 
+#[cfg(test)]
+#[path = "expansion_cost_tests.rs"]
+mod cost_tests;
 #[cfg(test)]
 #[path = "expansion_property_tests.rs"]
 mod property_tests;

@@ -2,6 +2,9 @@
 //!
 //! One walk from the beginning to the end, whatever the text: what is open stands on a stack of
 //! bounded height, and what nobody closes was text all along.
+//!
+//! **Invariant:** what is read takes memory by the marks in it, and whoever asks says how many there
+//! may be. What stands behind the last of them is text.
 
 /// How deep macros may stand in each other. A beginning further down is text.
 pub const MAX_NESTING: usize = 16;
@@ -13,7 +16,8 @@ pub enum Node<'a> {
     /// The older form of a macro, without its brackets: `USER` of `<USER>`.
     Angle(&'a str),
     Macro(Call<'a>),
-    If(Choice<'a>),
+    /// Seldom and large: the others are many.
+    If(Box<Choice<'a>>),
 }
 
 /// `{{name rest::part::part}}`, whatever it is called.
@@ -58,14 +62,14 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The pieces of a text.
-pub fn parse(text: &str) -> Vec<Node<'_>> {
+/// The pieces of a text, in which so many marks are read; they are taken off.
+pub fn parse<'a>(text: &'a str, marks_left: &mut usize) -> Vec<Node<'a>> {
     let mut parser = Parser {
         open: Vec::new(),
         nodes: Vec::new(),
         has_ends: true,
     };
-    parser.read(text);
+    parser.read(text, marks_left);
     while let Some(frame) = parser.open.pop() {
         parser.give_up(frame);
     }
@@ -95,7 +99,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn read(&mut self, text: &'a str) {
+    fn read(&mut self, text: &'a str, marks_left: &mut usize) {
         let (mut from, mut at) = (0, 0);
         while let Some(found) = text[at..].find(['{', '}', ':', '<']) {
             at += found;
@@ -104,6 +108,10 @@ impl<'a> Parser<'a> {
                 at += 1;
                 continue;
             }
+            if *marks_left == 0 {
+                break;
+            }
+            *marks_left -= 1;
             self.text(&text[from..at]);
             at += match rest.as_bytes()[0] {
                 b'{' => self.open(rest),
@@ -164,7 +172,7 @@ impl<'a> Parser<'a> {
             ..
         }) = self.open.last_mut()
         {
-            parts.push(std::mem::take(&mut self.nodes));
+            parts.push(fitted(std::mem::take(&mut self.nodes)));
         }
         2
     }
@@ -173,7 +181,8 @@ impl<'a> Parser<'a> {
         while let Some(Frame { kind, around }) = self.open.pop() {
             match kind {
                 Kind::Macro(mut parts) => {
-                    parts.push(std::mem::replace(&mut self.nodes, around));
+                    parts.push(fitted(std::mem::replace(&mut self.nodes, around)));
+                    let parts = fitted(parts);
                     self.take(Call { parts });
                     break;
                 }
@@ -220,11 +229,12 @@ impl<'a> Parser<'a> {
             Some(then) => (then, last),
             None => (last, Vec::new()),
         };
-        self.nodes.push(Node::If(Choice {
+        let choice = Choice {
             call,
-            then,
-            otherwise,
-        }));
+            then: fitted(then),
+            otherwise: fitted(otherwise),
+        };
+        self.nodes.push(Node::If(Box::new(choice)));
     }
 
     /// Nobody closes it: what looked like a macro is text, with the macros in it.
@@ -254,6 +264,12 @@ impl<'a> Parser<'a> {
         self.nodes.push(Node::Angle(name));
         name.len() + 2
     }
+}
+
+/// Nothing is added any more: the room for it is given back.
+fn fitted<T>(mut all: Vec<T>) -> Vec<T> {
+    all.shrink_to_fit();
+    all
 }
 
 /// The name in `<USER>` and its like, at the beginning of a text.
