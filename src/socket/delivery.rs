@@ -1,5 +1,6 @@
 //! What waits in the outbox, handed out: orders obeyed, envelopes judged and sent.
 
+use crate::http::error::ApiError;
 use crate::http::holder;
 use crate::http::wire::End;
 use crate::ids::ConversationId;
@@ -146,7 +147,7 @@ impl Session {
         }
     }
 
-    async fn resync(&mut self, conversation_id: ConversationId) -> Result<(), End> {
+    pub(super) async fn resync(&mut self, conversation_id: ConversationId) -> Result<(), End> {
         self.ears.lose(conversation_id);
         self.app.hub.meter().resyncs.inc();
         self.tell(&Resync { conversation_id }).await
@@ -180,6 +181,15 @@ impl Session {
         self.app.hub.begun(id, answer.opened.rev, running);
         let (filter, held) = opening.release(&answer);
         self.ears.open(id, filter);
+        self.judge_all(id, held).await
+    }
+
+    /// Judges what was held back, in its order.
+    pub(super) async fn judge_all(
+        &mut self,
+        id: ConversationId,
+        held: Vec<Arc<Envelope>>,
+    ) -> Result<(), End> {
         for envelope in held {
             self.judge(id, &envelope).await?;
         }
@@ -199,6 +209,9 @@ impl Session {
 
     async fn revoke(&mut self, revoked: Revoked) -> Result<(), End> {
         let reason = "removed";
+        // What was asked for under the rights of a moment ago is not answered by them.
+        let is_revoked = |it: &mut Box<Opening>| revoked.conversations.contains(&it.conversation);
+        let refused = self.opening.take_if(is_revoked);
         // First nothing more is heard; then it is told.
         for id in &revoked.conversations {
             self.ears.close(*id);
@@ -216,6 +229,9 @@ impl Session {
         for space_id in revoked.spaces {
             self.tell(&UnsubscribedSpace { space_id, reason }).await?;
         }
-        Ok(())
+        match refused {
+            Some(opening) => self.refuse(Some(opening.re), ApiError::not_found()).await,
+            None => Ok(()),
+        }
     }
 }

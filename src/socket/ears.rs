@@ -66,11 +66,22 @@ impl Ears {
         self.conversations.contains_key(&id)
     }
 
-    /// A subscription is under way: its envelopes come from now on, and what waited is void.
+    /// A subscription is under way: its envelopes come from now on, and what waited is void. Where
+    /// one is heard already, what waits is kept: it may have to stay as it is.
     pub fn prick(&mut self, id: ConversationId) {
         self.pricked = Some(id);
-        self.outbox.forget(id);
-        self.app.hub.listen(Topic::Conversation(id), &self.outbox);
+        if self.filter(id).is_none() {
+            self.outbox.forget(id);
+            self.app.hub.listen(Topic::Conversation(id), &self.outbox);
+        }
+    }
+
+    /// The subscription is refused for now: all is as it was before it was asked for.
+    pub fn relax(&mut self, id: ConversationId) {
+        self.pricked.take_if(|it| *it == id);
+        if self.filter(id).is_none() {
+            self.lose(id);
+        }
     }
 
     /// The subscription is granted: the person is there, and visibly so.

@@ -78,4 +78,9 @@ impl Opening {
         let filter = Filter::begin(start, &mut self.held);
         (filter, self.held)
     }
+
+    /// What was held back, where there is no answer: the filter from before goes on with it.
+    pub fn give_back(self) -> Vec<Arc<Envelope>> {
+        self.held
+    }
 }

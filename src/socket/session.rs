@@ -243,14 +243,29 @@ impl Session {
                 opening.found(*opened, live);
                 Ok(())
             }
-            (Err(error), Some(opening)) => {
-                let (re, conversation) = (opening.re.clone(), opening.conversation);
-                self.opening = None;
-                self.ears.close(conversation);
-                self.refuse(Some(re), error).await
-            }
-            // Only an opening sends for a snapshot, and it waits.
+            (Err(error), Some(_)) => self.refuse_opening(error).await,
+            // The rights to it were taken away meanwhile, and that is told.
             (_, None) => Ok(()),
+        }
+    }
+
+    /// Whoever heard the conversation before goes on hearing it, unless there is nothing to be
+    /// heard any more: of a trouble that passes nobody has lost a right.
+    async fn refuse_opening(&mut self, error: ApiError) -> Result<(), End> {
+        let Some(opening) = self.opening.take() else {
+            return Ok(());
+        };
+        let conversation = opening.conversation;
+        let goes_on = error.status.is_server_error() && self.ears.hears(conversation);
+        match goes_on {
+            true => self.ears.relax(conversation),
+            false => self.ears.close(conversation),
+        }
+        self.refuse(Some(opening.re.clone()), error).await?;
+        match (goes_on, opening.lost) {
+            (false, _) => Ok(()),
+            (true, true) => self.resync(conversation).await,
+            (true, false) => self.judge_all(conversation, opening.give_back()).await,
         }
     }
 
@@ -263,7 +278,7 @@ impl Session {
         self.ears.count() >= MOST_SUBSCRIPTIONS
     }
 
-    async fn refuse(&mut self, re: Option<Number>, error: ApiError) -> Result<(), End> {
+    pub(super) async fn refuse(&mut self, re: Option<Number>, error: ApiError) -> Result<(), End> {
         self.outlet.send(frames::error(re.as_ref(), &error)).await
     }
 

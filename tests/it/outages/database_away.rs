@@ -92,6 +92,8 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     assert_eq!(pong["ok"], true, "{pong}");
     let refused = other.subscribe(room.conversation, None).await;
     assert_eq!(refused["error"]["code"], "internal", "{refused}");
+    let refused = ear.subscribe(room.conversation, None).await;
+    assert_eq!(refused["error"]["code"], "internal", "{refused}");
     let ready = Answer::to(http_client().get(format!("{}/readyz", room.person.base()))).await;
     assert_eq!(ready.status, 503);
     assert!(room.server.exited().is_none(), "the process lives");

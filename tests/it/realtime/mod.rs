@@ -4,6 +4,7 @@ pub mod door;
 pub mod frames;
 pub mod hearing;
 pub mod people;
+pub mod refused_again;
 pub mod rights;
 pub mod slow;
 pub mod stage;
