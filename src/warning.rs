@@ -1,25 +1,28 @@
-//! What had to be put right in a file that somebody brought, or was left out: a code with its values,
-//! which a client says in its reader's language, and a sentence for everybody else.
+//! What had to be put right in a file that somebody brought, or was left out, and what is wrong with a
+//! lorebook: a code with its values, which a client says in its reader's language, and a sentence for
+//! everybody else.
 //!
 //! **Invariant:** a code is never used for something else. Every code has a sentence in each
 //! language of the client; `tests/web/warnings.test.mjs` reads them from the sources.
 
+use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::ops::Deref;
 use utoipa::ToSchema;
 
-/// Something to tell whoever brought a file. As a text it is its sentence.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+/// Something to tell whoever brought a file, or wrote a book. As a text it is its sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Warning {
     /// What it is; the same in every version.
     #[schema(value_type = String)]
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What its sentence names: texts and numbers.
     #[schema(value_type = Object)]
     pub params: Map<String, Value>,
-    /// A sentence in English.
+    /// A sentence in English. One that was stored has it no more: it is kept beside it.
     #[serde(skip)]
     pub message: String,
 }
@@ -28,7 +31,7 @@ impl Warning {
     /// A warning that names nothing.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
-            code,
+            code: Cow::Borrowed(code),
             params: Map::new(),
             message: message.into(),
         }

@@ -115,6 +115,8 @@ pub struct Tried {
     pub not_fired: Vec<Judged>,
     /// What is wrong with the book, in sentences.
     pub warnings: Vec<String>,
+    /// The same in the same order, for programs.
+    pub warnings_coded: Vec<Warning>,
 }
 
 /// What became of an entry.

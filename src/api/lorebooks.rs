@@ -265,7 +265,8 @@ fn tried(book: Book, text: &str) -> Tried {
         not_fired: not_fired
             .map(|it| Judged::new(&it.entry, &it.because))
             .collect(),
-        warnings: outcome.warnings,
+        warnings: warning::sentences(&outcome.warnings),
+        warnings_coded: outcome.warnings,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::prompt::sent;
 use crate::runs::preparation;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
+use crate::warning::Warning;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -50,8 +51,10 @@ pub struct Prompt {
     pub lore: Vec<lore::Entry>,
     /// Which of them would have, if there had been room.
     pub lore_dropped: Vec<lore::Entry>,
-    /// What is wrong with the lorebooks.
+    /// What is wrong with the lorebooks, in sentences.
     pub warnings: Vec<String>,
+    /// The same in the same order, for programs. Of a run from before there were codes it is empty.
+    pub warnings_coded: Vec<Warning>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     /// How many messages of the history did not fit, of those that were looked at.
@@ -143,6 +146,7 @@ fn prompt(model: String, blocks: Vec<Block>, told: Told, figures: Figures) -> Pr
         lore: told.fired,
         lore_dropped: told.dropped,
         warnings: told.warnings,
+        warnings_coded: told.warnings_coded,
         total_tokens: figures.total_tokens,
         limit_tokens: figures.limit_tokens,
         dropped_messages: figures.dropped_messages,

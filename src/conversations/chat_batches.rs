@@ -74,7 +74,7 @@ impl Report {
             self.lines.push(Trouble {
                 line,
                 reason: what.message.clone(),
-                code: what.code.to_owned(),
+                code: what.code.to_string(),
                 skipped,
             });
         }

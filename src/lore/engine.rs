@@ -15,10 +15,12 @@ use crate::lore::outcome::Outcome;
 use crate::lore::outcome::WhyNot;
 use crate::lore::prepared;
 use crate::lore::prepared::Prepared;
+use crate::lore::prepared::Sleep;
 use crate::lore::scan::Scan;
 use crate::lore::search::Search;
 use crate::lore::search::Zone;
 use crate::lore::timed::Timed;
+use crate::warning::Warning;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -72,7 +74,7 @@ struct Turn<'s, 'a> {
     n_tokens: i64,
     n_tokens_of_book: HashMap<&'a str, i64>,
     is_full: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl<'s, 'a> Turn<'s, 'a> {
@@ -346,10 +348,7 @@ impl<'s, 'a> Turn<'s, 'a> {
                 continue;
             };
             if let WhyNot::TooSlow(key) = &because {
-                let (name, book) = (&it.entry.name, &it.book.name);
-                self.warnings.push(format!(
-                    "\"{name}\" of \"{book}\" sleeps because of its key {key}: looking for it took too long."
-                ));
+                self.warnings.push(it.warning(Sleep::TooSlow, key));
             }
             let entry = it.named();
             not_fired.push(NotFired { entry, because });

@@ -1,6 +1,7 @@
 //! Keys that are patterns, good ones and bad ones.
 
 use super::stage::stage;
+use crate::warning::Warning;
 use serde_json::Value;
 use serde_json::json;
 
@@ -61,6 +62,11 @@ fn an_entry_with_a_pattern_that_cannot_be_read_sleeps_and_a_warning_says_so() {
         assert_eq!(stage.why(), format!("not: bad_pattern: {key}"));
         assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
         assert!(outcome.warnings[0].contains("Smaug") && outcome.warnings[0].contains("Book 1"));
+        let coded = json!({
+            "code": "lore_key_no_pattern",
+            "params": {"entry": "Smaug", "book": "Book 1", "key": key},
+        });
+        assert_eq!(json!(outcome.warnings[0]), coded);
     }
 }
 
@@ -73,13 +79,8 @@ fn a_pattern_that_runs_wild_is_stopped_and_a_warning_says_so() {
     let outcome = stage.run();
 
     assert!(began.elapsed().as_secs() < 5);
-    assert!(
-        outcome
-            .warnings
-            .iter()
-            .any(|it| it.contains("took too long")),
-        "{outcome:?}"
-    );
+    let is_it = |it: &Warning| it.code == "lore_key_too_slow" && it.contains("took too long");
+    assert!(outcome.warnings.iter().any(is_it), "{outcome:?}");
 }
 
 #[test]
@@ -92,4 +93,6 @@ fn of_the_patterns_of_a_book_the_first_two_hundred_count() {
     assert_eq!(outcome.fired.len(), 1);
     assert_eq!(outcome.fired[0].entry.key, "199");
     assert!(outcome.warnings[0].contains("more than 200"));
+    assert_eq!(outcome.warnings[0].code, "lore_key_too_many");
+    assert_eq!(outcome.warnings[0].params["n"], 200);
 }

@@ -4,6 +4,7 @@ use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::lore::book::Place;
 use crate::lore::timed::Timed;
+use crate::warning::Warning;
 use std::fmt;
 
 /// What became of every entry.
@@ -16,8 +17,8 @@ pub struct Outcome {
     pub dropped: Vec<Named>,
     /// What does not enter, and why.
     pub not_fired: Vec<NotFired>,
-    /// What is wrong with the books, in sentences for whoever wrote them.
-    pub warnings: Vec<String>,
+    /// What is wrong with the books, for whoever wrote them.
+    pub warnings: Vec<Warning>,
     /// What the next turn needs to know. To be kept only if this turn comes to an end.
     pub timed: Timed,
 }

@@ -15,6 +15,7 @@ use crate::lore::search::Bounds;
 use crate::lore::search::Key;
 use crate::lore::search::Search;
 use crate::lore::search::View;
+use crate::warning::Warning;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -41,11 +42,22 @@ pub struct Prepared<'a> {
     pub bad_key: Option<String>,
 }
 
+/// What about a key lets its entry sleep.
+#[derive(Clone, Copy)]
+pub enum Sleep {
+    /// It is not a pattern, or too large a one.
+    NoPattern,
+    /// It is one pattern more than a book may have.
+    TooManyPatterns,
+    /// It was looked for until there was no time left.
+    TooSlow,
+}
+
 /// All entries of a scan by precedence. What is wrong with them is put into `warnings`.
 pub fn all<'a>(
     scan: &Scan<'a>,
     search: &mut Search,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Vec<Prepared<'a>> {
     let mut seen = HashSet::new();
     let books = scan.books.iter().filter(|it| seen.insert(&it.key));
@@ -55,14 +67,11 @@ pub fn all<'a>(
         for entry in &book.entries {
             let prepared = Prepared::new(scan, search, book, entry, &mut n_patterns);
             if let Some(key) = &prepared.bad_key {
-                let reason = match n_patterns > MAX_PATTERNS {
-                    true => format!("more than {MAX_PATTERNS} keys of the book are patterns"),
-                    false => "it is not a pattern, or too large a one".to_owned(),
+                let why = match n_patterns > MAX_PATTERNS {
+                    true => Sleep::TooManyPatterns,
+                    false => Sleep::NoPattern,
                 };
-                let (name, book) = (&entry.name, &book.name);
-                warnings.push(format!(
-                    "\"{name}\" of \"{book}\" sleeps because of its key {key}: {reason}."
-                ));
+                warnings.push(prepared.warning(why, key));
             }
             all.push(prepared);
         }
@@ -206,6 +215,32 @@ impl<'a> Prepared<'a> {
             entry_id: self.entry.id,
             name: self.entry.name.clone(),
         }
+    }
+
+    /// Tells whoever wrote it what about a key lets it sleep.
+    pub fn warning(&self, why: Sleep, key: &str) -> Warning {
+        let (name, book) = (&self.entry.name, &self.book.name);
+        let says = |reason: &str| {
+            format!("\"{name}\" of \"{book}\" sleeps because of its key {key}: {reason}.")
+        };
+        let warning = match why {
+            Sleep::NoPattern => Warning::new(
+                "lore_key_no_pattern",
+                says("it is not a pattern, or too large a one"),
+            ),
+            Sleep::TooManyPatterns => Warning::new(
+                "lore_key_too_many",
+                says(&format!(
+                    "more than {MAX_PATTERNS} keys of the book are patterns"
+                )),
+            )
+            .with("n", MAX_PATTERNS),
+            Sleep::TooSlow => {
+                Warning::new("lore_key_too_slow", says("looking for it took too long"))
+            }
+        };
+        let named = warning.with("entry", name.as_str());
+        named.with("book", book.as_str()).with("key", key)
     }
 }
 

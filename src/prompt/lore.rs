@@ -28,6 +28,8 @@ use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::meanings::Field;
 use crate::prompt::macros::world::Seed;
 use crate::prompt::macros::world::World;
+use crate::warning;
+use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -62,8 +64,12 @@ pub struct Told {
     pub fired: Vec<Entry>,
     /// What would have entered if there had been room.
     pub dropped: Vec<Entry>,
-    /// What is wrong with the books.
+    /// What is wrong with the books, in sentences.
     pub warnings: Vec<String>,
+    /// The same in the same order, for programs. Prompts that were kept before there were codes
+    /// have none.
+    #[serde(default)]
+    pub warnings_coded: Vec<Warning>,
 }
 
 /// An entry, and why it entered, or did not.
@@ -205,7 +211,8 @@ impl Lore {
                 .map(|(_, it)| entry(&it.entry, it.because.to_string()))
                 .collect(),
             dropped: dropped.map(|it| entry(it, "budget".to_owned())).collect(),
-            warnings: outcome.warnings.clone(),
+            warnings: warning::sentences(&outcome.warnings),
+            warnings_coded: outcome.warnings.clone(),
         }
     }
 

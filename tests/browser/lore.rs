@@ -9,7 +9,8 @@ use thirtyfour::Key;
 const WORLD: &str = r#"{"name": "The coast", "entries": {
     "0": {"uid": 0, "key": ["gull"], "keysecondary": [], "comment": "Gulls", "content": "They steal."},
     "1": {"uid": 1, "key": ["whale"], "keysecondary": [], "comment": "Whales", "content": "They sing."},
-    "2": {"uid": 2, "key": ["gull"], "keysecondary": ["bread"], "comment": "Bread", "content": "Gone."}}}"#;
+    "2": {"uid": 2, "key": ["gull"], "keysecondary": ["bread"], "comment": "Bread", "content": "Gone."},
+    "3": {"uid": 3, "key": ["/(/"], "keysecondary": [], "comment": "Broken", "content": "Never."}}}"#;
 
 #[tokio::test]
 async fn c71_trying_a_sentence_says_which_entries_fire_and_why_the_others_do_not() {
@@ -34,6 +35,9 @@ async fn c71_trying_a_sentence_says_which_entries_fire_and_why_the_others_do_not
     page.see_text(".lore-judged--quiet", "None of its keys is there.")
         .await;
     page.see_text(".lore-judged--quiet", "the other keys do not fit")
+        .await;
+    // In the words of the page, whose marks are round; the server's own are straight.
+    page.see_text(".lore-outcome", "“Broken” of “The coast” sleeps")
         .await;
 }
 

@@ -1,4 +1,5 @@
-// What had to be put right in a file that somebody brought, in the reader's language.
+// What had to be put right in a file that somebody brought, and what is wrong with a lorebook, in the
+// reader's language.
 import { has, t } from "../base/i18n.js"
 
 // `warnings` are the server's sentences; `warnings_coded` are the same in the same order, by code.

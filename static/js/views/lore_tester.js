@@ -2,6 +2,7 @@
 import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { readLoreReason } from "../models/lore_reason.js"
+import { sentencesOf } from "../models/warnings.js"
 import { submitButton } from "./buttons.js"
 import { area, field, form } from "./form.js"
 
@@ -13,7 +14,7 @@ export function loreTester(parts, bookId, openEntry) {
     const tried = await parts.lore.tryOn(bookId, text.control.value)
     replace(
       outcome,
-      tried.warnings.map((it) => el("p", { class: "outcome outcome--bad" }, icon("alert"), el("span", {}, it))),
+      sentencesOf(tried).map((it) => el("p", { class: "outcome outcome--bad" }, icon("alert"), el("span", {}, it))),
       list(t("lore.fired", { n: tried.fired.length }), tried.fired, "good", openEntry),
       list(t("lore.not_fired", { n: tried.not_fired.length }), tried.not_fired, "quiet", openEntry),
     )

@@ -1,6 +1,7 @@
 // A prompt, block by block: what it says, what it costs, what did not fit.
 import { bdi, el, icon } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
+import { sentencesOf } from "../models/warnings.js"
 import { openDialog } from "./dialog.js"
 
 // `load()` answers the document of the API.
@@ -48,8 +49,8 @@ function contentOf(prompt) {
     dropped_messages: dropped,
     lore = [],
     lore_dropped: noRoom = [],
-    warnings = [],
   } = prompt
+  const warnings = sentencesOf(prompt)
   return [
     el(
       "p",

@@ -127,6 +127,11 @@ on_both! {
 
         assert_eq!(fired, ["Salt: constant", "Ships: key: /ships?/i", "Gulls: key: gull"]);
         assert_eq!(not_fired, ["Whales: no_key", "Bread: secondary_keys", "Off: disabled", "Broken: bad_pattern: /(/"]);
+        let answer = expect(200, admin.post(&format!("{}/test", path_of(&book)), json!({"text": "Hm."})).await);
+        assert_eq!(answer["warnings"].as_array().unwrap().len(), 1);
+        assert_eq!(answer["warnings_coded"], json!([
+            {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "Harbor", "key": "/(/"}},
+        ]));
         app.close().await;
     }
 
@@ -197,6 +202,7 @@ on_both! {
         let of_space = make(&admin, "The coast", json!([
             {"keys": ["gull"], "content": "Gulls steal.", "name": "Gulls"},
             {"keys": ["whale"], "content": "Whales sing.", "name": "Whales"},
+            {"keys": ["/(/"], "content": "Never.", "name": "Broken"},
         ])).await;
         let links = json!({"lorebook_ids": [id(&of_space)]});
         expect(200, admin.put(&format!("/api/spaces/{}/lorebooks", id(&space)), links).await);
@@ -216,6 +222,13 @@ on_both! {
             (status == 200).then_some(sent)
         }).await;
 
+        let seen = expect(200, admin.get(&format!("/api/conversations/{here}/prompt")).await);
+        for prompt in [&sent, &seen] {
+            assert_eq!(prompt["warnings"].as_array().unwrap().len(), 1, "{prompt}");
+            assert_eq!(prompt["warnings_coded"], json!([
+                {"code": "lore_key_no_pattern", "params": {"entry": "Broken", "book": "The coast", "key": "/(/"}},
+            ]));
+        }
         let mut woken: Vec<_> = sent["lore"].as_array().unwrap().iter().map(|it| {
             let word = |field: &str| it[field].as_str().unwrap().to_owned();
             (word("book"), word("name"), word("because"))

@@ -1,4 +1,4 @@
-// What had to be put right in a file that somebody brought, or was left out.
+// What had to be put right in a file that somebody brought, or was left out, and what is wrong with a lorebook.
 export default {
   "warning.form_unknown": "The form “{form}” is not known; read as V3.",
   "warning.form_missing": "The card does not state its form; read as V2.",
@@ -69,6 +69,9 @@ export default {
   "warning.chat_line_too_long": "This line is longer than a message can be.",
   "warning.chat_line_without_message": "This line holds no message.",
   "warning.chat_line_blank": "This message has no text.",
+  "warning.lore_key_no_pattern": "“{entry}” of “{book}” sleeps because of its key {key}: it is not a pattern, or too large a one.",
+  "warning.lore_key_too_many": "“{entry}” of “{book}” sleeps because of its key {key}: more than {n} keys of the book are patterns.",
+  "warning.lore_key_too_slow": "“{entry}” of “{book}” sleeps because of its key {key}: looking for it took too long.",
   "warning_kind.null": "nothing",
   "warning_kind.boolean": "true or false",
   "warning_kind.number": "a number",

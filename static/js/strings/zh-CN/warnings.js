@@ -1,4 +1,4 @@
-// 导入文件时修正或略去的内容。
+// 导入文件时修正或略去的内容，以及世界书中的问题。
 export default {
   "warning.form_unknown": "不认识的格式“{form}”，已按 V3 读取。",
   "warning.form_missing": "角色卡没有说明格式，已按 V2 读取。",
@@ -63,6 +63,9 @@ export default {
   "warning.chat_line_too_long": "这一行比一条消息还长。",
   "warning.chat_line_without_message": "这一行没有消息。",
   "warning.chat_line_blank": "这条消息没有文字。",
+  "warning.lore_key_no_pattern": "“{book}”的条目“{entry}”未启用，因为关键词{key}不是有效的正则表达式，或者太大。",
+  "warning.lore_key_too_many": "“{book}”的条目“{entry}”未启用，因为关键词{key}：全书的正则表达式超过{n}个。",
+  "warning.lore_key_too_slow": "“{book}”的条目“{entry}”未启用，因为查找关键词{key}用时太长。",
   "warning_kind.null": "空值",
   "warning_kind.boolean": "是或否",
   "warning_kind.number": "数字",
