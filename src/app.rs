@@ -35,7 +35,9 @@ use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
+use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetch;
+use crate::tools::workshop::Workshop;
 use anyhow::Context as _;
 use prometheus_client::collector::Collector;
 use std::sync::Arc;
@@ -109,12 +111,14 @@ impl App {
         };
         let hub = Hub::among(nodes::bus(&config));
         let shutdown = Shutdown::new();
+        let workshop = workshop(&config, names, &clock)?;
         let engine = Engine::new(Context::new(
             db.clone(),
             hub.clone(),
             clock.clone(),
             shutdown.clone(),
             models.clone(),
+            workshop.clone(),
             Settings::new(&config),
         ));
         let presence = Presence::start(hub.clone(), &shutdown);
@@ -130,13 +134,8 @@ impl App {
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
-        let mut parts = Parts::new(base, models.clone(), node, &config);
-        if config.web_fetch {
-            let egress = Egress::new(names, false)?;
-            let tools = &mut parts.workshop.registry;
-            *tools = tools.with("web_fetch", Arc::new(WebFetch { egress }));
-        }
-        let responses = Desk::new(parts);
+        let tools = (workshop, engine.context().lists.clone());
+        let responses = Desk::new(Parts::new(base, models.clone(), tools, node, &config));
         let metrics = Metrics::gather(started_at.0, |registry| {
             hub.meter().register(registry);
             nodes::register(hub.bus(), registry);
@@ -212,6 +211,20 @@ pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
     lock::private_folder(dir)
         .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
     Sealer::from_data_dir(dir)
+}
+
+/// The tools that run here. Pages of the web are read only where the settings say so, and never from
+/// our own network.
+fn workshop(config: &Config, names: Arc<dyn Names>, clock: &Clock) -> anyhow::Result<Workshop> {
+    let mut registry = tools::registry::Registry::of_the_house(clock.clone());
+    if config.web_fetch {
+        let egress = Egress::new(names, false)?;
+        registry = registry.with("web_fetch", Arc::new(WebFetch { egress }));
+    }
+    Ok(Workshop {
+        registry,
+        ..Workshop::default()
+    })
 }
 
 /// Looks at the provider that the environment describes, if it does.

@@ -46,5 +46,6 @@ pub mod setup;
 pub mod space_files;
 pub mod space_rules;
 pub mod spaces;
+pub mod tool_approvals;
 pub mod users;
 pub mod versions;

@@ -33,6 +33,7 @@ use crate::api::session;
 use crate::api::setup;
 use crate::api::space_files;
 use crate::api::spaces;
+use crate::api::tool_approvals;
 use crate::api::users;
 use crate::api::versions;
 use crate::http::door::Door;
@@ -197,6 +198,8 @@ fn play() -> Vec<Door> {
         imports::chat,
         imports::show,
         imports::cancel,
+        tool_approvals::decide,
+        tool_approvals::open,
         versions::branch,
         messages::list,
         messages::create,

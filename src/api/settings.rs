@@ -8,6 +8,9 @@ use crate::http::error::ApiResult;
 use crate::http::typed;
 use crate::presets::stated::Nonsense;
 use crate::presets::stated::Stated;
+use crate::tools::allowance::MAX_SERVERS;
+use crate::tools::allowance::OfTheHouse;
+use crate::tools::allowance::ToolServer;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -37,6 +40,12 @@ pub struct Known {
     _relax_message_trim: Option<bool>,
     #[serde(rename = "memory")]
     _memory: Option<Map<String, Value>>,
+    /// Of a space: what its characters may call.
+    #[serde(rename = "tools")]
+    _tools: Option<OfTheHouse>,
+    /// Of a space: servers whose tools its characters may call.
+    #[schema(max_items = 8)]
+    tool_servers: Option<Vec<ToolServer>>,
     /// Which model a seat speaks with, of those of its own provider.
     #[schema(value_type = Option<LongName>)]
     model: Option<String>,
@@ -154,6 +163,20 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let blame = |it: Nonsense| out_of_range(&format!("preset.{}", it.field), it.message);
         preset.judge().map_err(blame)?;
     }
+    for (at, server) in known.tool_servers.iter().flatten().enumerate() {
+        let blame = |field: &str, message: &str| {
+            out_of_range(&format!("tool_servers.{at}.{field}"), message.to_owned())
+        };
+        if at >= MAX_SERVERS {
+            return Err(blame("label", "A space names at most 8 servers of tools."));
+        }
+        if !server.has_plain_label() {
+            return Err(blame("label", "1 to 64 letters, digits, `_` and `-`."));
+        }
+        if !server.has_address() {
+            return Err(blame("url", "An address like https://example.com/mcp."));
+        }
+    }
     Ok(settings)
 }
 
@@ -249,6 +272,22 @@ mod tests {
                 json!({"world_info": {"insertion_strategy": "last"}}),
                 422,
                 "settings.world_info.insertion_strategy",
+            ),
+            (
+                json!({"tools": {"dice": "often"}}),
+                422,
+                "settings.tools.dice",
+            ),
+            (json!({"tool_servers": {}}), 400, "settings.tool_servers"),
+            (
+                json!({"tool_servers": [{"label": "a b", "url": "https://a.example"}]}),
+                422,
+                "settings.tool_servers.0.label",
+            ),
+            (
+                json!({"tool_servers": [{"label": "a", "url": "ftp://a.example"}]}),
+                422,
+                "settings.tool_servers.0.url",
             ),
             (json!({"memory": true}), 400, "settings.memory"),
             (json!({"model": "a\nb"}), 422, "settings.model"),

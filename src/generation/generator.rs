@@ -96,7 +96,8 @@ async fn attempts(
     }
 }
 
-fn conclude(heard: Heard) -> Outcome {
+/// The judgment of what was said: an answer without anything to read has failed.
+pub fn conclude(heard: Heard) -> Outcome {
     let Heard {
         end,
         text,
@@ -155,7 +156,8 @@ fn nothing_visible(reason: &FinishReason) -> Failure {
     }
 }
 
-fn out_of_time(watches: &Watches) -> Failure {
+/// Why an answer failed that took too long.
+pub fn out_of_time(watches: &Watches) -> Failure {
     let message = format!(
         "The answer was not complete within {} seconds.",
         seconds(watches.total)

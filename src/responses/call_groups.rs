@@ -7,7 +7,6 @@
 
 use crate::llm::request::Message;
 use crate::llm::request::Role;
-use crate::llm::tool::Answered;
 use crate::llm::tool::ToolCall;
 use crate::responses::approvals;
 use crate::responses::open_calls::RECEIPT;
@@ -17,7 +16,11 @@ use crate::responses::open_calls::is_call;
 use crate::responses::open_calls::is_output;
 use crate::responses::prompt::Entry;
 use crate::responses::prompt::text;
-use crate::responses::remote::known_as;
+use crate::tools::mcp::names::known_as;
+use crate::tools::telling::answered;
+use crate::tools::telling::asked;
+use crate::tools::telling::cut;
+use crate::tools::telling::failed;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
@@ -25,38 +28,6 @@ use std::collections::VecDeque;
 
 /// The name under which a model knows the client's shell.
 pub const SHELL: &str = "local_shell";
-
-/// The longest output of a tool of ours that a model is told.
-const MAX_OUTPUT_BYTES: usize = 64 * 1024;
-
-/// What a model has said in one round: a text and calls beside it.
-pub fn asked(text: impl Into<String>, calls: Vec<ToolCall>) -> Message {
-    Message {
-        calls,
-        ..Message::new(Role::Assistant, text)
-    }
-}
-
-/// What came of a call.
-pub fn answered(call: &ToolCall, output: impl Into<String>) -> Message {
-    Message {
-        answers: Some(Answered {
-            id: call.id.clone(),
-            name: call.name.clone(),
-        }),
-        ..Message::new(Role::User, output)
-    }
-}
-
-/// What a model is told of the output of a tool of ours: all of it, or where it was cut.
-pub fn cut(output: &str) -> String {
-    if output.len() <= MAX_OUTPUT_BYTES {
-        return output.to_owned();
-    }
-    let kept = &output[..output.floor_char_boundary(MAX_OUTPUT_BYTES)];
-    let n_bytes = output.len();
-    format!("{kept}\n[The output was cut here: it is {n_bytes} bytes long.]")
-}
 
 /// The name under which a model knows a tool of ours.
 pub fn server_name(kind: &str) -> String {
@@ -218,11 +189,6 @@ fn receipt_output(item: &Value) -> String {
         Some(error) => failed(error),
         None => cut(item["output"].as_str().unwrap_or_default()),
     }
-}
-
-/// What a model is told of a call that did not work.
-pub fn failed(error: &str) -> String {
-    format!("Error: {}", cut(error))
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use crate::generation::watches::Watches;
 use crate::ids::ProviderId;
 use crate::providers::models::Models;
 use crate::responses::places::Places;
-use crate::responses::rounds::Workshop;
 use crate::responses::stop::Held;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::lists::Lists;
-use crate::tools::registry::Registry;
+use crate::tools::workshop::Workshop;
 use dashmap::DashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,14 +97,10 @@ impl Parts {
     pub fn new(
         (db, clock, shutdown): (Db, Clock, Shutdown),
         models: Models,
+        (workshop, lists): (Workshop, Lists),
         node: Arc<str>,
         config: &Config,
     ) -> Self {
-        let workshop = Workshop {
-            registry: Registry::of_the_house(clock.clone()),
-            ..Workshop::default()
-        };
-        let lists = Lists::new(models.registry.egress().clone());
         Self {
             lists,
             db,

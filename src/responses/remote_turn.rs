@@ -5,15 +5,12 @@ use crate::llm::request::Request;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::responses::approvals::Approved;
-use crate::responses::call_groups;
 use crate::responses::fold::Cut;
 use crate::responses::fold::Happening;
 use crate::responses::inbox::Inbox;
 use crate::responses::remote::Errand;
 use crate::responses::remote::Front;
 use crate::responses::remote::Remote;
-use crate::responses::remote::known_as;
-use crate::responses::rounds::Workshop;
 use crate::responses::stop::Stop;
 use crate::responses::toolbox;
 use crate::responses::toolbox::Kind;
@@ -22,10 +19,13 @@ use crate::tools::executor::Job;
 use crate::tools::gate::Told;
 use crate::tools::mcp::listed::Listed;
 use crate::tools::mcp::message::McpError;
+use crate::tools::mcp::names::known_as;
 use crate::tools::mcp::sessions::RemoteTool;
+use crate::tools::telling;
 use crate::tools::tool::Arguments;
 use crate::tools::tool::Outcome;
 use crate::tools::tool::ServerTool;
+use crate::tools::workshop::Workshop;
 use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
@@ -154,13 +154,9 @@ impl Bench<'_> {
         self.inbox.settled().await;
         let calls: Vec<ToolCall> = approved.iter().map(call).collect();
         let messages = &mut self.request.messages;
-        messages.push(call_groups::asked("", calls.clone()));
+        messages.push(telling::asked("", calls.clone()));
         for (call, outcome) in calls.iter().zip(outcomes) {
-            let text = match outcome {
-                Ok(output) => call_groups::cut(&output),
-                Err(error) => call_groups::failed(&error),
-            };
-            messages.push(call_groups::answered(call, text));
+            messages.push(telling::answered(call, telling::told(&outcome)));
         }
     }
 

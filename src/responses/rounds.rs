@@ -33,11 +33,11 @@ use crate::responses::stop::Stop;
 use crate::responses::toolbox::Declared;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::executor::Executor;
 use crate::tools::executor::Job;
 use crate::tools::gate::Told;
-use crate::tools::registry::Registry;
+use crate::tools::telling;
 use crate::tools::tool::Outcome;
+use crate::tools::workshop::Workshop;
 use futures::FutureExt;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -46,13 +46,6 @@ use tokio::time::timeout_at;
 
 /// Calls that run here, of one turn.
 const MAX_SERVER_CALLS: u32 = 32;
-
-/// Tools that run here, and how. Cloning gives another handle.
-#[derive(Clone, Default)]
-pub struct Workshop {
-    pub registry: Registry,
-    pub executor: Executor,
-}
 
 impl Workshop {
     /// Whether all that these declare to run here is here.
@@ -304,7 +297,7 @@ impl Rounds<'_> {
         }
         let calls = round.made.iter().map(|it| it.call.clone()).collect();
         let messages = &mut self.call.request.messages;
-        messages.push(call_groups::asked(round.heard.text, calls));
+        messages.push(telling::asked(round.heard.text, calls));
         messages.extend(answers(&round.made, round.outcomes));
         self.toolbox.set_free(&mut self.call.request);
     }
@@ -320,11 +313,7 @@ fn answers(made: &[Made], mut outcomes: Vec<(usize, Outcome)>) -> Vec<Message> {
                 None => Err("Nothing came of it.".to_owned()),
             },
         };
-        let text = match outcome {
-            Ok(output) => call_groups::cut(&output),
-            Err(error) => call_groups::failed(&error),
-        };
-        call_groups::answered(&made.call, text)
+        telling::answered(&made.call, telling::told(&outcome))
     };
     made.iter().enumerate().map(answer).collect()
 }

@@ -7,6 +7,7 @@ use crate::responses::names;
 use crate::responses::open_calls::RECEIPT;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
+use crate::tools::arguments;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -73,7 +74,7 @@ pub fn sort(
         left.all -= counts.0;
         left.server -= counts.1;
         // Servers that look into it must not stumble over what is no JSON.
-        if read(&call.arguments).is_none() {
+        if !arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
         sorted.made.push(Made { call, fate });
@@ -90,18 +91,11 @@ fn own_id(id: String, known: &mut HashSet<String>) -> String {
     id
 }
 
-fn read(arguments: &str) -> Option<Map<String, Value>> {
-    match arguments.trim() {
-        "" => Some(Map::new()),
-        text => serde_json::from_str(text).ok(),
-    }
-}
-
 fn fate(call: &ToolCall, toolbox: &Toolbox) -> Fate {
     let Some(declared) = toolbox.find(&call.name) else {
         return Fate::Refused("There is no tool of this name that may be called now.".to_owned());
     };
-    let Some(arguments) = read(&call.arguments).filter(|it| !has_nul(it)) else {
+    let Some(arguments) = arguments::read(&call.arguments) else {
         return Fate::Refused("The arguments are no JSON object.".to_owned());
     };
     match declared.kind {
@@ -170,13 +164,6 @@ fn action(arguments: &Map<String, Value>) -> Option<Value> {
         }
     }
     Some(action)
-}
-
-/// No database takes it.
-fn has_nul(arguments: &Map<String, Value>) -> bool {
-    Value::Object(arguments.clone())
-        .to_string()
-        .contains("\\u0000")
 }
 
 /// What is shown of calls of an answer that was cut off: functions that a client would have run. None

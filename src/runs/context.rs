@@ -14,6 +14,8 @@ use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
 use crate::shutdown::Shutdown;
+use crate::tools::mcp::lists::Lists;
+use crate::tools::workshop::Workshop;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -33,6 +35,12 @@ pub struct Context {
     pub leases: Leases,
     pub candidates: Candidates,
     pub meter: Meter,
+    /// The tools that run here.
+    pub workshop: Workshop,
+    /// What servers of tools elsewhere have.
+    pub lists: Lists,
+    /// Rung when people have decided whether a tool may be called.
+    pub decided: Arc<Notify>,
     /// Rung when something that other nodes said was, or may have been, missed.
     pub look_again: Arc<Notify>,
     /// This process, among all that ever ran on this database.
@@ -90,6 +98,7 @@ impl Context {
         clock: Clock,
         shutdown: Shutdown,
         models: Models,
+        workshop: Workshop,
         settings: Settings,
     ) -> Self {
         Self {
@@ -99,6 +108,9 @@ impl Context {
             clock,
             shutdown,
             markdown: Arc::new(Markdown::new()),
+            lists: Lists::new(models.registry.egress().clone()),
+            workshop,
+            decided: Arc::default(),
             models,
             bell: Bell::default(),
             leases: Leases::default(),

@@ -11,7 +11,6 @@ use crate::generation::reasoning::Reasoning;
 use crate::generation::trim::Trim;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
-use crate::llm::provider::Provider;
 use crate::llm::tokens;
 use crate::prompt::context::Member;
 use crate::runs::command::Command;
@@ -30,9 +29,11 @@ use crate::runs::scheduler;
 use crate::runs::scheduler::Claimed;
 use crate::runs::sink;
 use crate::runs::situation::Situation;
+use crate::runs::tool_turn::ToolTurn;
 use crate::runs::writer_memory;
 use crate::runs::writer_memory::Late;
 use futures::FutureExt;
+use serde_json::Value;
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
 
@@ -67,20 +68,13 @@ async fn take_turn(
         Ok(prepared) => prepared,
         Err(failure) => return Some(failed_by(failure, None, None)),
     };
-    let Prepared {
-        provider,
-        request,
-        speaker,
-        others,
-        sent,
-    } = prepared;
-    let trim = trim(&speaker, &others);
-    let outcome = stream(context, run, lease, provider.as_ref(), &request, trim).await;
+    let (outcome, receipts) = stream(context, run, lease, &prepared).await;
+    let sent = prepared.sent;
     if matches!(outcome, Outcome::Canceled { .. }) && lease.why() == Why::Lost {
         keep_late(context, run, lease, sent).await;
         return None;
     }
-    end_of(outcome, lease, sent)
+    end_of(outcome, lease, sent, receipts)
 }
 
 /// Whoever cancels a run at once does not wait for what its executor knows: that is kept afterwards,
@@ -102,23 +96,33 @@ async fn stream(
     context: &Context,
     run: &run::Model,
     lease: &Lease,
-    provider: &dyn Provider,
-    request: &crate::llm::request::Request,
-    trim: Trim,
-) -> Outcome {
+    prepared: &Prepared,
+) -> (Outcome, Vec<Value>) {
     let slice = context.settings.stream_slice;
     let live = context.live.clone();
     let (mut slices, flusher) = sink::slices(live, run.conversation_id, run.id, slice, || {
         context.meter.spoke(run, context.clock.now());
     });
-    let watches = &context.settings.watches;
-    let generate = generator::generate(provider, request, trim, watches, &mut slices, &lease.token);
-    let outcome = tokio::select! {
-        outcome = generate => outcome,
+    let Prepared {
+        provider,
+        request,
+        offers,
+        ..
+    } = prepared;
+    let turn = ToolTurn {
+        context,
+        run,
+        lease,
+        provider: provider.as_ref(),
+        trim: trim(&prepared.speaker, &prepared.others),
+        offers,
+    };
+    let took = tokio::select! {
+        took = turn.take(request, &mut slices) => took,
         () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
     };
     flusher.flush();
-    outcome
+    (generator::conclude(took.heard), took.receipts)
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
@@ -129,7 +133,7 @@ pub fn trim(speaker: &Member, others: &[Member]) -> Trim {
     Trim::new(&own, &others)
 }
 
-fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
+fn end_of(outcome: Outcome, lease: &Lease, sent: Sent, receipts: Vec<Value>) -> Option<End> {
     match outcome {
         Outcome::Succeeded {
             text,
@@ -138,7 +142,7 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
             reason,
             truncated,
         } => {
-            let mut metadata = thought(reasoning);
+            let mut metadata = beside(reasoning, receipts);
             if truncated {
                 metadata["truncated"] = json!(true);
             }
@@ -159,7 +163,7 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
                 prompt: Some(sent),
             }),
             Why::KeepPartial => {
-                let mut metadata = thought(reasoning);
+                let mut metadata = beside(reasoning, receipts);
                 metadata["stopped"] = json!(true);
                 Some(End::Canceled {
                     partial: Some(written(text, usage, metadata, sent)),
@@ -170,8 +174,8 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent) -> Option<End> {
     }
 }
 
-/// The metadata of a text that was thought about first.
-fn thought(reasoning: Option<Reasoning>) -> serde_json::Value {
+/// The metadata of a text: what was thought first, and what was called on the way.
+fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     let mut metadata = json!({});
     if let Some(reasoning) = reasoning {
         metadata["reasoning"] = json!(reasoning.text);
@@ -179,15 +183,13 @@ fn thought(reasoning: Option<Reasoning>) -> serde_json::Value {
             metadata["reasoning_truncated"] = json!(true);
         }
     }
+    if !receipts.is_empty() {
+        metadata["tool_calls"] = Value::Array(receipts);
+    }
     metadata
 }
 
-fn written(
-    content: String,
-    usage: Option<Usage>,
-    metadata: serde_json::Value,
-    sent: Sent,
-) -> Written {
+fn written(content: String, usage: Option<Usage>, metadata: Value, sent: Sent) -> Written {
     Written {
         token_count: tokens::count(&content),
         content,

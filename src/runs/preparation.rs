@@ -23,9 +23,12 @@ use crate::prompt::record::Record;
 use crate::providers::provider;
 use crate::runs::command::Sent;
 use crate::runs::context::Context;
+use crate::runs::offers;
+use crate::runs::offers::Offer;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
+use crate::tools::allowance::RoomTools;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::sync::Arc;
@@ -44,6 +47,8 @@ pub struct Prepared {
     /// Everybody else whose name may not begin a line.
     pub others: Vec<Member>,
     pub sent: Sent,
+    /// What the speaker may call.
+    pub offers: Vec<Offer>,
 }
 
 /// Prepares a claimed run, from what its claim has seen.
@@ -65,6 +70,8 @@ pub async fn prepare(
         kind: kind_of(run),
         now: context.clock.now(),
     };
+    let allowed = RoomTools::read(&situation.space.settings);
+    let owner = situation.space.owner_id;
     let place = Place {
         conversation: situation.conversation,
         space: situation.space,
@@ -72,7 +79,13 @@ pub async fn prepare(
     };
     let scene = load::load_in(context.db.reader(), turn, place).await;
     let scene = scene.map_err(internal)?;
-    ready(context, &row, scene, run.id.0.as_u64_pair().1).await
+    let seed = run.id.0.as_u64_pair().1;
+    let mut prepared = ready(context, &row, scene, seed).await?;
+    // Whoever speaks for a person calls nothing.
+    if prepared.speaker.is_character() && !allowed.is_empty() {
+        prepared.offers = offers::of_space(context, allowed, owner).await;
+    }
+    Ok(prepared)
 }
 
 /// Prepares a text that no run asks for: what this human might say now, as `instruction` has it.
@@ -159,6 +172,7 @@ async fn ready(
         provider,
         speaker: own,
         others,
+        offers: Vec::new(),
     })
 }
 

@@ -18,6 +18,7 @@ use crate::runs::run;
 use crate::runs::situation;
 use crate::runs::situation::Round;
 use crate::runs::situation::State;
+use crate::runs::tool_approval;
 use crate::runs::views;
 use crate::runs::views::ConversationView;
 use crate::runs::views::RoundView;
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// What waits for the moderators, oldest first.
+    pub tool_approvals: Vec<tool_approval::View>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
 }
@@ -92,6 +95,11 @@ impl Engine {
         let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
         let space = space::Entity::find_by_id(row.space_id).one(db).await?;
         let reset = after_rev.is_some() && changed.is_none();
+        // Only who is speaking asks.
+        let tool_approvals = match &runtime.running {
+            Some(_) => self.tool_approvals(id).await?,
+            None => Vec::new(),
+        };
         let messages = match changed {
             Some(changed) => changed,
             None => timeline::page(db, id, Page::Newest, NEWEST).await?.0,
@@ -104,6 +112,7 @@ impl Engine {
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
             running_run: run::Model::view_of(&runtime.running),
+            tool_approvals,
             auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
         }))
     }

@@ -8,6 +8,7 @@ use crate::realtime::presence::Present;
 use crate::realtime::typing::HumanTyping;
 use crate::runs::events;
 use crate::runs::snapshot::Snapshot;
+use crate::runs::tool_approval::ToolApprovalUpdated;
 use crate::runs::views::ConversationView;
 use crate::socket::command;
 use crate::socket::frames;
@@ -102,6 +103,7 @@ fn events(named: &mut Vec<Named>) -> Vec<String> {
     event(told::<events::CopilotCandidateError>(&[
         "copilot_candidate_error",
     ]));
+    event(told::<ToolApprovalUpdated>(&["tool_approval_updated"]));
     event(told::<ReadUpdated>(&["read_updated"]));
     event(told::<HumanTyping>(&["human_typing"]));
     event(told::<PresenceUpdated>(&["presence_updated"]));

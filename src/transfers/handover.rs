@@ -24,6 +24,7 @@ use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
 use crate::spaces::roster;
 use crate::spaces::space;
+use crate::tools::allowance;
 use crate::transfers::assets;
 use crate::transfers::books;
 use crate::transfers::document;
@@ -84,7 +85,10 @@ pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
             let row = space::ActiveModel {
                 id: Set(it.hidden),
                 owner_id: Set(Some(it.owner.id)),
-                settings: Set(with_preset(&it.head.space.settings, &presets)),
+                settings: Set(allowance::with_care(with_preset(
+                    &it.head.space.settings,
+                    &presets,
+                ))),
                 ..Default::default()
             };
             let space = row.update(tx).await?;

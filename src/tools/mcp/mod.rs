@@ -12,6 +12,7 @@ pub mod content;
 pub mod listed;
 pub mod lists;
 pub mod message;
+pub mod names;
 pub mod policy;
 pub mod server;
 pub mod session;

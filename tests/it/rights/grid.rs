@@ -104,6 +104,7 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
         "messages",
         "characters",
         "llm_providers",
+        "tool_approvals",
     ];
     for (table, from) in tables.iter().zip((1..).map(|it| it * 1_000_000)) {
         match facts {

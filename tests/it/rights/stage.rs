@@ -3,6 +3,7 @@
 use crate::rights::cast::Cast;
 use crate::rights::cast::Who;
 use crate::support::chat_files;
+use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use serde_json::Value;
@@ -129,6 +130,7 @@ async fn talk(cast: &Cast, owner: Who, ids: &mut Ids) {
         .await;
     ids.put("run_id", &runs[0]["id"]);
     ids.put("round_id", &runs[0]["round_id"]);
+    ids.put("tool_approval_id", &question(cast, &conversation).await);
     // The greeting of a character is the only AI's text that needs nobody to work.
     let greeter = host.create_character("Greta", Some("Welcome.")).await;
     let space = json!({"id": ids.of("space_id", owner)});
@@ -139,6 +141,21 @@ async fn talk(cast: &Cast, owner: Who, ids: &mut Ids) {
     let path = format!("/api/conversations/{}/messages", other["id"]);
     let greeted = expect(200, host.get(&path).await);
     ids.put("message_id:ai", &greeted["data"][0]["id"]);
+}
+
+/// A run of this conversation asks whether it may roll dice.
+async fn question(cast: &Cast, conversation: &Value) -> Value {
+    let mut facts = Facts::open(&cast.house.database).await;
+    facts
+        .execute(&format!(
+            "INSERT INTO tool_approvals (conversation_id, conversation_run_id, lease, \
+             space_membership_id, tool, arguments, status, created_at) \
+             SELECT conversation_id, id, 1, speaker_space_membership_id, 'dice', '{{}}', 'pending', 0 \
+             FROM conversation_runs WHERE conversation_id = {conversation} LIMIT 1"
+        ))
+        .await;
+    let newest = "SELECT CAST(max(id) AS TEXT) FROM tool_approvals";
+    facts.number(newest).await.into()
 }
 
 /// Somebody speaks; answers the message.

@@ -247,6 +247,13 @@ pub fn conversations() -> Vec<Row> {
         Row::of("GET /api/imports/{import_id}", one_owner(200)),
         Row::of("DELETE /api/imports/{import_id}", one_owner(409)),
         Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/tool_approvals",
+            inside(200),
+        ),
+        // Nobody works, so no turn waits for an answer.
+        Row::of("POST /api/tool_approvals/{tool_approval_id}", managers(409))
+            .body(|_, _| json!({"approve": true})),
         Row::of("GET /api/runs/{run_id}", inside(200)),
         // The run of the stage has sent nothing.
         Row::of("GET /api/runs/{run_id}/prompt", players(404)),

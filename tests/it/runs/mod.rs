@@ -20,6 +20,7 @@ pub mod races;
 pub mod reaper;
 pub mod reasoning;
 pub mod regenerate;
+pub mod room_tools;
 pub mod rounds;
 pub mod shutdown;
 pub mod speakers;

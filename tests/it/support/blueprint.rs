@@ -16,6 +16,7 @@ use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
+use troupe::tools::workshop::Workshop;
 
 use crate::support::backends::Backend;
 use crate::support::backends::fresh_database;
@@ -186,6 +187,7 @@ pub fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Setting
         clock.clone(),
         Shutdown::new(),
         models,
+        Workshop::default(),
         settings,
     ))
 }

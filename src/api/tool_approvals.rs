@@ -1,0 +1,84 @@
+//! Tools that characters want to call, and on which a moderator decides.
+
+use crate::app::App;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::seat;
+use crate::ids::ConversationId;
+use crate::ids::ToolApprovalId;
+use crate::runs::tool_approval;
+use crate::runs::tool_approval::View;
+use crate::spaces::permissions::Act;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Whether the tool may be called.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ToolDecision)]
+pub struct Decision {
+    approve: bool,
+}
+
+/// What waits for the moderators of a conversation, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolApprovals)]
+pub struct Open {
+    data: Vec<View>,
+}
+
+/// What waits for a moderator's decision.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/tool_approvals",
+    tag = "conversations",
+    responses((status = 200, body = Open))
+)]
+pub async fn open(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+) -> ApiResult<Json<Open>> {
+    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let data = app.engine.tool_approvals(at.conversation.id).await?;
+    Ok(Json(Open { data }))
+}
+
+/// Decides whether a character may call a tool, this once.
+#[utoipa::path(
+    post,
+    path = "/api/tool_approvals/{tool_approval_id}",
+    tag = "conversations",
+    request_body = Decision,
+    responses(
+        (status = 200, body = View),
+        (status = 409, description = "`already_decided`, also when the turn is over.")
+    )
+)]
+pub async fn decide(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ToolApprovalId>,
+    body: Body<Decision>,
+) -> ApiResult<Json<View>> {
+    let id = id.into_inner();
+    let row = tool_approval::Entity::find_by_id(id).one(app.db.reader());
+    let row = row.await?.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_conversation(&app, &caller, row.conversation_id).await?;
+    at.may_write(Act::Moderate)?;
+    let Decision { approve } = body.read().await?;
+    let by = at.display_name(&caller);
+    let decided = app.engine.decide(id, approve, by).await?;
+    let decided = decided.ok_or_else(|| {
+        let message = "That was decided already, or the turn is over.";
+        ApiError::conflict("already_decided", message)
+    })?;
+    Ok(Json(decided.view()))
+}

@@ -1,0 +1,121 @@
+//! What a character may call in its turn: the tools that the settings of the space allow, those of
+//! servers elsewhere among them.
+
+use crate::ids::UserId;
+use crate::llm::tool::Tool;
+use crate::runs::context::Context;
+use crate::tools::allowance::RoomTools;
+use crate::tools::allowance::ToolServer;
+use crate::tools::allowance::Use;
+use crate::tools::mcp::listed::Listed;
+use crate::tools::mcp::names::known_as;
+use crate::tools::mcp::server::Credentials;
+use crate::tools::mcp::server::Server;
+use crate::tools::mcp::sessions::RemoteTool;
+use crate::tools::mcp::sessions::Sessions;
+use crate::tools::tool::ServerTool;
+use futures::future::join_all;
+use std::sync::Arc;
+
+/// The most tools of one turn: APIs take no more.
+const MAX_TOOLS: usize = 128;
+
+/// A tool that may be called.
+pub struct Offer {
+    pub tool: Arc<dyn ServerTool>,
+    pub declaration: Tool,
+    /// As people know it.
+    pub shown: String,
+    /// A moderator must agree to each call.
+    pub needs_approval: bool,
+}
+
+/// What the characters of a space may call.
+pub async fn of_space(context: &Context, allowed: RoomTools, owner: Option<UserId>) -> Vec<Offer> {
+    let mut offers = of_the_house(context, &allowed);
+    if let Some(owner) = owner.filter(|_| !allowed.servers.is_empty()) {
+        offers.extend(of_servers(context, owner, &allowed.servers).await);
+    }
+    offers.truncate(MAX_TOOLS);
+    offers
+}
+
+fn of_the_house(context: &Context, allowed: &RoomTools) -> Vec<Offer> {
+    let offer = |(name, may): &(&'static str, Use)| {
+        let tool = context.workshop.registry.find(name)?.clone();
+        Some(Offer {
+            declaration: tool.declaration(),
+            tool,
+            shown: (*name).to_owned(),
+            needs_approval: *may == Use::WithApproval,
+        })
+    };
+    allowed.of_the_house.iter().filter_map(offer).collect()
+}
+
+/// The tools of servers. One that does not answer offers none; the turn goes on without it.
+async fn of_servers(context: &Context, owner: UserId, declared: &[ToolServer]) -> Vec<Offer> {
+    let egress = context.lists.egress();
+    let server = |it: &ToolServer| {
+        let url = egress.tool_server(&it.url);
+        if url.is_none() {
+            tracing::warn!(
+                tool.server = it.label,
+                "the address of the tool server {:?} may not be called",
+                it.label
+            );
+        }
+        Some(Server {
+            label: it.label.clone(),
+            url: url?,
+            credentials: Credentials::default(),
+        })
+    };
+    let servers: Vec<Server> = declared.iter().filter_map(server).collect();
+    let shutdown = context.shutdown.clone();
+    let sessions = Sessions::new(egress.clone(), shutdown, servers.clone());
+    let sessions = Arc::new(sessions);
+    let lists = servers.iter().map(async |it| {
+        let list = context.lists.of(owner, it).await;
+        list.inspect_err(|error| {
+            tracing::warn!(tool.server = it.label, %error, "the tool server {:?} offers nothing: {error}", it.label);
+        })
+    });
+    let mut offers: Vec<Offer> = Vec::new();
+    for (server, list) in servers.iter().zip(join_all(lists).await) {
+        let Some(declared) = declared.iter().find(|it| it.label == server.label) else {
+            continue;
+        };
+        let names = declared.allowed_tools.as_ref();
+        let list = list.iter().flat_map(|it| it.iter());
+        for listed in list.filter(|it| names.is_none_or(|names| names.contains(&it.name))) {
+            let offer = of_server(&sessions, declared, listed);
+            let is_known = |it: &Offer| it.declaration.name == offer.declaration.name;
+            if !offers.iter().any(is_known) {
+                offers.push(offer);
+            }
+        }
+    }
+    offers
+}
+
+fn of_server(sessions: &Arc<Sessions>, declared: &ToolServer, listed: &Listed) -> Offer {
+    let declaration = Tool {
+        name: known_as(&declared.label, &listed.name),
+        description: listed.description.clone(),
+        parameters: listed.input_schema.clone(),
+        strict: None,
+    };
+    let tool = RemoteTool {
+        sessions: sessions.clone(),
+        label: declared.label.clone(),
+        name: listed.name.clone(),
+        declaration: declaration.clone(),
+    };
+    Offer {
+        tool: Arc::new(tool),
+        declaration,
+        shown: format!("{}: {}", declared.label, listed.name),
+        needs_approval: declared.r#use != Some(Use::Allowed),
+    }
+}

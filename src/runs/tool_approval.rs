@@ -1,0 +1,261 @@
+//! Table `tool_approvals`: calls of tools that somebody in the room must agree to.
+//!
+//! **Invariant:** a question is decided once. It is open only while the run that asks it is executed
+//! under the number under which it was asked: another execution asks anew.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::words::words;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::ids::ToolApprovalId;
+use crate::realtime::event::Event;
+use crate::runs::run;
+use sea_orm::NotSet;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::ExprTrait;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "tool_approvals")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: ToolApprovalId,
+    pub conversation_id: ConversationId,
+    pub conversation_run_id: RunId,
+    pub lease: i64,
+    pub space_membership_id: MembershipId,
+    pub tool: String,
+    pub arguments: String,
+    pub status: Status,
+    pub decided_by: Option<String>,
+    pub created_at: Timestamp,
+    pub decided_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+words! {
+    /// What became of a question.
+    #[schema(as = ToolApprovalStatus)]
+    Status { Pending, Approved, Refused, Expired }
+}
+
+/// A character wants to call a tool, and somebody must agree.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ToolApproval)]
+pub struct View {
+    pub id: ToolApprovalId,
+    pub conversation_id: ConversationId,
+    pub run_id: RunId,
+    /// Who wants to call it.
+    pub membership_id: MembershipId,
+    /// As people know it.
+    pub tool: String,
+    /// JSON.
+    pub arguments: String,
+    pub status: Status,
+    /// How people here know who decided.
+    pub decided_by: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// A question was asked, or is decided.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ToolApprovalUpdated {
+    pub conversation_id: ConversationId,
+    pub approval: View,
+}
+
+impl Event for ToolApprovalUpdated {
+    fn name(&self) -> &'static str {
+        "tool_approval_updated"
+    }
+}
+
+impl Model {
+    /// As people see it.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            conversation_id: self.conversation_id,
+            run_id: self.conversation_run_id,
+            membership_id: self.space_membership_id,
+            tool: self.tool.clone(),
+            arguments: self.arguments.clone(),
+            status: self.status,
+            decided_by: self.decided_by.clone(),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// Whether a tool may be called with these arguments.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub tool: String,
+    pub arguments: String,
+}
+
+/// Asks whether a run may make these calls. The rows come in the order of the questions.
+///
+/// # Errors
+/// When the database fails.
+pub async fn ask(
+    db: &Db,
+    run: &run::Model,
+    questions: Vec<Question>,
+    now: Timestamp,
+) -> Result<Vec<Model>, DbErr> {
+    let rows: Vec<ActiveModel> = questions
+        .into_iter()
+        .map(|it| ActiveModel {
+            id: NotSet,
+            conversation_id: Set(run.conversation_id),
+            conversation_run_id: Set(run.id),
+            lease: Set(run.lease),
+            space_membership_id: Set(run.speaker_space_membership_id),
+            tool: Set(it.tool),
+            arguments: Set(it.arguments),
+            status: Set(Status::Pending),
+            decided_by: Set(None),
+            created_at: Set(now),
+            decided_at: Set(None),
+        })
+        .collect();
+    db.write(move |tx| {
+        Box::pin(async move {
+            let mut asked = Vec::with_capacity(rows.len());
+            for row in rows {
+                asked.push(row.insert(tx).await?);
+            }
+            Ok(asked)
+        })
+    })
+    .await
+}
+
+/// These questions, in the order in which they were asked.
+///
+/// # Errors
+/// When the database fails.
+pub async fn these(db: &impl ConnectionTrait, ids: &[ToolApprovalId]) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .order_by_asc(Column::Id)
+        .all(db)
+        .await
+}
+
+/// The questions of a conversation that wait for an answer, oldest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn open_in(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(conversation))
+        .filter(is_open())
+        .order_by_asc(Column::Id)
+        .all(db)
+        .await
+}
+
+/// Decides a question. `None`: it was decided already, or its run is over.
+///
+/// # Errors
+/// When the database fails.
+pub async fn decide(
+    db: &Db,
+    id: ToolApprovalId,
+    status: Status,
+    by: String,
+    now: Timestamp,
+) -> Result<Option<Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let decided = Entity::update_many()
+                .set(ActiveModel {
+                    status: Set(status),
+                    decided_by: Set(Some(by)),
+                    decided_at: Set(Some(now)),
+                    ..Default::default()
+                })
+                .filter(Column::Id.eq(id))
+                .filter(is_open())
+                .exec(tx)
+                .await?;
+            match decided.rows_affected {
+                0 => Ok(None),
+                _ => Entity::find_by_id(id).one(tx).await,
+            }
+        })
+    })
+    .await
+}
+
+/// Nobody answered these in time, or nobody needs an answer any more. Gives those that were open.
+///
+/// # Errors
+/// When the database fails.
+pub async fn expire(
+    db: &Db,
+    ids: Vec<ToolApprovalId>,
+    now: Timestamp,
+) -> Result<Vec<Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let pending = Entity::find()
+                .filter(Column::Id.is_in(ids))
+                .filter(Column::Status.eq(Status::Pending))
+                .order_by_asc(Column::Id)
+                .all(tx)
+                .await?;
+            let mut expired = Vec::new();
+            for row in pending {
+                let changed = Entity::update_many()
+                    .set(ActiveModel {
+                        status: Set(Status::Expired),
+                        decided_at: Set(Some(now)),
+                        ..Default::default()
+                    })
+                    .filter(Column::Id.eq(row.id))
+                    .filter(Column::Status.eq(Status::Pending))
+                    .exec(tx)
+                    .await?;
+                if changed.rows_affected == 1 {
+                    expired.push(Model {
+                        status: Status::Expired,
+                        decided_at: Some(now),
+                        ..row
+                    });
+                }
+            }
+            Ok(expired)
+        })
+    })
+    .await
+}
+
+/// Pending, and asked by an execution that goes on.
+fn is_open() -> sea_orm::Condition {
+    let asking = run::Entity::find()
+        .select_only()
+        .column(run::Column::Id)
+        .filter(run::Column::Status.eq(run::Status::Running))
+        .filter(Expr::col((run::Entity, run::Column::Lease)).equals((Entity, Column::Lease)));
+    sea_orm::Condition::all()
+        .add(Column::Status.eq(Status::Pending))
+        .add(Column::ConversationRunId.in_subquery(asking.into_query()))
+}

@@ -1,0 +1,320 @@
+//! A turn with tools: the model is asked, what it called is run, and it is asked again with what came
+//! of that, until it has said all. What it says on the way is one text.
+//!
+//! **Invariant:** each call is answered, with an output or with why there is none; a call that
+//! somebody must agree to is not run before.
+
+use crate::generation::generator;
+use crate::generation::outcome::Ended;
+use crate::generation::outcome::Heard;
+use crate::generation::reasoning::Reasoning;
+use crate::generation::sink::Sink;
+use crate::generation::trim::Trim;
+use crate::generation::watches::Watches;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::Usage;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use crate::llm::tool::ToolCall;
+use crate::llm::tool::ToolChoice;
+use crate::runs::consent::Consent;
+use crate::runs::consent::Verdict;
+use crate::runs::context::Context;
+use crate::runs::lease::Lease;
+use crate::runs::offers::Offer;
+use crate::runs::run;
+use crate::runs::tool_approval::Question;
+use crate::tools::arguments;
+use crate::tools::executor::Job;
+use crate::tools::telling;
+use crate::tools::tool::Arguments;
+use crate::tools::tool::Outcome;
+use serde_json::Value;
+use serde_json::json;
+use std::borrow::Cow;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+/// The most times that one turn asks its model. The last time it may call nothing.
+const MAX_STEPS: usize = 10;
+/// The most calls of one turn.
+const MAX_CALLS: usize = 32;
+/// The longest arguments, in bytes, about which a person is asked: whoever agrees must see them whole.
+const MAX_SHOWN_BYTES: usize = 16 * 1024;
+/// How much of an output, in bytes, is kept beside the text.
+const MAX_KEPT_BYTES: usize = 4 * 1024;
+
+/// A turn.
+pub struct ToolTurn<'a> {
+    pub context: &'a Context,
+    pub run: &'a run::Model,
+    pub lease: &'a Lease,
+    pub provider: &'a dyn Provider,
+    pub trim: Trim,
+    pub offers: &'a [Offer],
+}
+
+/// What came of it.
+pub struct Took {
+    /// All that was said, as if in one go.
+    pub heard: Heard,
+    /// What was called, and what came of each, as people may see it.
+    pub receipts: Vec<Value>,
+}
+
+/// A call that the model made.
+struct Made<'a> {
+    call: ToolCall,
+    /// What may be run, or why nothing is.
+    plan: Result<(&'a Offer, Arguments), String>,
+    approved_by: Option<String>,
+}
+
+impl ToolTurn<'_> {
+    /// Takes the turn. What is said goes into `sink`.
+    pub async fn take(&self, request: &Request, sink: &mut dyn Sink) -> Took {
+        let mut watches = self.context.settings.watches;
+        let until = Instant::now() + watches.total;
+        let mut request = Cow::Borrowed(request);
+        if !self.offers.is_empty() {
+            let tools = self.offers.iter().map(|it| it.declaration.clone());
+            request.to_mut().tools = tools.collect();
+        }
+        let mut said = Said::new(sink);
+        let mut receipts: Vec<Value> = Vec::new();
+        for step in 1.. {
+            if step == MAX_STEPS || receipts.len() >= MAX_CALLS {
+                request.to_mut().tool_choice = ToolChoice::None;
+            }
+            watches.total = until.saturating_duration_since(Instant::now());
+            let mut heard = self.listen(&request, &watches, &mut said).await;
+            watches.max_text_bytes -= heard.text.len().min(watches.max_text_bytes);
+            let calls = std::mem::take(&mut heard.calls);
+            let text = heard.text.clone();
+            said.add(heard);
+            let may_call = !self.offers.is_empty() && request.tool_choice != ToolChoice::None;
+            if calls.is_empty() || !may_call || !said.is_whole() {
+                break;
+            }
+            let left = MAX_CALLS - receipts.len();
+            let calls = calls.into_iter().take(left);
+            let mut made: Vec<Made> = calls.map(|it| self.plan(it)).collect();
+            let Some(outcomes) = self.run(&mut made, until).await else {
+                said.end = self.cut_off();
+                break;
+            };
+            let calls = made.iter().map(|it| it.call.clone()).collect();
+            let messages = &mut request.to_mut().messages;
+            messages.push(telling::asked(text, calls));
+            for (made, outcome) in made.iter().zip(&outcomes) {
+                let told = telling::told(outcome);
+                messages.push(telling::answered(&made.call, told));
+                receipts.push(receipt(made, outcome));
+            }
+        }
+        Took {
+            heard: said.finish(),
+            receipts,
+        }
+    }
+
+    async fn listen(&self, request: &Request, watches: &Watches, said: &mut Said<'_>) -> Heard {
+        let (trim, token) = (self.trim.clone(), &self.lease.token);
+        generator::listen(self.provider, request, trim, watches, said, token).await
+    }
+
+    /// What is to be done with a call.
+    fn plan(&self, mut call: ToolCall) -> Made<'_> {
+        let found = self
+            .offers
+            .iter()
+            .find(|it| it.declaration.name == call.name);
+        let plan = match (found, arguments::read(&call.arguments)) {
+            (None, _) => Err("There is no tool of this name.".to_owned()),
+            (_, None) => Err("The arguments are no JSON object.".to_owned()),
+            (Some(offer), Some(_))
+                if offer.needs_approval && call.arguments.len() > MAX_SHOWN_BYTES =>
+            {
+                Err("The arguments are too long to be shown to anybody.".to_owned())
+            }
+            (Some(offer), Some(arguments)) => Ok((offer, arguments)),
+        };
+        // Servers that look into it must not stumble over what is no JSON.
+        if !arguments::is_object(&call.arguments) {
+            call.arguments = "{}".to_owned();
+        }
+        if call.id.is_empty() {
+            call.id = format!("call_{}", uuid::Uuid::now_v7().simple());
+        }
+        Made {
+            call,
+            plan,
+            approved_by: None,
+        }
+    }
+
+    /// Runs what may be run, and gives what came of each call. `None`: the turn ends first.
+    async fn run(&self, made: &mut [Made<'_>], until: Instant) -> Option<Vec<Outcome>> {
+        self.ask_the_room(made, until).await?;
+        let (mut jobs, mut places) = (Vec::new(), Vec::new());
+        for (at, made) in made.iter().enumerate() {
+            if let Ok((offer, arguments)) = &made.plan {
+                places.push(at);
+                jobs.push(Job {
+                    tool: offer.tool.clone(),
+                    arguments: arguments.clone(),
+                });
+            }
+        }
+        let running = self.context.workshop.executor.run(jobs, |_, _| {});
+        let ran = tokio::select! {
+            () = self.lease.token.cancelled() => return None,
+            ran = timeout_at(until, running) => ran.ok()?,
+        };
+        let not_run = |it: &Made| match &it.plan {
+            Ok(_) => Err("Nothing came of it.".to_owned()),
+            Err(why) => Err(why.clone()),
+        };
+        let mut outcomes: Vec<Outcome> = made.iter().map(not_run).collect();
+        for (at, outcome) in places.into_iter().zip(ran) {
+            outcomes[at] = outcome;
+        }
+        Some(outcomes)
+    }
+
+    /// Asks the moderators about the calls that they must agree to. `None`: the turn ends first.
+    async fn ask_the_room(&self, made: &mut [Made<'_>], until: Instant) -> Option<()> {
+        let is_asked = |it: &&mut Made| matches!(&it.plan, Ok((offer, _)) if offer.needs_approval);
+        let mut asked: Vec<&mut Made> = made.iter_mut().filter(is_asked).collect();
+        if asked.is_empty() {
+            return Some(());
+        }
+        let questions = asked.iter().filter_map(|it| {
+            let (offer, arguments) = it.plan.as_ref().ok()?;
+            Some(Question {
+                tool: offer.shown.clone(),
+                arguments: Value::Object(arguments.clone()).to_string(),
+            })
+        });
+        let consent = Consent {
+            context: self.context,
+            run: self.run,
+            lease: self.lease,
+        };
+        let verdicts = consent.ask(questions.collect(), until).await?;
+        for (made, verdict) in asked.iter_mut().zip(verdicts) {
+            match verdict {
+                Verdict::Approved(by) => made.approved_by = by,
+                Verdict::Refused(why) => made.plan = Err(why),
+            }
+        }
+        Some(())
+    }
+
+    /// How a turn ends whose calls came to no end.
+    fn cut_off(&self) -> Option<Ended> {
+        match self.lease.token.is_cancelled() {
+            true => Some(Ended::Canceled),
+            false => Some(Ended::Failed(generator::out_of_time(
+                &self.context.settings.watches,
+            ))),
+        }
+    }
+}
+
+fn receipt(made: &Made, outcome: &Outcome) -> Value {
+    let kept = |text: &str| text[..text.floor_char_boundary(MAX_KEPT_BYTES)].to_owned();
+    let tool = match &made.plan {
+        Ok((offer, _)) => offer.shown.clone(),
+        Err(_) => kept(&made.call.name),
+    };
+    let mut receipt = json!({ "tool": tool, "arguments": kept(&made.call.arguments) });
+    match outcome {
+        Ok(output) => receipt["output"] = json!(kept(output)),
+        Err(error) => receipt["error"] = json!(kept(error)),
+    }
+    if let Some(by) = &made.approved_by {
+        receipt["approved_by"] = json!(by);
+    }
+    receipt
+}
+
+/// All that was said, put together from what was said in each step.
+struct Said<'a> {
+    sink: &'a mut dyn Sink,
+    text: String,
+    /// Something was said in an earlier step: what is said now begins a paragraph.
+    is_apart: bool,
+    thoughts: Option<Reasoning>,
+    usage: Option<Usage>,
+    end: Option<Ended>,
+    is_capped: bool,
+}
+
+impl<'a> Said<'a> {
+    fn new(sink: &'a mut dyn Sink) -> Self {
+        Self {
+            sink,
+            text: String::new(),
+            is_apart: false,
+            thoughts: None,
+            usage: None,
+            end: None,
+            is_capped: false,
+        }
+    }
+
+    /// What was said in a step, of which the words are known already.
+    fn add(&mut self, heard: Heard) {
+        self.is_apart = !self.text.is_empty();
+        self.thoughts = match (self.thoughts.take(), heard.reasoning) {
+            (Some(before), Some(now)) => Some(Reasoning {
+                text: format!("{}\n\n{}", before.text, now.text),
+                is_cut: before.is_cut || now.is_cut,
+            }),
+            (before, now) => before.or(now),
+        };
+        self.usage = match (self.usage, heard.usage) {
+            (Some(before), Some(now)) => Some(Usage {
+                prompt_tokens: before.prompt_tokens + now.prompt_tokens,
+                completion_tokens: before.completion_tokens + now.completion_tokens,
+            }),
+            (before, now) => before.or(now),
+        };
+        self.is_capped = heard.is_capped;
+        self.end = Some(heard.end);
+    }
+
+    /// Whether the model could say all that it wanted.
+    fn is_whole(&self) -> bool {
+        let is_cut =
+            |it: &FinishReason| matches!(it, FinishReason::Length | FinishReason::ContentFilter);
+        !self.is_capped && matches!(&self.end, Some(Ended::Answered(reason)) if !is_cut(reason))
+    }
+
+    fn finish(self) -> Heard {
+        Heard {
+            end: self.end.unwrap_or(Ended::Canceled),
+            text: self.text,
+            reasoning: self.thoughts,
+            calls: Vec::new(),
+            usage: self.usage,
+            is_capped: self.is_capped,
+        }
+    }
+}
+
+impl Sink for Said<'_> {
+    fn delta(&mut self, text: &str) {
+        if std::mem::take(&mut self.is_apart) && !text.is_empty() {
+            self.text.push_str("\n\n");
+            self.sink.delta("\n\n");
+        }
+        self.text.push_str(text);
+        self.sink.delta(text);
+    }
+
+    fn thought(&mut self, text: &str) -> bool {
+        self.sink.thought(text)
+    }
+}

@@ -1,0 +1,161 @@
+//! Which tools the characters of a room may call: what the settings of a space say. Pure.
+
+use reqwest::Url;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The most servers of tools that a space may name.
+pub const MAX_SERVERS: usize = 8;
+
+/// Under which conditions a tool may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ToolUse)]
+pub enum Use {
+    /// Whenever a character likes.
+    Allowed,
+    /// When a moderator agrees to the very call.
+    WithApproval,
+}
+
+/// The tools of the house that characters may call; the others they may not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = RoomTools)]
+pub struct OfTheHouse {
+    pub time: Option<Use>,
+    pub dice: Option<Use>,
+    pub web_fetch: Option<Use>,
+}
+
+/// A server of tools whose tools characters may call. What opens a server has no place here: every
+/// member reads the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[schema(as = RoomToolServer)]
+pub struct ToolServer {
+    /// What people call it.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9_-]+$")]
+    pub label: String,
+    /// Where it answers, over streamable HTTP.
+    #[schema(max_length = 2_000)]
+    pub url: String,
+    /// Unless said: with approval.
+    #[serde(rename = "use")]
+    pub r#use: Option<Use>,
+    /// By name; all of them, unless said.
+    pub allowed_tools: Option<Vec<String>>,
+}
+
+impl ToolServer {
+    /// Whether its label is one that every API takes.
+    pub fn has_plain_label(&self) -> bool {
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+        (1..=64).contains(&self.label.len()) && self.label.bytes().all(is_plain)
+    }
+
+    /// Whether it is an address of the web, without a key in it. Whether it may be called is judged
+    /// when it is.
+    pub fn has_address(&self) -> bool {
+        let url = Url::parse(&self.url);
+        self.url.len() <= 2_000
+            && url.is_ok_and(|it| {
+                matches!(it.scheme(), "http" | "https")
+                    && it.has_host()
+                    && it.username().is_empty()
+                    && it.password().is_none()
+                    && it.query().is_none()
+                    && it.fragment().is_none()
+            })
+    }
+}
+
+/// All that the settings of a space say of tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomTools {
+    /// By name.
+    pub of_the_house: Vec<(&'static str, Use)>,
+    pub servers: Vec<ToolServer>,
+}
+
+impl RoomTools {
+    /// Reads the settings of a space. What cannot be read is not allowed.
+    pub fn read(settings: &Value) -> Self {
+        let house = OfTheHouse::deserialize(&settings["tools"]).unwrap_or_default();
+        let of_the_house = [
+            ("time", house.time),
+            ("dice", house.dice),
+            ("web_fetch", house.web_fetch),
+        ];
+        let servers = settings["tool_servers"].as_array();
+        let servers = servers.map_or(&[][..], Vec::as_slice).iter();
+        let servers = servers.filter_map(|it| ToolServer::deserialize(it).ok());
+        Self {
+            of_the_house: of_the_house
+                .into_iter()
+                .filter_map(|(name, may)| Some((name, may?)))
+                .collect(),
+            servers: servers.take(MAX_SERVERS).collect(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.of_the_house.is_empty() && self.servers.is_empty()
+    }
+}
+
+/// Settings that came in a file: whoever wrote them does not decide what is called without asking.
+pub fn with_care(mut settings: Value) -> Value {
+    let ask = serde_json::json!(Use::WithApproval);
+    if let Some(house) = settings.get_mut("tools").and_then(Value::as_object_mut)
+        && let Some(fetch) = house.get_mut("web_fetch").filter(|it| !it.is_null())
+    {
+        *fetch = ask.clone();
+    }
+    let servers = settings.get_mut("tool_servers");
+    for server in servers.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(server) = server.as_object_mut() {
+            server.insert("use".to_owned(), ask.clone());
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RoomTools;
+    use super::Use;
+    use super::with_care;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_named_or_cannot_be_read_is_not_allowed() {
+        assert!(RoomTools::read(&json!({})).is_empty());
+        assert!(RoomTools::read(&json!({"tools": {"dice": "often"}})).is_empty());
+        assert!(RoomTools::read(&json!({"tool_servers": [{"label": "a"}, 5]})).is_empty());
+        let tools = RoomTools::read(&json!({
+            "tools": {"dice": "allowed", "time": null, "web_fetch": "with_approval"},
+            "tool_servers": [{"label": "wiki", "url": "https://wiki.example/mcp"}],
+        }));
+
+        let house = [("dice", Use::Allowed), ("web_fetch", Use::WithApproval)];
+        assert_eq!(tools.of_the_house, house);
+        assert_eq!((tools.servers.len(), tools.servers[0].r#use), (1, None));
+    }
+
+    #[test]
+    fn a_file_does_not_decide_what_goes_out_without_asking() {
+        let settings = with_care(json!({
+            "tools": {"dice": "allowed", "web_fetch": "allowed"},
+            "tool_servers": [{"label": "a", "url": "https://a.example", "use": "allowed"}],
+        }));
+
+        assert_eq!(
+            settings["tools"],
+            json!({"dice": "allowed", "web_fetch": "with_approval"})
+        );
+        assert_eq!(settings["tool_servers"][0]["use"], "with_approval");
+    }
+}
