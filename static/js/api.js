@@ -117,6 +117,7 @@ export default class Api {
   skip = (id) => this.#post(`/conversations/${id}/skip`)
   retry = (id) => this.#post(`/conversations/${id}/retry`)
   changeRound = (id, body) => this.#patch(`/conversations/${id}/round`, body)
+  decideTool = (id, approve) => this.#post(`/tool_approvals/${id}`, { approve })
   suggest = (id, body) => this.#post(`/conversations/${id}/copilot_candidates`, body)
   runs = (id) => this.#get(`/conversations/${id}/runs?limit=50`)
   promptOfRun = (id) => this.#get(`/runs/${id}/prompt`)

@@ -43,4 +43,5 @@ mod streaming;
 #[allow(dead_code, unused_imports)]
 mod support;
 mod timeline;
+mod tools;
 mod versions;

@@ -118,6 +118,14 @@ export default class RoomActions {
     this.#takeQueue(room, await this.#api.conversation(room.conversationId))
   }
 
+  // Whether a character may call a tool, this once.
+  async decideTool(approvalId, isAllowed) {
+    const { room } = this.#store
+    const decided = await this.#api.decideTool(approvalId, isAllowed)
+    room.approvals.delete(decided.id)
+    this.#store.roomChanged("approvals")
+  }
+
   // Reading
 
   // `cursor`: `{ before }`, `{ after, before }` or `{ around }`.

@@ -1,4 +1,6 @@
 // Spaces and conversations: finding, making, naming, leaving behind.
+import { withTools } from "../models/tools.js"
+
 export default class SpaceActions {
   #api
   #store
@@ -72,6 +74,12 @@ export default class SpaceActions {
 
   async changeSpace(space, fields) {
     this.#store.putSpace(await this.#api.changeSpace(space.id, fields))
+  }
+
+  // What the characters of a space may call: `{ uses, servers }`.
+  async changeTools(space, tools) {
+    const settings = withTools(space.settings, tools)
+    await this.changeSpace(space, { settings, settings_version: space.settings_version })
   }
 
   async deleteSpace(id) {

@@ -14,6 +14,7 @@ const NEEDS = {
   edit_ai: "moderator",
   cast: "moderator",
   people: "moderator",
+  decide_tools: "moderator",
   invite: "moderator",
   settings: "moderator",
   hand_over: "owner",

@@ -20,6 +20,8 @@ export default class Room {
   dropped = []
   // Who is here, and how: "online" or "away".
   presence = new Map()
+  // What a character wants to call and waits for a moderator, by id.
+  approvals = new Map()
   #goneAt = new Map()
   #keys = new Map()
   #clock
@@ -64,6 +66,7 @@ export default class Room {
     this.#setQueue(snapshot)
     this.#takePresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
+    this.approvals = new Map((snapshot.tool_approvals ?? []).map((it) => [it.id, it]))
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
   }
@@ -99,6 +102,8 @@ export default class Room {
       case "run_canceled":
       case "run_skipped":
         return this.#takeEnd(event)
+      case "tool_approval_updated":
+        return this.#takeApproval(event.approval)
       case "queue_updated":
         return this.#takeQueue(event)
       case "human_typing":
@@ -129,7 +134,15 @@ export default class Room {
     return "stream"
   }
 
+  #takeApproval(approval) {
+    if (approval.status === "pending") this.approvals.set(approval.id, approval)
+    else this.approvals.delete(approval.id)
+    return "approvals"
+  }
+
   #dropStream(runId) {
+    // Whoever speaks no more asks no more.
+    for (const [id, it] of this.approvals) if (it.run_id === runId) this.approvals.delete(id)
     if (this.stream?.runId !== runId) return null
     this.stream = null
     return "stream"

@@ -17,6 +17,7 @@ import presets from "./en/presets.js"
 import settings from "./en/settings.js"
 import spaces from "./en/spaces.js"
 import talk from "./en/talk.js"
+import tools from "./en/tools.js"
 import warnings from "./en/warnings.js"
 
 export default {
@@ -56,5 +57,6 @@ export default {
   ...admin,
   ...errors,
   ...docs,
+  ...tools,
   ...warnings,
 }

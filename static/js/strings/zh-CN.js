@@ -25,6 +25,7 @@ import presets from "./zh-CN/presets.js"
 import settings from "./zh-CN/settings.js"
 import spaces from "./zh-CN/spaces.js"
 import talk from "./zh-CN/talk.js"
+import tools from "./zh-CN/tools.js"
 import warnings from "./zh-CN/warnings.js"
 
 export default {
@@ -64,5 +65,6 @@ export default {
   ...admin,
   ...errors,
   ...docs,
+  ...tools,
   ...warnings,
 }

@@ -14,6 +14,7 @@ import Present from "./present.js"
 import QueueBar from "./queue_bar.js"
 import { askForConversation, askForNewTitle, askToDeleteConversation } from "./space_dialogs.js"
 import TimelineView from "./timeline.js"
+import ToolApprovals from "./tool_approvals.js"
 import Whisper from "./whisper.js"
 
 // With fingers alone the focus would bring up a keyboard that hides half the page.
@@ -40,8 +41,9 @@ export default class ConversationView {
     const body = el("div", { class: "stage__body" })
     const whisper = el("div", { class: "whisper", "aria-live": "off" })
     const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
+    const approvals = el("section", { class: "approvals", "aria-label": t("tools.questions"), "aria-live": "polite" })
     const form = el("form", { class: "composer", "aria-label": t("composer.label") })
-    stage.append(this.#head, body, whisper, queue, form)
+    stage.append(this.#head, body, whisper, approvals, queue, form)
     const timeline = new TimelineView(body, this.#parts)
     this.#timeline = timeline
     const composer = new Composer(form, this.#parts, {
@@ -52,6 +54,7 @@ export default class ConversationView {
     this.#children = [
       timeline,
       new Whisper(whisper, this.#parts),
+      new ToolApprovals(approvals, this.#parts),
       new QueueBar(queue, this.#parts),
       composer,
       this.#present,

@@ -11,6 +11,7 @@ import { button } from "./buttons.js"
 import { explain } from "./explain.js"
 import ReasoningView from "./reasoning.js"
 import StreamText, { paragraphNode } from "./stream_text.js"
+import ToolCallsView from "./tool_calls.js"
 
 export default class MessageView {
   node
@@ -19,6 +20,7 @@ export default class MessageView {
   #face = el("div", { class: "message__face" })
   #head = el("header", { class: "message__head" })
   #reasoning = new ReasoningView()
+  #tools = new ToolCallsView()
   #body = el("div", { class: "message__body prose" })
   #foot = el("footer", { class: "message__foot" })
   #stream = null
@@ -29,7 +31,8 @@ export default class MessageView {
   // `onDiscard(clientId)`.
   constructor(context) {
     this.#context = context
-    const main = el("div", { class: "message__main" }, this.#head, this.#reasoning.node, this.#body, this.#foot)
+    const before = [this.#reasoning.node, this.#tools.node]
+    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#foot)
     this.node = el("article", { class: "message", tabindex: "-1" }, this.#face, main)
   }
 
@@ -69,6 +72,7 @@ export default class MessageView {
       message?.visibility,
       message?.content,
       message?.metadata?.reasoning?.length,
+      message?.metadata?.tool_calls?.length,
       message && this.#context.versions.signature(message),
       entry?.state,
       entry?.error,
@@ -100,6 +104,7 @@ export default class MessageView {
     node.setAttribute("aria-label", t("message.label", { name: author.name, time: timeOfDay(row.at) }))
     this.#showHead(row, author)
     this.#reasoning.update(message)
+    this.#tools.update(message)
     this.#showBody(row)
     this.#showFoot(row)
   }

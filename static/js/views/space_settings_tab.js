@@ -7,6 +7,7 @@ import { form } from "./form.js"
 import { presetChoice } from "./preset_choice.js"
 import { askToDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
+import { toolsSection } from "./tools_section.js"
 
 export default class SpaceSettingsTab {
   #root
@@ -53,6 +54,7 @@ export default class SpaceSettingsTab {
       !isMine && el("p", { class: "field__hint" }, t("space.read_only")),
       node,
       this.#preset(isMine),
+      this.#tools(isMine),
       may(this.#space.my_role, "delete_space") && this.#deletion(),
     )
   }
@@ -84,6 +86,18 @@ export default class SpaceSettingsTab {
       layers: () => ({ space: preset, spacePresetId: preset.preset_id ?? null }),
     })
     return el("section", { class: "panel__section" }, choice)
+  }
+
+  #tools(mayChange) {
+    const save = async (tools) => {
+      await this.#parts.spaces.changeTools(this.#parts.store.openSpace, tools)
+      this.#space = this.#parts.store.openSpace
+      // What is typed in the other fields stays.
+      if (section.isConnected) section.replaceWith(this.#tools(mayChange))
+    }
+    const { settings } = this.#space
+    const section = toolsSection(this.#parts, { settings, disabled: !mayChange, save })
+    return section
   }
 
   async #save(fields) {

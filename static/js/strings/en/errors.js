@@ -24,6 +24,7 @@ export default {
     "The round has moved on meanwhile. This is how it stands now: change it and save again.",
   "error.username_taken": "That user name is taken.",
   "error.already_member": "Already part of the cast.",
+  "error.already_decided": "Somebody has decided that already.",
   "error.already_finished": "It has ended in the meantime.",
   "error.already_set_up": "This server has its admin already. Sign in.",
   "error.client_id_reused": "This was sent before with another text. Discard it and write it again.",

@@ -22,6 +22,7 @@ export default {
   "error.stale_round": "这一轮已有新的进展。现在的情况如下，请再次修改并保存。",
   "error.username_taken": "这个用户名已被使用。",
   "error.already_member": "已经在角色阵容里了。",
+  "error.already_decided": "已有人作出决定。",
   "error.already_finished": "它刚刚已经结束了。",
   "error.already_set_up": "这台服务器已经有管理员了，请直接登录。",
   "error.client_id_reused": "这条消息此前已用别的内容发送过。请放弃后重写。",

@@ -1,0 +1,30 @@
+// What characters may call, and what they called.
+export default {
+  "tools.title": "Tools",
+  "tools.hint": "What characters may call on the way to an answer, if their model can.",
+  "tools.questions": "Questions of characters",
+  "tools.wants": "{name} wants to use a tool: {tool}",
+  "tools.waits": "A moderator decides.",
+  "tools.allow": "Allow once",
+  "tools.refuse": "Refuse",
+  "tools.used": "Tools used: {names}",
+  "tools.approved_by": "allowed by {name}",
+  "tools.failed": "It did not work: {error}",
+  "tools.servers": "Servers of tools (MCP)",
+  "tools.server_label": "Name of a server to add",
+  "tools.server_url": "Its address",
+  "tools.server_hint": "Over HTTP, without a key in it: every member can read it.",
+  "tools.server_use": "What {name} may do",
+  "tools.server_remove": "Remove",
+
+  "tool.dice": "Dice",
+  "tool.dice_hint": "Rolls dice fairly, such as 2d6+1.",
+  "tool.time": "Clock",
+  "tool.time_hint": "Tells the date and the time.",
+  "tool.web_fetch": "Pages of the web",
+  "tool.web_fetch_hint": "Reads a page, if this server lets anybody do so.",
+
+  "tool_use.off": "Not allowed",
+  "tool_use.allowed": "Allowed",
+  "tool_use.with_approval": "When a moderator agrees",
+}

@@ -1,0 +1,30 @@
+// 角色可以调用什么，以及调用过什么。
+export default {
+  "tools.title": "工具",
+  "tools.hint": "角色在回答过程中可以调用的工具（前提是其模型支持）。",
+  "tools.questions": "角色的请求",
+  "tools.wants": "{name}想使用工具：{tool}",
+  "tools.waits": "由协管员决定。",
+  "tools.allow": "允许一次",
+  "tools.refuse": "拒绝",
+  "tools.used": "使用的工具：{names}",
+  "tools.approved_by": "由{name}允许",
+  "tools.failed": "没有成功：{error}",
+  "tools.servers": "工具服务器",
+  "tools.server_label": "要添加的服务器名称",
+  "tools.server_url": "服务器地址",
+  "tools.server_hint": "地址中不要带密钥：所有成员都能看到。",
+  "tools.server_use": "{name}的权限",
+  "tools.server_remove": "移除",
+
+  "tool.dice": "骰子",
+  "tool.dice_hint": "公平掷骰。",
+  "tool.time": "时钟",
+  "tool.time_hint": "告知日期和时间。",
+  "tool.web_fetch": "网页",
+  "tool.web_fetch_hint": "读取网页，前提是本服务器允许。",
+
+  "tool_use.off": "不允许",
+  "tool_use.allowed": "允许",
+  "tool_use.with_approval": "需协管员同意",
+}

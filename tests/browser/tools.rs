@@ -1,0 +1,106 @@
+//! Tools of characters in the page: what a space allows, what a moderator is asked, what was called.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::house::House;
+use crate::house::list;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::token_of;
+use crate::support::upstream::script::Script;
+
+const ROLL: &[(&str, &str, &str)] = &[("c1", "troupe_dice", "{\"roll\":\"3d1+4\"}")];
+const CARD: &str = ".approvals [data-approval]";
+
+#[tokio::test]
+async fn a_moderator_allows_a_tool_in_the_room_and_the_message_tells_of_it() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click("#panel-tab-settings").await;
+    page.see("[data-section=tools] select").await;
+    page.run(
+        "const select = document.querySelector('[data-section=tools] select')
+         select.value = 'with_approval'
+         select.form.requestSubmit()",
+    )
+    .await;
+    page.see_text(".toast", "Saved").await;
+    let door = format!("/api/conversations/{}", room.conversation);
+    let space = expect(200, room.ann.get(&door).await)["space_id"]
+        .as_i64()
+        .unwrap();
+    let kept = expect(200, room.ann.get(&format!("/api/spaces/{space}")).await);
+    assert_eq!(kept["settings"]["tools"], json!({"dice": "with_approval"}));
+    let invite = room.ann.invite(space, json!({"role": "guest"})).await;
+    let (guest, _) = Person::by_link(room.ann.base(), token_of(&invite), "Bob").await;
+    let theirs = Page::open(room.ann.base(), Screen::Phone).await;
+    theirs.carry(guest.cookie()).await;
+    theirs.go(&format!("/c/{}", room.conversation)).await;
+    theirs.see(".composer textarea").await;
+    house.upstream.next(Script::calls(ROLL));
+    house.upstream.next(Script::say("Seven!"));
+
+    page.say("Roll, please.").await;
+
+    page.see_text(CARD, "Mina wants to use a tool: Dice").await;
+    page.see_text(CARD, "3d1+4").await;
+    theirs.see_text(CARD, "A moderator decides.").await;
+    assert_eq!(theirs.n(".approvals button").await, 0);
+    let fits = "document.documentElement.scrollWidth <= innerWidth";
+    assert_eq!(theirs.value(fits).await, json!(true));
+    page.click_text(".approvals button", "Allow once").await;
+    page.see_text(".message[data-state=final]", "Seven!").await;
+    page.gone(CARD).await;
+    theirs.gone(CARD).await;
+    page.see_text(".message [data-tools] summary", "Tools used: Dice")
+        .await;
+    page.click(".message [data-tools] summary").await;
+    page.see_text(".tool-calls", "allowed by").await;
+}
+
+#[tokio::test]
+async fn a_server_of_tools_is_named_in_the_settings_and_taken_away_again() {
+    let house = House::open().await;
+    let room = house.room(list(), &["Mina"]).await;
+    let page = room.page().await;
+    let servers = async || -> Value {
+        let door = format!("/api/conversations/{}", room.conversation);
+        let at = expect(200, room.ann.get(&door).await);
+        let space = format!("/api/spaces/{}", at["space_id"]);
+        expect(200, room.ann.get(&space).await)["settings"]["tool_servers"].clone()
+    };
+    page.click("#panel-tab-settings").await;
+    page.click("[data-section=tools] summary").await;
+    page.write("[data-section=tools] details input", "wiki")
+        .await;
+    page.write("[data-section=tools] input[type=url]", "nowhere")
+        .await;
+    page.click("[data-section=tools] [type=submit]").await;
+    page.see("[data-section=tools] .form__error:not([hidden])")
+        .await;
+    assert_eq!(servers().await, Value::Null);
+
+    page.rewrite(
+        "[data-section=tools] input[type=url]",
+        "https://wiki.example/mcp",
+    )
+    .await;
+    page.click("[data-section=tools] [type=submit]").await;
+    page.see_text("[data-section=tools] .tool-calls", "wiki")
+        .await;
+    let one = json!([{"label": "wiki", "url": "https://wiki.example/mcp", "use": "with_approval"}]);
+    assert_eq!(servers().await, one);
+    page.click("[data-section=tools] .tool-calls button").await;
+    page.click("[data-section=tools] [type=submit]").await;
+    page.gone("[data-section=tools] .tool-calls__call").await;
+    page.truth(
+        "nothing is in the way",
+        "document.querySelector('.toast') !== null",
+    )
+    .await;
+    assert_eq!(servers().await, Value::Null);
+}

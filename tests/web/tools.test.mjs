@@ -1,0 +1,40 @@
+// What a space lets its characters call, and what a message tells of it.
+import assert from "node:assert/strict"
+import test from "node:test"
+import Room from "../../static/js/models/room.js"
+import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/models/tools.js"
+
+test("what is not allowed stands in no settings, and what else they hold stays", () => {
+  const settings = { preset: { top_p: 1 }, tools: { dice: "allowed" }, tool_servers: [{ label: "a" }] }
+
+  assert.deepEqual(usesOf(settings), { dice: "allowed", time: "off", web_fetch: "off" })
+  assert.deepEqual(withTools(settings, { uses: { dice: "off", time: "allowed" }, servers: [] }), {
+    preset: { top_p: 1 },
+    tools: { time: "allowed" },
+  })
+  assert.deepEqual(withTools({}, { uses: {}, servers: [{ label: "b" }] }), { tool_servers: [{ label: "b" }] })
+})
+
+test("settings and metadata that make no sense allow and tell nothing", () => {
+  assert.deepEqual(usesOf({ tools: { dice: "often" } }).dice, "off")
+  assert.deepEqual(serversOf({ tool_servers: 5 }), [])
+  assert.deepEqual(toolCallsOf({ metadata: { tool_calls: "x" } }), [])
+  const [call, ...others] = toolCallsOf({ metadata: { tool_calls: [{ tool: "dice", output: 7 }, null] } })
+  assert.deepEqual([call.tool, call.output, others], ["dice", undefined, []])
+})
+
+test("a question stands until it is decided, or whoever asks speaks no more", () => {
+  const room = new Room({ conversationId: 1 })
+  const approval = { id: 5, run_id: "r", status: "pending" }
+  const running_run = { id: "r", speaker_space_membership_id: 2 }
+  const snapshot = { messages: [], state: "generating", running_run, tool_approvals: [approval] }
+  room.restore({ rev: 1, snapshot })
+
+  assert.deepEqual([...room.approvals.keys()], [5])
+  const told = (id, status) => room.apply({ type: "tool_approval_updated", approval: { ...approval, id, status } })
+  assert.equal(told(6, "pending"), "approvals")
+  told(5, "approved")
+  assert.deepEqual([...room.approvals.keys()], [6])
+  room.apply({ type: "typing_stop", run_id: "r" })
+  assert.deepEqual([...room.approvals.keys()], [])
+})
