@@ -37,6 +37,7 @@ use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
 use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetch;
+use crate::tools::web::Web;
 use crate::tools::workshop::Workshop;
 use anyhow::Context as _;
 use prometheus_client::collector::Collector;
@@ -57,6 +58,8 @@ pub struct App {
     pub pace: Pace,
     pub typing: Typing,
     pub engine: Engine,
+    /// The way to what people name on the web.
+    pub web: Web,
     /// What programs ask for under `/v1`.
     pub responses: Desk,
     pub limits: Arc<Limits>,
@@ -111,7 +114,10 @@ impl App {
         };
         let hub = Hub::among(nodes::bus(&config));
         let shutdown = Shutdown::new();
-        let workshop = workshop(&config, names, &clock)?;
+        let web = Web {
+            egress: Egress::new(names, false)?,
+        };
+        let workshop = workshop(&config, &web, &clock);
         let engine = Engine::new(Context::new(
             db.clone(),
             hub.clone(),
@@ -161,6 +167,7 @@ impl App {
             hub,
             engine,
             responses,
+            web,
             models,
             _ours: ours,
         })
@@ -213,18 +220,17 @@ pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
     Sealer::from_data_dir(dir)
 }
 
-/// The tools that run here. Pages of the web are read only where the settings say so, and never from
-/// our own network.
-fn workshop(config: &Config, names: Arc<dyn Names>, clock: &Clock) -> anyhow::Result<Workshop> {
+/// The tools that run here. Models read pages of the web only where the settings say so.
+fn workshop(config: &Config, web: &Web, clock: &Clock) -> Workshop {
     let mut registry = tools::registry::Registry::of_the_house(clock.clone());
     if config.web_fetch {
-        let egress = Egress::new(names, false)?;
-        registry = registry.with("web_fetch", Arc::new(WebFetch { egress }));
+        let fetch = WebFetch { web: web.clone() };
+        registry = registry.with("web_fetch", Arc::new(fetch));
     }
-    Ok(Workshop {
+    Workshop {
         registry,
         ..Workshop::default()
-    })
+    }
 }
 
 /// Looks at the provider that the environment describes, if it does.

@@ -5,6 +5,7 @@ use crate::http::auth::Credential;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
+use crate::openai::far_pictures;
 use crate::openai::fields::Fields;
 use crate::openai::items;
 use crate::openai::key::Caller;
@@ -39,8 +40,9 @@ pub async fn compact(
         app.limits.responses.take(key).await?;
     }
     let body = body::object(&app, &caller, &http, payload).await?;
-    let spec = parse(&body)?;
+    let mut spec = parse(&body)?;
     drop(body);
+    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     let document = app.responses.compact(caller.id(), spec).await?;
     Ok(HttpResponse::Ok().json(document))
 }

@@ -10,6 +10,7 @@ pub mod call_items;
 pub mod compact;
 pub mod conversations;
 pub mod error;
+pub mod far_pictures;
 pub mod fields;
 pub mod format;
 pub mod items;

@@ -1,4 +1,4 @@
-//! `input_image`: pictures that come with a message, as data URLs.
+//! `input_image`: pictures that come with a message, as data URLs, or by their address on the web.
 
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -10,28 +10,45 @@ use serde_json::Map;
 use serde_json::Value;
 
 /// The longest picture, in bytes.
-const MAX_BYTES: usize = 20 * 1024 * 1024;
+pub const MAX_BYTES: usize = 20 * 1024 * 1024;
 
 /// Judges a part with a picture: whoever cannot read it must say so before anything is written.
 ///
 /// # Errors
-/// 400 `invalid_image`; `unsupported_parameter` for what would have to be fetched.
+/// 400 `invalid_image`; `unsupported_parameter` for a file that was uploaded elsewhere.
 pub fn check(at: &str, part: &Map<String, Value>) -> Answer<()> {
     if part.get("file_id").is_some_and(|it| !it.is_null()) {
         return Err(unsupported(&format!("{at}.file_id")));
     }
     let param = format!("{at}.image_url");
     let url = part.get("image_url").and_then(Value::as_str);
-    let url = url.ok_or_else(|| wrong_type(&param, "a data URL"))?;
-    if !url.starts_with("data:") {
-        return Err(unsupported(&param));
+    let url = url.ok_or_else(|| wrong_type(&param, "a URL"))?;
+    if is_far(url) {
+        return Ok(());
     }
     match is_picture(url) {
         true => Ok(()),
         false => {
-            let message = "This is no PNG, JPEG, WebP or GIF of at most 20 MiB in a data URL.";
+            let message = "This is no PNG, JPEG, WebP or GIF of at most 20 MiB in a data URL, nor \
+                an address of the web.";
             Err(Problem::invalid("invalid_image", &param, message))
         }
+    }
+}
+
+/// Whether it must be fetched.
+pub fn is_far(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// What kind of picture these bytes are, as a media type.
+pub fn kind_of(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if bytes.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
+        _ if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") => Some("image/webp"),
+        _ => None,
     }
 }
 
@@ -49,13 +66,11 @@ fn is_picture(url: &str) -> bool {
     let Ok(bytes) = STANDARD.decode(data) else {
         return false;
     };
-    match kind {
-        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
-        "image/jpeg" | "image/jpg" => bytes.starts_with(b"\xff\xd8\xff"),
-        "image/gif" => bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a"),
-        "image/webp" => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
-        _ => false,
-    }
+    let kind = match kind {
+        "image/jpg" => "image/jpeg",
+        kind => kind,
+    };
+    kind_of(&bytes) == Some(kind)
 }
 
 #[cfg(test)]
@@ -102,8 +117,8 @@ mod tests {
             (url("image/svg+xml", b"<svg>"), "invalid_image"),
             (json!({ "image_url": 7 }), "invalid_type"),
             (
-                json!({ "image_url": "https://example.org/a.png" }),
-                "unsupported_parameter",
+                json!({ "image_url": "ftp://example.org/a.png" }),
+                "invalid_image",
             ),
             (json!({ "file_id": "file_1" }), "unsupported_parameter"),
         ] {

@@ -6,6 +6,7 @@ use crate::http::auth::CurrentUser;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
+use crate::openai::far_pictures;
 use crate::openai::fields::wrong_value;
 use crate::openai::key::Caller;
 use crate::openai::list;
@@ -32,8 +33,9 @@ pub async fn create(
 ) -> Answer<HttpResponse> {
     must_not_hurry(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let spec = request::parse(&body)?;
+    let mut spec = request::parse(&body)?;
     drop(body);
+    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     match app.responses.create(caller.id(), spec).await? {
         Begun::Streamed(reader) => Ok(sse::answer(reader)),
         Begun::Queued(document) => Ok(HttpResponse::Ok().json(document)),
@@ -137,8 +139,9 @@ pub async fn input_tokens(
 ) -> Answer<HttpResponse> {
     must_not_hurry(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
-    let spec = request::parse(&body)?;
+    let mut spec = request::parse(&body)?;
     drop(body);
+    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     let n_tokens = app.responses.count(caller.id(), spec).await?;
     let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
     Ok(HttpResponse::Ok().json(count))

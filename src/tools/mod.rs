@@ -14,4 +14,5 @@ pub mod registry;
 
 pub mod telling;
 pub mod tool;
+pub mod web;
 pub mod workshop;

@@ -1,19 +1,14 @@
 //! `troupe:web_fetch`: reads a page of the web, as text. Off unless the settings say otherwise.
-//!
-//! **Invariant:** every address that it calls, those that it is sent on to included, is judged by the
-//! outbound guard; private networks are out of its reach whatever models may reach.
 
-use crate::llm::egress::Egress;
 use crate::llm::tool::Tool;
 use crate::tools::tool::Arguments;
 use crate::tools::tool::Outcome;
 use crate::tools::tool::ServerTool;
+use crate::tools::web;
+use crate::tools::web::Web;
 use async_trait::async_trait;
-use futures::StreamExt;
 use reqwest::Response;
-use reqwest::Url;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::header::LOCATION;
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,13 +20,9 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// For all of it together.
 const MAX_TIME: Duration = Duration::from_secs(15);
 
-/// How often it is sent on.
-const MAX_REDIRECTS: usize = 3;
-
 /// The tool.
 pub struct WebFetch {
-    /// Of its own, closed to private networks.
-    pub egress: Egress,
+    pub web: Web,
 }
 
 /// As a model is told of it.
@@ -68,34 +59,8 @@ impl ServerTool for WebFetch {
 
 impl WebFetch {
     async fn read(&self, url: &str) -> Outcome {
-        let mut url = Url::parse(url).map_err(|_| "`url` is no address.".to_owned())?;
-        for _ in 0..=MAX_REDIRECTS {
-            let answer = self.ask(url.clone()).await?;
-            if !answer.status().is_redirection() {
-                return text(answer).await;
-            }
-            let next = answer.headers().get(LOCATION);
-            let next = next.and_then(|it| it.to_str().ok());
-            let next = next.and_then(|it| url.join(it).ok());
-            url = next.ok_or("The page leads nowhere.")?;
-        }
-        Err("The page leads on and on.".to_owned())
-    }
-
-    async fn ask(&self, url: Url) -> Result<Response, String> {
-        let is_plain = matches!(url.scheme(), "http" | "https")
-            && url.username().is_empty()
-            && url.password().is_none();
-        if !is_plain {
-            return Err("Only plain http and https addresses can be read.".to_owned());
-        }
-        let asking = self.egress.get(url);
-        let asking = asking.map_err(|_| "This address may not be called.".to_owned())?;
-        // Nothing of the reason: it could tell what there is in networks that are closed to it.
-        let answer = asking.header("accept", "text/*, application/json").send();
-        answer
-            .await
-            .map_err(|_| "The page could not be reached.".to_owned())
+        let answer = self.web.open(url, "text/*, application/json").await;
+        text(answer.map_err(|it| it.to_string())?).await
     }
 }
 
@@ -114,16 +79,9 @@ async fn text(answer: Response) -> Outcome {
     if !is_text {
         return Err("The page is no text.".to_owned());
     }
-    let mut bytes = Vec::new();
-    let mut pieces = answer.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| "The page broke off.".to_owned())?;
-        let room = MAX_BYTES - bytes.len();
-        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-        if piece.len() >= room {
-            break;
-        }
-    }
+    let (bytes, _) = web::bytes(answer, MAX_BYTES)
+        .await
+        .map_err(|it| it.to_string())?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(match is_html {
         true => plain(&text),

@@ -6,6 +6,7 @@ use crate::llm::egress::Egress;
 use crate::llm::egress::SystemNames;
 use crate::tools::tool::Outcome;
 use crate::tools::tool::ServerTool;
+use crate::tools::web::Web;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
@@ -15,7 +16,8 @@ use tokio::net::TcpListener;
 async fn fetched(url: &str, allow_private: bool) -> Outcome {
     let egress = Egress::new(Arc::new(SystemNames), allow_private).unwrap();
     let arguments = json!({ "url": url });
-    WebFetch { egress }
+    let web = Web { egress };
+    WebFetch { web }
         .run(arguments.as_object().unwrap(), &|_| {})
         .await
 }

@@ -57,6 +57,9 @@ on_both! {
             let (status, code, param) = stage.program.refused(broken).await;
             assert_eq!((status, code.as_str(), param), (400, "invalid_image", json!("input[0].content[1].image_url")));
         }
+        let near = json!({ "input": message(&format!("{}/favicon.svg", stage.app.base)) });
+        let refused = stage.program.refused(near).await;
+        assert_eq!(refused, (400, "invalid_image".into(), json!("input[0].content[1].image_url")), "our own network is out of reach");
         assert_eq!(stage.n_rows("responses").await, 0);
         let first = stage.program.respond(json!({ "input": message(&url) })).await;
         stage.program.respond(json!({ "input": "And now?", "previous_response_id": first["id"] })).await;

@@ -1,0 +1,103 @@
+//! Pictures, from a server of this machine where the test allows it.
+
+use super::fill;
+use crate::llm::egress::Egress;
+use crate::llm::egress::SystemNames;
+use crate::openai::error::Answer;
+use crate::tools::web::Web;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use serde_json::json;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+
+fn web(allow_private: bool) -> Web {
+    Web {
+        egress: Egress::new(Arc::new(SystemNames), allow_private).unwrap(),
+    }
+}
+
+/// A server that gives this to everybody; its address.
+fn server(status: &'static str, body: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut asked = [0; 4096];
+            let _ = socket.read(&mut asked);
+            let n_bytes = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {n_bytes}\r\n\r\n"
+            );
+            let _ = socket.write_all(head.as_bytes());
+            let _ = socket.write_all(body);
+        }
+    });
+    format!("http://{address}/a.png")
+}
+
+fn message(urls: &[&str]) -> Value {
+    let parts = urls
+        .iter()
+        .map(|url| json!({ "type": "input_image", "image_url": url }));
+    let mut content = vec![json!({ "type": "input_text", "text": "Look." })];
+    content.extend(parts);
+    json!({ "type": "message", "role": "user", "content": content })
+}
+
+fn param(answer: Answer<()>) -> (String, String) {
+    let problem = answer.unwrap_err();
+    (problem.code.to_owned(), problem.param.unwrap())
+}
+
+#[tokio::test]
+async fn what_is_at_an_address_takes_its_place_in_order() {
+    let (png, gif) = (server("200 OK", PNG), server("200 OK", b"GIF89a."));
+    let near = "data:image/jpeg;base64,/9j/";
+    let mut items = [message(&[&png]), message(&[near, &gif])];
+
+    fill(&web(true), "input", &mut items).await.unwrap();
+
+    let urls = |item: &Value, n: usize| item["content"][n]["image_url"].clone();
+    let data =
+        |kind: &str, bytes: &[u8]| json!(format!("data:{kind};base64,{}", STANDARD.encode(bytes)));
+    assert_eq!(urls(&items[0], 1), data("image/png", PNG));
+    assert_eq!(urls(&items[1], 1), json!(near));
+    assert_eq!(urls(&items[1], 2), data("image/gif", b"GIF89a."));
+}
+
+#[tokio::test]
+async fn what_is_no_picture_or_not_there_is_refused_where_it_stands() {
+    let good = server("200 OK", PNG);
+    for bad in [
+        server("200 OK", b"<svg>"),
+        server("404 Not Found", PNG),
+        "http://127.0.0.1:1/a.png".to_owned(),
+        "https://user:pass@example.org/a.png".to_owned(),
+    ] {
+        let mut items = [message(&[]), message(&[&good, &bad])];
+        let refused = param(fill(&web(true), "input", &mut items).await);
+        let at = ("invalid_image", "input[1].content[2].image_url");
+        assert_eq!((refused.0.as_str(), refused.1.as_str()), at, "{bad}");
+        assert_eq!(items[1], message(&[&good, &bad]), "nothing is half done");
+    }
+    let many: Vec<&str> = vec![good.as_str(); 33];
+    let refused = param(fill(&web(true), "items", &mut [message(&many)]).await);
+    assert_eq!(refused.1, "items[0].content[33].image_url");
+}
+
+#[tokio::test]
+async fn private_networks_are_out_of_reach() {
+    let near = server("200 OK", PNG);
+    for url in [near.as_str(), "http://169.254.169.254/a", "http://[::1]/a"] {
+        let refused = param(fill(&web(false), "input", &mut [message(&[url])]).await);
+        assert_eq!(refused.0, "invalid_image", "{url}");
+    }
+}
