@@ -51,7 +51,11 @@ export default class CopilotActions {
 
   // Private
 
+  // What was told of the seat meanwhile is newer than the answer: with a quick model the copilot may
+  // have said all it had to say before that comes.
   async #change(fields) {
-    this.#store.putMembership(await this.#api.changeMembership(this.#store.mySeat.id, fields))
+    const { mySeat: seat } = this.#store
+    const changed = await this.#api.changeMembership(seat.id, fields)
+    if (this.#store.mySeat === seat) this.#store.putMembership(changed)
   }
 }
