@@ -35,7 +35,7 @@ function callNode({ tool, arguments: asked, output, error, approved_by: by }) {
     "li",
     { class: "tool-calls__call" },
     bdi(toolName(tool), "tool-calls__name"),
-    by && el("span", { class: "tool-calls__by" }, t("tools.approved_by", { name: by })),
+    by && el("span", {}, t("tools.approved_by", { name: by })),
     el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, asked),
     el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, output ?? t("tools.failed", { error })),
   )
