@@ -230,7 +230,9 @@ impl<'a> Expansion<'a> {
             Some(effect) => Some(effect),
             None => self.with_args(&name, call, depth).map(Effect::Plain),
         };
-        self.steps_left -= usize::from(effect.is_some());
+        // What stands in it may have taken the last step.
+        let n_steps = usize::from(effect.is_some());
+        self.steps_left = self.steps_left.saturating_sub(n_steps);
         effect
     }
 

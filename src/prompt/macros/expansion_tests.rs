@@ -1,6 +1,7 @@
 //! Macros, one by one and against each other.
 
 use super::MAX_OUTPUT;
+use super::MAX_STEPS;
 use super::Meanings;
 use super::World;
 use crate::clock::Timestamp;
@@ -190,6 +191,16 @@ fn a_card_that_doubles_itself_is_bounded() {
 
     assert!(many.len() <= MAX_OUTPUT, "{}", many.len());
     assert_eq!(long.len(), MAX_OUTPUT);
+}
+
+#[test]
+fn who_takes_the_last_step_inside_another_leaves_none() {
+    let nearly_all = "{{noop}}".repeat(MAX_STEPS - 1);
+    let text = nearly_all + "{{reverse::{{char}}}}{{char}}";
+
+    let (out, n_steps, _) = super::expand_counted(&text, &meanings(), &world());
+
+    assert_eq!((out.as_str(), n_steps), ("adA{{char}}", MAX_STEPS));
 }
 
 #[test]
