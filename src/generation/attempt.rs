@@ -1,6 +1,9 @@
 //! One attempt at an answer: sends the request and reads until the end, or until trouble.
 
+use std::mem;
+
 use futures::StreamExt;
+use serde_json::Value;
 use tokio::time::Duration;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
@@ -30,6 +33,8 @@ pub struct Answer<'a> {
     /// What was thought; the sink may show it, but it is no part of the text.
     pub reasoning: Gathered,
     pub calls: Calls,
+    /// How likely the tokens were of what is forwarded next.
+    pub logprobs: Vec<Value>,
     /// Somebody has seen something of this answer: it cannot begin anew.
     pub was_shown: bool,
     pub usage: Option<Usage>,
@@ -49,6 +54,7 @@ impl<'a> Answer<'a> {
             text: String::new(),
             reasoning: Gathered::default(),
             calls: Calls::default(),
+            logprobs: Vec::new(),
             was_shown: false,
             usage: None,
             ended: None,
@@ -59,6 +65,9 @@ impl<'a> Answer<'a> {
 
     fn forward(&mut self, text: &str) {
         if !text.is_empty() {
+            if !self.logprobs.is_empty() {
+                self.sink.weighed(mem::take(&mut self.logprobs));
+            }
             self.text.push_str(text);
             match self.is_refusing {
                 true => self.sink.refused(text),
@@ -123,6 +132,13 @@ pub async fn attempt(
         match delta {
             Delta::Life => {}
             Delta::Usage(usage) => answer.usage = Some(usage),
+            Delta::Citation(citation) => {
+                // Its places are those of a text that nothing was cut from.
+                if answer.was_shown && trim.is_verbatim() {
+                    answer.sink.cited(citation);
+                }
+            }
+            Delta::Logprobs(logprobs) => answer.logprobs.extend(logprobs),
             Delta::Reasoning(text) => answer.think(&text),
             Delta::Call(piece) => {
                 answer.is_capped = !answer.call(piece, &mut room);

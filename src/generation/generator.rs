@@ -89,6 +89,7 @@ async fn attempts(
         }
         answer.reasoning = Gathered::default();
         answer.calls = Calls::default();
+        answer.logprobs.clear();
         match trouble.wait_before_retry(tries, watches, rand::random()) {
             Some(wait) => sleep(wait).await,
             None => return Err(trouble),

@@ -1,6 +1,7 @@
 //! Where the text of a turn goes while it is being written.
 
 use crate::llm::tool::CallPiece;
+use serde_json::Value;
 
 /// Takes the text piece by piece.
 ///
@@ -15,6 +16,12 @@ pub trait Sink: Send {
     fn refused(&mut self, text: &str) {
         self.delta(text);
     }
+
+    /// How likely each token of the next piece was, where that was asked for.
+    fn weighed(&mut self, _logprobs: Vec<Value>) {}
+
+    /// Where something in the text so far comes from.
+    fn cited(&mut self, _citation: Value) {}
 
     /// The next piece of what is thought before the text. `true`: somebody was shown it, and nothing
     /// may be tried again. Rooms show it with the finished message, so by default nobody is.

@@ -93,6 +93,11 @@ impl Trim {
         out
     }
 
+    /// Whether a place in what is pushed is the same place in what is given.
+    pub fn is_verbatim(&self) -> bool {
+        self.place == Place::Verbatim
+    }
+
     /// Whether another member's line ended the text: nothing that follows will be given.
     pub fn is_cut(&self) -> bool {
         self.place == Place::Cut

@@ -65,7 +65,7 @@ impl Dialect for Anthropic {
 
     /// It has no word for an object without a schema.
     fn can(&self, ability: Ability) -> bool {
-        ability != Ability::Json
+        !matches!(ability, Ability::Json | Ability::Logprobs)
     }
 
     fn reader(&self) -> Box<dyn Reader> {

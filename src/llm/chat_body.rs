@@ -4,6 +4,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::llm::chat_logprobs;
 use crate::llm::chat_samplers;
 use crate::llm::chat_tools;
 use crate::llm::request::Message;
@@ -63,6 +64,7 @@ pub fn body(request: &Request, flavor: Flavor) -> Value {
         body.insert("stop".to_owned(), json!(stops));
     }
     chat_tools::put(&mut body, request);
+    chat_logprobs::put(&mut body, request);
     Value::Object(body)
 }
 

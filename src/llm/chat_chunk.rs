@@ -1,8 +1,10 @@
 //! One piece of an answer in the words of the Chat Completions API, as servers really send it.
 
 use serde_json::Value;
+use serde_json::json;
 
 use crate::llm::chat_error;
+use crate::llm::chat_logprobs;
 use crate::llm::chat_tools;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
@@ -25,6 +27,7 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     let mut deltas = Vec::new();
     if let Some(choice) = choice {
         deltas.extend(reasoning(choice).map(Delta::Reasoning));
+        deltas.extend(chat_logprobs::read(choice).map(Delta::Logprobs));
         deltas.extend(text(choice).filter(|it| !it.is_empty()).map(Delta::Text));
         deltas.extend(
             refusal(choice)
@@ -37,6 +40,7 @@ pub fn read(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
                 .flat_map(chat_tools::pieces)
                 .map(Delta::Call),
         );
+        deltas.extend(citations(choice).into_iter().map(Delta::Citation));
         deltas.extend(finish_reason(choice).map(Delta::End));
     }
     deltas.extend(chunk.get("usage").and_then(usage).map(Delta::Usage));
@@ -86,6 +90,24 @@ fn refusal(choice: &Value) -> Option<String> {
     Some(field.unwrap_or_default().to_owned() + &parts)
 }
 
+/// Where what was said comes from, by models that search the web.
+fn citations(choice: &Value) -> Vec<Value> {
+    let told = said(choice).and_then(|it| it["annotations"].as_array());
+    let read = |it: &Value| {
+        let cited = it.get("url_citation")?;
+        // No database takes a U+0000.
+        let text = |name: &str| Some(json::text(cited, name)?.replace('\0', ""));
+        Some(json!({
+            "type": "url_citation",
+            "start_index": cited["start_index"].as_u64()?,
+            "end_index": cited["end_index"].as_u64()?,
+            "url": text("/url")?,
+            "title": text("/title").unwrap_or_default(),
+        }))
+    };
+    told.into_iter().flatten().filter_map(read).collect()
+}
+
 fn finish_reason(choice: &Value) -> Option<FinishReason> {
     let word = choice.get("finish_reason")?.as_str()?;
     (!word.is_empty()).then(|| FinishReason::from_word(word))
@@ -105,6 +127,7 @@ fn usage(usage: &Value) -> Option<Usage> {
 mod tests {
     use proptest::prelude::prop_assert;
     use proptest::proptest;
+    use serde_json::Value;
     use serde_json::json;
 
     use super::read;
@@ -155,6 +178,27 @@ mod tests {
         assert_eq!(
             deltas(json!({ "choices": [{ "delta": both }] })),
             [text("Well."), refusal("No.")]
+        );
+    }
+
+    #[test]
+    fn where_a_text_comes_from_follows_it() {
+        let cited = |url: Value| {
+            let place = json!({ "start_index": 0, "end_index": 2, "url": url, "title": "A" });
+            json!({ "type": "url_citation", "url_citation": place })
+        };
+        let said = json!({
+            "content": "Hi",
+            "annotations": [cited(json!("https://a.example/")), cited(json!(7)), { "type": "x" }],
+        });
+
+        let citation = json!({
+            "type": "url_citation", "start_index": 0, "end_index": 2,
+            "url": "https://a.example/", "title": "A",
+        });
+        assert_eq!(
+            deltas(json!({ "choices": [{ "delta": said }] })),
+            [text("Hi"), Delta::Citation(citation)]
         );
     }
 

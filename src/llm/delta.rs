@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::llm::tool::CallPiece;
 
@@ -13,6 +14,12 @@ use crate::llm::tool::CallPiece;
 pub enum Delta {
     /// The next piece of visible text; never empty.
     Text(String),
+    /// How likely each token of the next piece of text was: `{token, logprob, bytes, top_logprobs}`;
+    /// never empty, and only where it was asked for.
+    Logprobs(Vec<Value>),
+    /// Where something in the text comes from: `{type: "url_citation", start_index, end_index, url,
+    /// title}`, places counted in characters of the whole text.
+    Citation(Value),
     /// The next piece of why it does not answer, by a model that tells this from a text; never empty.
     Refusal(String),
     /// The next piece of what the model thinks before it speaks; never empty, and no part of the

@@ -58,8 +58,9 @@ impl Dialect for Gemini {
         )
     }
 
-    fn can(&self, _ability: Ability) -> bool {
-        true
+    fn can(&self, ability: Ability) -> bool {
+        // Its words for it are taken by a few of its models only.
+        ability != Ability::Logprobs
     }
 
     fn reader(&self) -> Box<dyn Reader> {

@@ -33,6 +33,7 @@ pub mod chat;
 pub mod chat_body;
 pub mod chat_chunk;
 pub mod chat_error;
+pub mod chat_logprobs;
 pub mod chat_samplers;
 pub mod chat_tools;
 pub mod delta;

@@ -57,7 +57,7 @@ impl Dialect for Ollama {
 
     /// It has no word that makes a model call.
     fn can(&self, ability: Ability) -> bool {
-        ability != Ability::MustCall
+        !matches!(ability, Ability::MustCall | Ability::Logprobs)
     }
 
     fn reader(&self) -> Box<dyn Reader> {

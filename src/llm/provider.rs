@@ -36,4 +36,6 @@ pub enum Ability {
     /// [`ToolChoice::Required`](crate::llm::tool::ToolChoice::Required) and a named tool: the model
     /// must call.
     MustCall,
+    /// [`Request::top_logprobs`]: how likely each token was.
+    Logprobs,
 }

@@ -36,6 +36,9 @@ pub struct Request {
     pub is_serial: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub format: Format,
+    /// How likely each token was is told, too, beside so many others that might have stood there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_logprobs: Option<u8>,
     /// Lets the demo model repeat itself; real models are never sent it.
     pub seed: u64,
     /// Display name of who is about to speak; only the demo model needs to be told.

@@ -85,8 +85,8 @@ impl Provider for Scripted {
         "demo"
     }
 
-    fn can(&self, _ability: Ability) -> bool {
-        true
+    fn can(&self, ability: Ability) -> bool {
+        ability != Ability::Logprobs
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
+use crate::openai::fields::Fields;
+use crate::openai::fields::inside;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
@@ -156,10 +158,22 @@ impl<'a> Given<'a> {
             return Err(wrong_value(&format!("{param}.type"), "exec"));
         }
         let command = action.get("command").and_then(Value::as_array);
-        match command.is_some_and(|it| it.iter().all(Value::is_string)) {
-            true => Ok(()),
-            false => Err(wrong_type(&format!("{param}.command"), "a list of strings")),
+        if !command.is_some_and(|it| it.iter().all(Value::is_string)) {
+            return Err(wrong_type(&format!("{param}.command"), "a list of strings"));
         }
+        let given = Fields(action);
+        let read = || {
+            given.text("user")?;
+            given.text("working_directory")?;
+            given.whole("timeout_ms", 0..=i64::from(u32::MAX))?;
+            let env = given.object("env")?.into_iter().flatten();
+            let mut wrong = env.filter(|it| !it.1.is_string());
+            match wrong.next() {
+                None => Ok(()),
+                Some((name, _)) => Err(wrong_type(&format!("env.{name}"), "a string")),
+            }
+        };
+        read().map_err(|it| inside(&param, it))
     }
 
     /// A text, or parts that are texts.

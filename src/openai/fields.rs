@@ -86,6 +86,16 @@ impl<'a> Fields<'a> {
         self.get(name).map(read).transpose()
     }
 
+    /// A list of objects; empty where there is none.
+    pub fn objects(&self, name: &str) -> Answer<Vec<&'a Map<String, Value>>> {
+        let given = self.list(name)?.into_iter().flatten().enumerate();
+        let read = |(at, value): (usize, &'a Value)| {
+            let object = value.as_object();
+            object.ok_or_else(|| wrong_type(&format!("{name}[{at}]"), "an object"))
+        };
+        given.map(read).collect()
+    }
+
     /// Refuses a field that is not among these.
     pub fn only(&self, known: &[&str]) -> Answer<()> {
         match self.0.keys().find(|it| !known.contains(&it.as_str())) {

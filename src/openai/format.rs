@@ -25,6 +25,7 @@ pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
     };
     let inner = Fields(given);
     let within = |problem: Problem| inside("text", problem);
+    inner.only(&["format", "verbosity"]).map_err(within)?;
     let verbosity = inner
         .word("verbosity", &["low", "medium", "high"])
         .map_err(within)?;
@@ -35,8 +36,12 @@ pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
         return Ok((Format::Text, text));
     };
     let format = match given.get("type").and_then(Value::as_str) {
-        Some("text") => Format::Text,
+        Some("text") => {
+            must_be_plain(given)?;
+            Format::Text
+        }
         Some("json_object") => {
+            must_be_plain(given)?;
             text["format"] = json!({ "type": "json_object" });
             Format::Json
         }
@@ -54,6 +59,12 @@ pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
         }
     };
     Ok((format, text))
+}
+
+/// Those without a schema have nothing beside their type.
+fn must_be_plain(given: &Map<String, Value>) -> Answer<()> {
+    let plain = Fields(given).only(&["type"]);
+    plain.map_err(|it| inside("text.format", it))
 }
 
 fn schema(given: &Map<String, Value>) -> Answer<Schema> {
@@ -130,6 +141,11 @@ mod tests {
             (schema("two words", json!({})), "text.format.name"),
             (schema("a", json!([])), "text.format.schema"),
             (json!({ "verbosity": "loud" }), "text.verbosity"),
+            (json!({ "form": {} }), "text.form"),
+            (
+                json!({ "format": { "type": "text", "schema": {} } }),
+                "text.format.schema",
+            ),
         ] {
             assert_eq!(
                 read(given.clone()).unwrap_err().as_deref(),

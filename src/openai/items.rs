@@ -5,6 +5,8 @@
 use crate::openai::call_items;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
+use crate::openai::fields::Fields;
+use crate::openai::fields::inside;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
@@ -159,7 +161,14 @@ fn part(at: &str, value: &Value) -> Answer<()> {
         .as_object()
         .ok_or_else(|| wrong_type(at, "an object"))?;
     let field = match fields.get("type").and_then(Value::as_str) {
-        Some("input_text" | "output_text" | "text") => "text",
+        Some("output_text") => {
+            let given = Fields(fields);
+            for list in ["annotations", "logprobs"] {
+                given.objects(list).map_err(|it| inside(at, it))?;
+            }
+            "text"
+        }
+        Some("input_text" | "text") => "text",
         Some("refusal") => "refusal",
         Some("input_image") => return pictures::check(at, fields),
         Some("input_file" | "input_video" | "input_audio") => {
@@ -173,13 +182,29 @@ fn part(at: &str, value: &Value) -> Answer<()> {
 }
 
 fn reasoning(at: &str, fields: &Map<String, Value>) -> Answer<Value> {
+    let given = Fields(fields);
+    for (list, kind) in [("summary", "summary_text"), ("content", "reasoning_text")] {
+        let parts = given.objects(list).map_err(|it| inside(at, it))?;
+        for (n, part) in parts.into_iter().enumerate() {
+            thought(&format!("{at}.{list}[{n}]"), part, kind)?;
+        }
+    }
+    let sealed = given.text("encrypted_content");
+    sealed.map_err(|it| inside(at, it))?;
     let mut item = Value::Object(fields.clone());
-    match fields.get("summary").filter(|it| !it.is_null()) {
-        None => item["summary"] = json!([]),
-        Some(Value::Array(_)) => {}
-        Some(_) => return Err(wrong_type(&format!("{at}.summary"), "a list")),
+    if item["summary"].is_null() {
+        item["summary"] = json!([]);
     }
     Ok(named(item, names::REASONING))
+}
+
+fn thought(at: &str, part: &Map<String, Value>, kind: &str) -> Answer<()> {
+    if part.get("type").and_then(Value::as_str) != Some(kind) {
+        return Err(wrong_value(&format!("{at}.type"), kind));
+    }
+    let param = format!("{at}.text");
+    let text = part.get("text").and_then(Value::as_str);
+    must_be_short(&param, text.ok_or_else(|| wrong_type(&param, "a string"))?)
 }
 
 /// Whether it opens is seen when it is known whose it is.

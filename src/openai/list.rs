@@ -10,6 +10,12 @@ use serde_json::json;
 const USUAL_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
 
+/// What may be asked for beside the usual.
+pub const INCLUDED: [&str; 2] = [
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+];
+
 /// The parameters behind the question mark.
 pub struct Asked(Vec<(String, String)>);
 
@@ -35,6 +41,20 @@ impl Asked {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(_) => Err(wrong_value(name, "true or false")),
+        }
+    }
+
+    /// What is to be told beside the usual. Nothing that may be asked for is ever left out here, so
+    /// there is nothing to do for it.
+    ///
+    /// # Errors
+    /// 400 for what cannot be told.
+    pub fn include(&self) -> Answer<()> {
+        let is_include = |it: &&(String, String)| ["include", "include[]"].contains(&it.0.as_str());
+        let mut asked = self.0.iter().filter(is_include);
+        match asked.all(|it| INCLUDED.contains(&it.1.as_str())) {
+            true => Ok(()),
+            false => Err(wrong_value("include", &INCLUDED.join(" or "))),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
+use crate::openai::fields::Fields;
+use crate::openai::fields::inside;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use base64::Engine;
@@ -12,6 +14,9 @@ use serde_json::Value;
 /// The longest picture, in bytes.
 pub const MAX_BYTES: usize = 20 * 1024 * 1024;
 
+/// How closely a model may be asked to look.
+const DETAILS: [&str; 4] = ["low", "high", "auto", "original"];
+
 /// Judges a part with a picture: whoever cannot read it must say so before anything is written.
 ///
 /// # Errors
@@ -20,6 +25,8 @@ pub fn check(at: &str, part: &Map<String, Value>) -> Answer<()> {
     if part.get("file_id").is_some_and(|it| !it.is_null()) {
         return Err(unsupported(&format!("{at}.file_id")));
     }
+    let detail = Fields(part).word("detail", &DETAILS);
+    detail.map_err(|it| inside(at, it))?;
     let param = format!("{at}.image_url");
     let url = part.get("image_url").and_then(Value::as_str);
     let url = url.ok_or_else(|| wrong_type(&param, "a URL"))?;
@@ -116,6 +123,8 @@ mod tests {
             ),
             (url("image/svg+xml", b"<svg>"), "invalid_image"),
             (json!({ "image_url": 7 }), "invalid_type"),
+            (json!({ "detail": 7 }), "invalid_type"),
+            (json!({ "detail": "tiny" }), "invalid_value"),
             (
                 json!({ "image_url": "ftp://example.org/a.png" }),
                 "invalid_image",

@@ -1,6 +1,7 @@
 //! `POST /v1/responses`: everything that the text of a request alone can be judged by, before
 //! anything is written.
 
+use crate::llm::chat_logprobs::MAX_TOP;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::fields::Fields;
@@ -10,6 +11,7 @@ use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
 use crate::openai::format;
 use crate::openai::items;
+use crate::openai::list::INCLUDED;
 use crate::openai::tools;
 use crate::responses::spec::Kept;
 use crate::responses::spec::Sampling;
@@ -54,6 +56,8 @@ const KNOWN: [&str; 29] = [
 const UNSUPPORTED: [&str; 3] = ["prompt", "context_management", "moderation"];
 
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+/// The field of `stream_options`.
+pub const PADDING: &str = "include_obfuscation";
 const SUMMARIES: [&str; 3] = ["auto", "concise", "detailed"];
 
 /// Reads a request.
@@ -182,7 +186,10 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
     let (format, text) = format::text(fields)?;
     put("text", text);
     put("truncation", json!(truncation));
-    put("top_logprobs", json!(0));
+    put(
+        "top_logprobs",
+        json!(sampling.top_logprobs.unwrap_or_default()),
+    );
     hints(fields, &mut put)?;
     let tools = tools::toolbox(fields, &mut echo)?;
     Ok(Kept {
@@ -198,35 +205,33 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
 fn sampling(fields: &Fields) -> Answer<Sampling> {
     let most = i64::from(u32::MAX);
     let max_output_tokens = fields.whole("max_output_tokens", 16..=most)?;
-    // A model's reasons for its words are not to be had here.
-    if fields
-        .whole("top_logprobs", 0..=20)?
-        .is_some_and(|it| it > 0)
-    {
-        return Err(unsupported("top_logprobs"));
-    }
-    include(fields)?;
+    let n_others = fields.whole("top_logprobs", 0..=i64::from(MAX_TOP))?;
+    let n_others = n_others.and_then(|it| u8::try_from(it).ok());
+    let is_asked = include(fields)? || n_others.is_some_and(|it| it > 0);
     Ok(Sampling {
         temperature: fields.number("temperature", 0.0..=2.0)?,
         top_p: fields.number("top_p", 0.0..=1.0)?,
         presence_penalty: fields.number("presence_penalty", -2.0..=2.0)?,
         frequency_penalty: fields.number("frequency_penalty", -2.0..=2.0)?,
         max_output_tokens: max_output_tokens.and_then(|it| u32::try_from(it).ok()),
+        top_logprobs: is_asked.then(|| n_others.unwrap_or_default()),
     })
 }
 
-fn include(fields: &Fields) -> Answer<()> {
+/// Whether how likely each token was is to be told.
+fn include(fields: &Fields) -> Answer<bool> {
+    let mut is_asked = false;
     for (at, value) in fields.list("include")?.into_iter().flatten().enumerate() {
         let param = format!("include[{at}]");
         match value.as_str() {
             // Reasoning that has a sealed form would be shown with it; none here has.
             Some("reasoning.encrypted_content") => {}
-            Some("message.output_text.logprobs") => return Err(unsupported(&param)),
-            Some(_) => return Err(wrong_value(&param, "reasoning.encrypted_content")),
+            Some("message.output_text.logprobs") => is_asked = true,
+            Some(_) => return Err(wrong_value(&param, &INCLUDED.join(" or "))),
             None => return Err(wrong_type(&param, "a string")),
         }
     }
-    Ok(())
+    Ok(is_asked)
 }
 
 fn reasoning(fields: &Fields) -> Answer<Value> {
@@ -234,10 +239,15 @@ fn reasoning(fields: &Fields) -> Answer<Value> {
         return Ok(Value::Null);
     };
     let inner = Fields(reasoning);
-    let within = |problem: Problem| inside("reasoning", problem);
-    let effort = inner.word("effort", &EFFORTS).map_err(within)?;
-    let summary = inner.word("summary", &SUMMARIES).map_err(within)?;
-    Ok(json!({ "effort": effort, "summary": summary }))
+    let read = || {
+        inner.only(&["effort", "summary", "generate_summary"])?;
+        let effort = inner.word("effort", &EFFORTS)?;
+        // As `summary` was called before.
+        let before = inner.word("generate_summary", &SUMMARIES)?;
+        let summary = inner.word("summary", &SUMMARIES)?.or(before);
+        Ok(json!({ "effort": effort, "summary": summary }))
+    };
+    read().map_err(|it| inside("reasoning", it))
 }
 
 /// What may guide, and may as well do nothing.
@@ -250,9 +260,21 @@ fn hints(fields: &Fields, put: &mut impl FnMut(&str, Value)) -> Answer<()> {
     );
     put("prompt_cache_key", json!(fields.text("prompt_cache_key")?));
     fields.text("prompt_cache_retention")?;
+    fields.object("prompt_cache_options")?;
     fields.text("user")?;
-    fields.object("stream_options")?;
-    Ok(())
+    let Some(options) = fields.object("stream_options")? else {
+        return Ok(());
+    };
+    let options = Fields(options);
+    let known = options.only(&[PADDING]);
+    let read = known.and_then(|()| options.flag(PADDING, false));
+    read.map(drop).map_err(|it| inside("stream_options", it))
+}
+
+/// Whether the pieces of a stream are to be padded, by a request that can be granted.
+pub fn is_padded(body: &Map<String, Value>) -> bool {
+    let options = body.get("stream_options");
+    options.is_some_and(|it| it[PADDING] == true)
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ fn what_does_not_fit_is_named() {
         "max_output_tokens",
     );
     refused(
-        json!({ "top_logprobs": 2 }),
-        "unsupported_parameter",
+        json!({ "top_logprobs": 21 }),
+        "invalid_value",
         "top_logprobs",
     );
     refused(
@@ -102,6 +102,104 @@ fn items_are_judged_with_the_path_to_what_is_wrong() {
         "input[1].content[0].image_url",
     );
     refused(item(json!(7)), "invalid_type", "input[1]");
+}
+
+#[test]
+fn a_wrong_type_is_named_however_deep_it_is() {
+    let said = |part: Value| json!({ "role": "assistant", "content": [part] });
+    let called = |action: Value| {
+        let mut all = json!({ "type": "exec", "command": ["ls"] });
+        for (name, value) in action.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        json!({ "type": "local_shell_call", "call_id": "c", "action": all })
+    };
+    let text = |more: Value| {
+        let mut all = json!({ "type": "output_text", "text": "x" });
+        for (name, value) in more.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        said(all)
+    };
+    for (item, path) in [
+        (
+            text(json!({ "annotations": "none" })),
+            "content[0].annotations",
+        ),
+        (text(json!({ "logprobs": [7] })), "content[0].logprobs[0]"),
+        (
+            json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": 7 }] }),
+            "summary[0].text",
+        ),
+        (
+            json!({ "type": "reasoning", "summary": ["so"] }),
+            "summary[0]",
+        ),
+        (
+            json!({ "type": "reasoning", "summary": [], "content": "so" }),
+            "content",
+        ),
+        (
+            json!({ "type": "reasoning", "summary": [], "encrypted_content": 7 }),
+            "encrypted_content",
+        ),
+        (called(json!({ "env": { "A": 1 } })), "action.env.A"),
+        (called(json!({ "timeout_ms": "1" })), "action.timeout_ms"),
+        (called(json!({ "user": 1 })), "action.user"),
+        (
+            called(json!({ "working_directory": [] })),
+            "action.working_directory",
+        ),
+    ] {
+        let param = format!("input[0].{path}");
+        refused(json!({ "input": [item] }), "invalid_type", &param);
+    }
+    let other = json!([{ "type": "reasoning", "summary": [{ "type": "text", "text": "so" }] }]);
+    refused(
+        json!({ "input": other }),
+        "invalid_value",
+        "input[0].summary[0].type",
+    );
+}
+
+#[test]
+fn what_no_field_is_called_is_named_inside_another_too() {
+    for (given, param) in [
+        (json!({ "reasoning": { "budget": 1 } }), "reasoning.budget"),
+        (json!({ "text": { "colour": 1 } }), "text.colour"),
+        (
+            json!({ "stream_options": { "include_usage": true } }),
+            "stream_options.include_usage",
+        ),
+    ] {
+        refused(given, "unknown_parameter", param);
+    }
+    refused(
+        json!({ "stream_options": { "include_obfuscation": "yes" } }),
+        "invalid_type",
+        "stream_options.include_obfuscation",
+    );
+}
+
+#[test]
+fn how_likely_tokens_are_is_told_to_whoever_asks_in_either_way() {
+    let asked = |extra: Value| {
+        let mut body = json!({ "model": "m", "input": "Hi." });
+        for (name, value) in extra.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let kept = parse(body.as_object().unwrap()).unwrap().kept;
+        (
+            kept.sampling.top_logprobs,
+            kept.echo["top_logprobs"].clone(),
+        )
+    };
+    let include = json!(["message.output_text.logprobs"]);
+
+    assert_eq!(asked(json!({})), (None, json!(0)));
+    assert_eq!(asked(json!({ "top_logprobs": 0 })), (None, json!(0)));
+    assert_eq!(asked(json!({ "top_logprobs": 3 })), (Some(3), json!(3)));
+    assert_eq!(asked(json!({ "include": include })), (Some(0), json!(0)));
 }
 
 #[test]

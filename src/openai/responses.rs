@@ -13,6 +13,7 @@ use crate::openai::list;
 use crate::openai::list::Asked;
 use crate::openai::request;
 use crate::openai::sse;
+use crate::openai::sse::Padding;
 use crate::responses::desk::Begun;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -34,10 +35,11 @@ pub async fn create(
     must_not_hurry(&app, &caller).await?;
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut spec = request::parse(&body)?;
+    let padding = Padding::asked(request::is_padded(&body));
     drop(body);
     far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     match app.responses.create(caller.id(), spec).await? {
-        Begun::Streamed(reader) => Ok(sse::answer(reader)),
+        Begun::Streamed(reader) => Ok(sse::answer(reader, padding)),
         Begun::Queued(document) => Ok(HttpResponse::Ok().json(document)),
         Begun::Whole(whole) => {
             let document = whole.wait().await;
@@ -70,10 +72,12 @@ pub async fn show(
 ) -> Answer<HttpResponse> {
     let asked = Asked::read(http.query_string());
     let after = asked.number("starting_after")?;
+    asked.include()?;
     if asked.flag("stream")? {
         let after = after.unwrap_or(-1);
         let reader = app.responses.replay(caller.id(), &id, after).await?;
-        return Ok(sse::answer(reader));
+        let padding = Padding::asked(asked.flag(request::PADDING)?);
+        return Ok(sse::answer(reader, padding));
     }
     if after.is_some() {
         return Err(wrong_value(

@@ -145,7 +145,7 @@ impl Stream for Overheard {
         let next = ready!(self.deltas.poll_next_unpin(context));
         match &next {
             Some(Ok(Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_))) => {}
-            Some(Ok(Delta::Call(_) | Delta::Life)) => {}
+            Some(Ok(Delta::Logprobs(_) | Delta::Citation(_) | Delta::Call(_) | Delta::Life)) => {}
             Some(Ok(Delta::Usage(usage))) => self.call.usage = Some(*usage),
             Some(Ok(Delta::End(_))) => self.call.outcome = "answered",
             Some(Err(error)) => self.call.outcome = word(error),

@@ -7,7 +7,7 @@ use crate::responses::compaction;
 use crate::responses::document::Header;
 use crate::responses::event;
 use crate::responses::fold::Fold;
-use crate::responses::fold::Happening;
+use crate::responses::happening::Happening;
 use crate::responses::history;
 use crate::responses::item;
 use crate::responses::item::Side;

@@ -3,10 +3,10 @@
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::responses::event;
-use crate::responses::fold::Ending;
 use crate::responses::fold::Fold;
-use crate::responses::fold::Happening;
-use crate::responses::fold::How;
+use crate::responses::happening::Ending;
+use crate::responses::happening::Happening;
+use crate::responses::happening::How;
 use crate::responses::item;
 use crate::responses::item::Side;
 use crate::responses::queue;

@@ -5,74 +5,22 @@
 //! there is one terminal event, and all deltas of a part in order are its text. Pure: ids are minted,
 //! nothing else is asked.
 
-use crate::clock::Timestamp;
-use crate::responses::document::Bill;
 use crate::responses::document::Header;
 use crate::responses::document::Standing;
-use crate::responses::document::Trouble;
 use crate::responses::document::document;
 use crate::responses::fold_calls;
 use crate::responses::fold_calls::Call;
 use crate::responses::fold_text::Kind;
 use crate::responses::fold_text::Writing;
 use crate::responses::fold_voice::Voiced;
+use crate::responses::happening::Cut;
+use crate::responses::happening::Ending;
+use crate::responses::happening::Happening;
+use crate::responses::happening::How;
 use crate::responses::response::Status;
 use serde_json::Value;
 use serde_json::json;
-
-/// What can happen.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
-    /// It was written down, or began; always first.
-    Created,
-    /// The model is asked.
-    Began,
-    /// Somebody speaks from here on; their items tell who.
-    Speaks(Value),
-    /// The next piece of what is thought; never empty.
-    Thought(String),
-    /// The next piece of what is said; never empty.
-    Said(String),
-    /// The next piece of why there is no answer; never empty.
-    Refused(String),
-    /// A call for the client to run, whole or cut off.
-    Called(Call, Cut),
-    /// A tool of ours begins.
-    ToolBegan(Call),
-    /// It tells how far it is.
-    ToolMoved(String),
-    /// It has ended: with its output, or with what went wrong.
-    ToolEnded(Result<String, String>),
-    /// The model is asked again.
-    AskedAgain,
-    /// It is over.
-    Ended(Ending),
-}
-
-/// Whether a call lacks its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    Whole,
-    Short,
-}
-
-/// How a response ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ending {
-    pub how: How,
-    pub usage: Option<Bill>,
-    pub at: Timestamp,
-}
-
-/// The ways to end.
-#[derive(Clone, Debug, PartialEq)]
-pub enum How {
-    Completed,
-    /// For this reason.
-    Incomplete(&'static str),
-    Failed(Trouble),
-    Cancelled,
-}
+use std::mem;
 
 /// One event, numbered and put into letters: from here on it is only handed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +48,8 @@ pub struct Fold {
     next_seq: i64,
     done: Vec<Value>,
     open: Option<Open>,
+    /// How likely the tokens were of what is said next.
+    weights: Vec<Value>,
     voice: Voiced,
 }
 
@@ -120,6 +70,7 @@ impl Fold {
             next_seq: 0,
             done: Vec::new(),
             open: None,
+            weights: Vec::new(),
             voice: Voiced::default(),
         }
     }
@@ -174,6 +125,8 @@ impl Fold {
             Happening::Speaks(speaker) => self.begin_to_speak(speaker, &mut events),
             Happening::Thought(text) => self.write(Kind::Thought, &text, &mut events),
             Happening::Said(text) => self.write(Kind::Said, &text, &mut events),
+            Happening::Cited(citation) => self.cite(citation),
+            Happening::Weighed(logprobs) => self.weights.extend(logprobs),
             Happening::Refused(text) => self.write(Kind::Refused, &text, &mut events),
             Happening::Called(call, cut) => self.call(&call, cut, &mut events),
             Happening::ToolBegan(call) => self.begin_tool(&call, &mut events),
@@ -217,8 +170,14 @@ impl Fold {
         }
         let index = self.done.len();
         if let Some(Open::Text(writing)) = &mut self.open {
-            let delta = writing.push(text, index);
+            let delta = writing.push(text, mem::take(&mut self.weights), index);
             self.tell(delta, events);
+        }
+    }
+
+    fn cite(&mut self, citation: Value) {
+        if let Some(Open::Text(writing)) = &mut self.open {
+            writing.cite(citation);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The groups of calls: which events tell of them, between the `added` and the `done` of their item.
 //! Pure.
 
-use crate::responses::fold::Cut;
+use crate::responses::happening::Cut;
 use crate::responses::names;
 use crate::responses::open_calls::RECEIPT;
 use serde_json::Map;

@@ -12,7 +12,7 @@ use super::tests::receipt;
 use super::tests::run;
 use super::tests::said;
 use crate::responses::document::Trouble;
-use crate::responses::fold::Cut;
+use crate::responses::happening::Cut;
 use crate::responses::response::Status;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
@@ -88,11 +88,21 @@ fn grow(kind: &str, event: &Value, item: &mut Value) {
         "content_part.done" | "reasoning_summary_part.done" => {
             assert_eq!(item[list][place], event["part"]);
         }
-        "output_text.delta" | "reasoning_summary_text.delta" => {
+        "output_text.delta" => {
             add(&mut item[list][place]["text"], event);
+            let weights = event["logprobs"].as_array().unwrap().iter().cloned();
+            let all = item[list][place]["logprobs"].as_array_mut().unwrap();
+            all.extend(weights);
+        }
+        "reasoning_summary_text.delta" => add(&mut item[list][place]["text"], event),
+        "output_text.annotation.added" => {
+            let all = item[list][place]["annotations"].as_array_mut().unwrap();
+            assert_eq!(event["annotation_index"], all.len());
+            all.push(event["annotation"].clone());
         }
         "output_text.done" | "reasoning_summary_text.done" => {
             assert_eq!(item[list][place]["text"], event["text"]);
+            assert_eq!(item[list][place].get("logprobs"), event.get("logprobs"));
         }
         "refusal.delta" => add(&mut item[list][place]["refusal"], event),
         "refusal.done" => assert_eq!(item[list][place]["refusal"], event["refusal"]),
@@ -118,7 +128,7 @@ fn add(text: &mut Value, event: &Value) {
 fn body_of(item: &Value) -> &'static str {
     match item["type"].as_str().unwrap() {
         "message" => {
-            "(content_part.added ((output_text.delta )*output_text.done|(refusal.delta )+refusal.done) content_part.done )+"
+            "(content_part.added ((output_text.delta )*(output_text.annotation.added )*output_text.done|(refusal.delta )+refusal.done) content_part.done )+"
         }
         "reasoning" => {
             "reasoning_summary_part.added (reasoning_summary_text.delta )+reasoning_summary_text.done reasoning_summary_part.done "
@@ -199,6 +209,12 @@ fn anything() -> impl Strategy<Value = Happening> {
         Just(Happening::AskedAgain),
         word.prop_map(|it| Happening::Speaks(json!({ "speaker": it }))),
         "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Said),
+        "[a-z]{1,2}".prop_map(|it| Happening::Cited(json!({ "type": "url_citation", "url": it }))),
+        "[a-z]{1,2}".prop_map(|it| {
+            Happening::Weighed(vec![
+                json!({ "token": it, "logprob": -0.5, "top_logprobs": [] }),
+            ])
+        }),
         "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Refused),
         "[a-z ]{1,3}".prop_map(Happening::Thought),
     ]
@@ -283,6 +299,9 @@ proptest! {
     ) {
         let status = if is_queued { Status::Queued } else { Status::InProgress };
         let all = [vec![Happening::Created, Happening::Began], middle].concat();
+        // Where a text comes from is told when it is whole, and is not known to whoever takes over.
+        let is_told_later = |it: &Happening| matches!(it, Happening::Cited(_));
+        let all: Vec<Happening> = all.into_iter().filter(|it| !is_told_later(it)).collect();
         let before = &all[..=cut.index(all.len())];
         // Who speaks is known by their items. Whoever has none is not made to say something: what
         // somebody began, nobody else completes.

@@ -3,6 +3,7 @@
 use crate::responses::names;
 use serde_json::Value;
 use serde_json::json;
+use std::mem;
 
 /// What a part of a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +29,22 @@ impl Kind {
         }
     }
 
-    fn part(self, text: &str) -> Value {
+    /// What a part of this kind has its text in.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Said | Self::Thought => "text",
+            Self::Refused => "refusal",
+        }
+    }
+
+    /// A part of this kind before it grows.
+    fn empty(self) -> Value {
         match self {
             Self::Said => {
-                json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+                json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] })
             }
-            Self::Refused => json!({ "type": "refusal", "refusal": text }),
-            Self::Thought => json!({ "type": "summary_text", "text": text }),
+            Self::Refused => json!({ "type": "refusal", "refusal": "" }),
+            Self::Thought => json!({ "type": "summary_text", "text": "" }),
         }
     }
 }
@@ -46,6 +56,10 @@ pub struct Writing {
     kind: Kind,
     done: Vec<Value>,
     text: String,
+    /// How likely each token of the text was, where that is known.
+    logprobs: Vec<Value>,
+    /// Where it comes from; told when it is whole.
+    citations: Vec<Value>,
 }
 
 impl Writing {
@@ -56,6 +70,8 @@ impl Writing {
             kind,
             done: Vec::new(),
             text: String::new(),
+            logprobs: Vec::new(),
+            citations: Vec::new(),
         }
     }
 
@@ -84,8 +100,13 @@ impl Writing {
             | "response.reasoning_summary_text.delta" => {
                 self.text
                     .push_str(event["delta"].as_str().unwrap_or_default());
+                self.logprobs
+                    .extend(event["logprobs"].as_array().into_iter().flatten().cloned());
             }
-            "response.content_part.done" => self.keep(event["part"].clone()),
+            "response.content_part.done" => {
+                self.done.push(event["part"].clone());
+                (self.text, self.logprobs) = Default::default();
+            }
             _ => {}
         }
     }
@@ -119,10 +140,11 @@ impl Writing {
     }
 
     /// Ends its part, and begins one of another kind.
-    pub fn turn_to(&mut self, kind: Kind, index: usize) -> [Value; 3] {
-        let [text, part] = self.end_part(index);
+    pub fn turn_to(&mut self, kind: Kind, index: usize) -> Vec<Value> {
+        let mut events = self.end_part(index);
         self.kind = kind;
-        [text, part, self.part_added(index)]
+        events.push(self.part_added(index));
+        events
     }
 
     /// Its part begins.
@@ -131,43 +153,62 @@ impl Writing {
             true => "content_part.added",
             false => "reasoning_summary_part.added",
         };
-        self.event(kind, index, "part", self.kind.part(""))
+        self.event(kind, index, "part", self.kind.empty())
     }
 
-    /// It grows.
-    pub fn push(&mut self, text: &str, index: usize) -> Value {
+    /// It grows, by tokens that were so likely.
+    pub fn push(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> Value {
         self.text.push_str(text);
         let kind = match self.kind {
             Kind::Said => "output_text.delta",
             Kind::Refused => "refusal.delta",
             Kind::Thought => "reasoning_summary_text.delta",
         };
-        self.event(kind, index, "delta", json!(text))
+        let mut event = self.event(kind, index, "delta", json!(text));
+        if self.kind == Kind::Said {
+            event["logprobs"] = json!(logprobs);
+            self.logprobs.extend(logprobs);
+        }
+        event
+    }
+
+    /// What it says comes from there.
+    pub fn cite(&mut self, citation: Value) {
+        if self.kind == Kind::Said {
+            self.citations.push(citation);
+        }
     }
 
     /// Its part is whole, or as whole as it gets.
-    pub fn end_part(&mut self, index: usize) -> [Value; 2] {
-        let part = self.kind.part(&self.text);
-        let (text, field, whole) = match self.kind {
-            Kind::Said => ("output_text.done", "text", "content_part.done"),
-            Kind::Refused => ("refusal.done", "refusal", "content_part.done"),
-            Kind::Thought => (
-                "reasoning_summary_text.done",
-                "text",
-                "reasoning_summary_part.done",
-            ),
+    pub fn end_part(&mut self, index: usize) -> Vec<Value> {
+        let cited = self.citations.iter().enumerate();
+        let cited = cited.map(|(at, it)| self.annotation_added(at, it, index));
+        let mut events: Vec<Value> = cited.collect();
+        let text = json!(mem::take(&mut self.text));
+        let mut part = self.kind.empty();
+        let (kind, whole) = match self.kind {
+            Kind::Said => ("output_text.done", "content_part.done"),
+            Kind::Refused => ("refusal.done", "content_part.done"),
+            Kind::Thought => ("reasoning_summary_text.done", "reasoning_summary_part.done"),
         };
-        let events = [
-            self.event(text, index, field, json!(self.text)),
-            self.event(whole, index, "part", part.clone()),
-        ];
-        self.keep(part);
+        let field = self.kind.field();
+        let mut done = self.event(kind, index, field, text.clone());
+        part[field] = text;
+        if self.kind == Kind::Said {
+            part["logprobs"] = mem::take(&mut self.logprobs).into();
+            part["annotations"] = mem::take(&mut self.citations).into();
+            done["logprobs"] = part["logprobs"].clone();
+        }
+        events.extend([done, self.event(whole, index, "part", part.clone())]);
+        self.done.push(part);
         events
     }
 
-    fn keep(&mut self, part: Value) {
-        self.done.push(part);
-        self.text.clear();
+    fn annotation_added(&self, at: usize, citation: &Value, index: usize) -> Value {
+        let kind = "output_text.annotation.added";
+        let mut event = self.event(kind, index, "annotation", citation.clone());
+        event["annotation_index"] = json!(at);
+        event
     }
 
     fn event(&self, kind: &str, index: usize, field: &str, value: Value) -> Value {
@@ -175,13 +216,9 @@ impl Writing {
             true => "content_index",
             false => "summary_index",
         };
-        let mut event = json!({
+        json!({
             "type": format!("response.{kind}"), "item_id": self.id, "output_index": index,
             place: self.done.len(), field: value,
-        });
-        if kind.starts_with("output_text.") {
-            event["logprobs"] = json!([]);
-        }
-        event
+        })
     }
 }

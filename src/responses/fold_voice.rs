@@ -51,11 +51,11 @@ impl Voiced {
 mod tests {
     use crate::clock::Timestamp;
     use crate::responses::document::Header;
-    use crate::responses::fold::Ending;
     use crate::responses::fold::Event;
     use crate::responses::fold::Fold;
-    use crate::responses::fold::Happening;
-    use crate::responses::fold::How;
+    use crate::responses::happening::Ending;
+    use crate::responses::happening::Happening;
+    use crate::responses::happening::How;
     use crate::responses::response::Status;
     use serde_json::Map;
     use serde_json::Value;

@@ -3,7 +3,7 @@
 //! **Invariant:** putting something in only takes memory, so a model is never kept waiting. How much
 //! that can be is bounded by the longest text that a turn may have.
 
-use crate::responses::fold::Happening;
+use crate::responses::happening::Happening;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +91,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::Inbox;
-    use crate::responses::fold::Happening;
+    use crate::responses::happening::Happening;
     use futures::FutureExt;
 
     #[tokio::test]

@@ -54,6 +54,10 @@ pub async fn prepare(
 ) -> Result<Prepared, Refusal> {
     match find(parts, user, model).await? {
         Answers::Provider(row) => of_model(parts, *row, kept, prior, input).await,
+        // Of their words some are cut: tokens would not add up to what is said.
+        Answers::Voice(_) if kept.sampling.top_logprobs.is_some() => {
+            Err(Refusal::CannotKeep("top_logprobs"))
+        }
         Answers::Voice(voice) => {
             let mut cast = Cast::assemble(parts, voice, kept, &prior, &input).await?;
             let first = cast.next().await?.ok_or(Refusal::NoSpeaker)?;
@@ -166,10 +170,15 @@ fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
         Format::Schema(_) => provider.can(Ability::Schema),
     };
     let is_free = matches!(kept.tools.choice, ToolChoice::Auto | ToolChoice::None);
-    match (has_form, is_free || provider.can(Ability::MustCall)) {
-        (false, _) => Err(Refusal::CannotKeep("text.format")),
-        (_, false) => Err(Refusal::CannotKeep("tool_choice")),
-        _ => Ok(()),
+    let asks_for_logprobs = kept.sampling.top_logprobs.is_some();
+    if !has_form {
+        Err(Refusal::CannotKeep("text.format"))
+    } else if !is_free && !provider.can(Ability::MustCall) {
+        Err(Refusal::CannotKeep("tool_choice"))
+    } else if asks_for_logprobs && !provider.can(Ability::Logprobs) {
+        Err(Refusal::CannotKeep("top_logprobs"))
+    } else {
+        Ok(())
     }
 }
 

@@ -9,17 +9,18 @@ use crate::generation::outcome::Ended;
 use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Heard;
-use crate::generation::sink::Sink;
 use crate::generation::watches::Watches;
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
 use crate::responses::bill;
 use crate::responses::call_groups;
 use crate::responses::document::Bill;
-use crate::responses::fold::Cut;
-use crate::responses::fold::Happening;
 use crate::responses::fold_calls::Call;
+use crate::responses::happening::Cut;
+use crate::responses::happening::Happening;
 use crate::responses::inbox::Inbox;
+use crate::responses::mouth::Mouth;
+use crate::responses::mouth::Spare;
 use crate::responses::refusal::Refusal;
 use crate::responses::sorting;
 use crate::responses::sorting::Fate;
@@ -93,8 +94,7 @@ pub struct Memory {
     pub bill: Option<Bill>,
     known: HashSet<String>,
     left: Left,
-    /// In bytes; what is thought beyond is dropped.
-    thoughts_left: usize,
+    spare: Spare,
     n_asked: u32,
 }
 
@@ -108,7 +108,7 @@ impl Memory {
                 all: toolbox.max_calls.unwrap_or(u32::MAX),
                 server: MAX_SERVER_CALLS,
             },
-            thoughts_left: watches.max_text_bytes,
+            spare: Spare::new(watches.max_text_bytes),
             n_asked: 0,
         }
     }
@@ -219,7 +219,7 @@ impl Rounds<'_> {
         self.watches.total = deadline.saturating_duration_since(Instant::now());
         let mut sink = Mouth {
             inbox: self.inbox,
-            thoughts_left: &mut self.memory.thoughts_left,
+            spare: &mut self.memory.spare,
         };
         let (provider, request, watches) = (
             self.call.provider.as_ref(),
@@ -326,32 +326,6 @@ fn is_cut_off(heard: &Heard) -> bool {
         Ended::Failed(_) | Ended::Canceled => false,
     };
     !is_whole
-}
-
-/// Takes what the model says.
-struct Mouth<'a> {
-    inbox: &'a Inbox,
-    thoughts_left: &'a mut usize,
-}
-
-impl Sink for Mouth<'_> {
-    fn delta(&mut self, text: &str) {
-        self.inbox.put(Happening::Said(text.to_owned()));
-    }
-
-    fn refused(&mut self, text: &str) {
-        self.inbox.put(Happening::Refused(text.to_owned()));
-    }
-
-    fn thought(&mut self, text: &str) -> bool {
-        let mut text = text.replace('\0', ""); // no database takes it
-        text.truncate(text.floor_char_boundary(*self.thoughts_left));
-        *self.thoughts_left -= text.len();
-        if !text.is_empty() {
-            self.inbox.put(Happening::Thought(text));
-        }
-        true
-    }
 }
 
 /// What is heard of a model whose adapter broke down.

@@ -4,7 +4,7 @@ use crate::ids::UserId;
 use crate::responses::desk::Desk;
 use crate::responses::ending;
 use crate::responses::event;
-use crate::responses::fold::How;
+use crate::responses::happening::How;
 use crate::responses::item;
 use crate::responses::item::Side;
 use crate::responses::pipe;

@@ -53,6 +53,8 @@ pub struct Sampling {
     pub presence_penalty: Option<f64>,
     pub frequency_penalty: Option<f64>,
     pub max_output_tokens: Option<u32>,
+    /// How likely each token was is told, beside so many others.
+    pub top_logprobs: Option<u8>,
 }
 
 impl Sampling {
@@ -63,6 +65,7 @@ impl Sampling {
             temperature: self.temperature,
             top_p: self.top_p,
             max_tokens: self.max_output_tokens,
+            top_logprobs: self.top_logprobs,
             samplers: Samplers {
                 presence_penalty: self.presence_penalty,
                 frequency_penalty: self.frequency_penalty,

@@ -7,7 +7,7 @@ use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::responses::cast::Cast;
 use crate::responses::document::Bill;
-use crate::responses::fold::Happening;
+use crate::responses::happening::Happening;
 use crate::responses::inbox::Inbox;
 use crate::responses::refusal::Refusal;
 use crate::responses::remote::Errand;

@@ -4,7 +4,7 @@
 use crate::db::connect::Dialect;
 use crate::responses::desk::Desk;
 use crate::responses::ending;
-use crate::responses::fold::How;
+use crate::responses::happening::How;
 use crate::responses::parts::Parts;
 use crate::responses::purge;
 use crate::responses::queue;

@@ -4,9 +4,9 @@
 use crate::db::connect::Dialect;
 use crate::responses::compaction;
 use crate::responses::ending;
-use crate::responses::fold::Ending;
-use crate::responses::fold::Happening;
-use crate::responses::fold::How;
+use crate::responses::happening::Ending;
+use crate::responses::happening::Happening;
+use crate::responses::happening::How;
 use crate::responses::history;
 use crate::responses::item;
 use crate::responses::item::Side;

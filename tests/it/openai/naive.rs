@@ -69,9 +69,18 @@ fn take(kind: &str, event: &Value, item: &mut Value) {
         "content_part.done" | "reasoning_summary_part.done" => {
             assert_eq!(item[list][part], event["part"]);
         }
-        "output_text.delta" | "reasoning_summary_text.delta" => {
+        "output_text.delta" => {
+            let weights = event["logprobs"].as_array().expect("a list").clone();
+            let all = item[list][part]["logprobs"].as_array_mut();
+            all.expect("a part has its list").extend(weights);
             grow(&mut item[list][part]["text"], event)
         }
+        "output_text.annotation.added" => {
+            let all = item[list][part]["annotations"].as_array_mut();
+            all.expect("a part has its list")
+                .push(event["annotation"].clone());
+        }
+        "reasoning_summary_text.delta" => grow(&mut item[list][part]["text"], event),
         "output_text.done" | "reasoning_summary_text.done" => {
             assert_eq!(item[list][part]["text"], event["text"])
         }

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
+use super::naive::folded;
 use super::stage::Stage;
 use super::stage::deltas;
+use super::stage::kinds;
 use super::stage::text;
+use super::text::Schema;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::facts::word;
@@ -74,6 +78,47 @@ on_both! {
         let last = events.last().unwrap();
         assert_eq!(last["type"], "response.completed");
         assert_eq!(text(&last["response"]), piece.repeat(6));
+        stage.close().await;
+    }
+
+    async fn pieces_are_padded_for_whoever_asks(backend) {
+        let stage = Stage::open(backend).await;
+        let asked = json!({ "input": "Hi.", "background": true, "stream_options": { "include_obfuscation": true } });
+
+        let events = stage.program.stream(asked).await.rest().await;
+
+        let is_piece = |it: &Value| it["type"].as_str().unwrap().ends_with(".delta");
+        assert!(events.iter().any(is_piece));
+        for event in &events {
+            assert_eq!(is_piece(event), event["obfuscation"].is_string(), "{event}");
+        }
+        let id = events[0]["response"]["id"].as_str().unwrap();
+        let plain = stage.program.replay(id, None).await.rest().await;
+        assert!(plain.iter().all(|it| it.get("obfuscation").is_none()), "nobody asked this time");
+        let path = |padded: &str| format!("/responses/{id}?stream=true&include_obfuscation={padded}");
+        let (status, again) = stage.program.get(&path("true")).await;
+        assert_eq!((status, again.to_string().contains("obfuscation")), (200, true));
+        assert_eq!(stage.program.get(&path("perhaps")).await.0, 400);
+        stage.close().await;
+    }
+
+    async fn where_a_text_comes_from_is_told_when_it_is_whole(backend) {
+        let stage = Stage::open(backend).await;
+        let place = json!({ "start_index": 0, "end_index": 2, "url": "https://a.example/", "title": "A" });
+        let cited = json!({ "annotations": [{ "type": "url_citation", "url_citation": place }] });
+        let script = Script::stream().text("It").delta(cited).text(" rains.");
+        stage.upstream.always(script.finish("stop").usage(1, 1).done());
+
+        let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
+
+        let whole = &events.last().unwrap()["response"];
+        let annotations = &whole["output"][0]["content"][0]["annotations"];
+        assert_eq!(*annotations, json!([{ "type": "url_citation", "start_index": 0, "end_index": 2, "url": "https://a.example/", "title": "A" }]));
+        assert_eq!(json!(folded(&events)), whole["output"]);
+        assert_eq!(kinds(&events)[4..8], ["output_text.delta", "output_text.delta", "output_text.annotation.added", "output_text.done"]);
+        for event in &events {
+            Schema::read().hold_event(event);
+        }
         stage.close().await;
     }
 }

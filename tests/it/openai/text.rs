@@ -53,10 +53,10 @@ const REQUIRED: [&str; 31] = [
 ];
 
 /// Holds documents to the specification, where its file is at hand.
-struct Schema(Option<Value>);
+pub(super) struct Schema(Option<Value>);
 
 impl Schema {
-    fn read() -> Self {
+    pub(super) fn read() -> Self {
         let places = ["../shared/data", "../../shared/data"];
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = |it: &&str| root.join(it).join("openresponses-openapi.json");
@@ -65,7 +65,7 @@ impl Schema {
     }
 
     /// Panics with what does not fit.
-    fn hold(&self, name: &str, value: &Value) {
+    pub(super) fn hold(&self, name: &str, value: &Value) {
         let Some(document) = &self.0 else { return };
         let mut schema = json!({ "$ref": format!("#/components/schemas/{name}") });
         schema["components"] = document["components"].clone();
@@ -77,7 +77,7 @@ impl Schema {
         assert!(wrong.is_empty(), "{name}: {wrong:?} in {value}");
     }
 
-    fn hold_event(&self, event: &Value) {
+    pub(super) fn hold_event(&self, event: &Value) {
         let name = match event["type"].as_str().unwrap() {
             "response.created" => "ResponseCreatedStreamingEvent",
             "response.queued" => "ResponseQueuedStreamingEvent",
@@ -90,6 +90,9 @@ impl Schema {
             "response.content_part.added" => "ResponseContentPartAddedStreamingEvent",
             "response.content_part.done" => "ResponseContentPartDoneStreamingEvent",
             "response.output_text.delta" => "ResponseOutputTextDeltaStreamingEvent",
+            "response.output_text.annotation.added" => {
+                "ResponseOutputTextAnnotationAddedStreamingEvent"
+            }
             "response.output_text.done" => "ResponseOutputTextDoneStreamingEvent",
             "response.refusal.delta" => "ResponseRefusalDeltaStreamingEvent",
             "response.refusal.done" => "ResponseRefusalDoneStreamingEvent",

@@ -139,6 +139,17 @@ impl Script {
         self
     }
 
+    /// A piece of text, and how likely its one token was beside others: tokens and numbers.
+    pub fn weighed(self, text: &str, logprob: f64, others: &[(&str, f64)]) -> Self {
+        let told = |token: &str, logprob| json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() });
+        let mut token = told(text, logprob);
+        token["top_logprobs"] = others.iter().map(|it| told(it.0, it.1)).collect();
+        self.event(&json!({ "choices": [{
+            "index": 0, "delta": { "content": text }, "logprobs": { "content": [token] },
+            "finish_reason": null,
+        }] }))
+    }
+
     /// The text in chunks of one word.
     pub fn words(self, text: &str) -> Self {
         text.split_inclusive(' ').fold(self, Self::text)
@@ -234,7 +245,8 @@ impl Script {
         self.raw(event(chunk))
     }
 
-    fn delta(self, delta: Value) -> Self {
+    /// A chunk with this in it.
+    pub fn delta(self, delta: Value) -> Self {
         self.event(&json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
     }
 
