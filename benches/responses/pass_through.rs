@@ -16,6 +16,7 @@ pub fn runs() -> bool {
     let Ok(base_url) = std::env::var(TO) else {
         return false;
     };
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("listening on http://{}", listener.local_addr().unwrap());
     let serving = async move {

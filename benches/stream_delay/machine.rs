@@ -88,7 +88,8 @@ impl Process {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let url = lines.find_map(|line| {
             let line = line.unwrap();
-            line.find("http://").map(|at| line[at..].trim().to_owned())
+            let said = &line[line.find("http://")?..];
+            said.split_whitespace().next().map(str::to_owned)
         });
         // What it says later is read and dropped, or it would wait for us one day.
         thread::spawn(move || lines.for_each(drop));
