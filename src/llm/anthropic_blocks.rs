@@ -1,4 +1,4 @@
-//! Turns, tools, pictures and forms of answers in the words of Anthropic's Messages API.
+//! Turns, tools, attachments and forms of answers in the words of Anthropic's Messages API.
 
 use std::collections::BTreeSet;
 
@@ -31,9 +31,12 @@ pub fn turn(turn: &Turn) -> Value {
 fn block(block: &Block) -> Value {
     match block {
         Block::Text(text) => json!({ "type": "text", "text": text }),
-        Block::Picture(it) => {
+        Block::Attachment(it) => {
             let source = json!({ "type": "base64", "media_type": it.media_type, "data": it.data });
-            json!({ "type": "image", "source": source })
+            match it.is_picture() {
+                true => json!({ "type": "image", "source": source }),
+                false => json!({ "type": "document", "source": source, "title": it.name }),
+            }
         }
         Block::Call(it) => {
             let input = json::arguments(&it.arguments);
@@ -133,6 +136,7 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
+    use super::block;
     use super::format;
     use super::put_tools;
     use super::turn;
@@ -140,12 +144,13 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::tool::Answered;
+    use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
-    use crate::llm::tool::Picture;
     use crate::llm::tool::Schema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
     use crate::llm::tool::ToolChoice;
+    use crate::llm::turns::Block;
     use crate::llm::turns::Turns;
 
     fn called() -> Request {
@@ -160,9 +165,10 @@ mod tests {
         });
         let messages = vec![
             Message {
-                pictures: vec![Picture {
+                attachments: vec![Attachment {
                     media_type: "image/png".to_owned(),
                     data: "AAAA".to_owned(),
+                    name: None,
                 }],
                 ..Message::new(Role::User, "Is it sunny here?")
             },
@@ -281,5 +287,24 @@ mod tests {
         let told = json!({ "type": "json_schema", "schema": { "type": "object" } });
         assert_eq!(format(&schema).get("format"), Some(&told));
         assert!(format(&Format::Text).is_empty());
+    }
+
+    #[test]
+    fn a_document_is_no_picture() {
+        let attachment = Attachment {
+            media_type: "application/pdf".to_owned(),
+            data: "JVBERi0=".to_owned(),
+            name: Some("a.pdf".to_owned()),
+        };
+
+        let told = block(&Block::Attachment(&attachment));
+
+        let source = json!({
+            "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=",
+        });
+        assert_eq!(
+            told,
+            json!({ "type": "document", "source": source, "title": "a.pdf" })
+        );
     }
 }

@@ -57,8 +57,9 @@ impl Dialect for Chat {
         (AUTHORIZATION, format!("Bearer {}", key.expose()))
     }
 
-    fn can(&self, _ability: Ability) -> bool {
-        true
+    fn can(&self, ability: Ability) -> bool {
+        // Of the many compatible ones few read documents, and some pass over them.
+        ability != Ability::Documents || self.flavor == Flavor::Openai
     }
 
     fn reader(&self) -> Box<dyn Reader> {

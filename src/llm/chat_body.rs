@@ -81,8 +81,8 @@ pub fn message(message: &Message, flavor: Flavor) -> Value {
             sent["content"] = Value::Null;
         }
     }
-    if !message.pictures.is_empty() {
-        sent["content"] = chat_tools::parts(&sent["content"], &message.pictures);
+    if !message.attachments.is_empty() {
+        sent["content"] = chat_tools::parts(&sent["content"], &message.attachments);
     }
     sent
 }

@@ -1,4 +1,4 @@
-//! Tools, pictures and forms of answers in the words of the Chat Completions API.
+//! Tools, attachments and forms of answers in the words of the Chat Completions API.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::llm::json;
 use crate::llm::request::Request;
+use crate::llm::tool::Attachment;
 use crate::llm::tool::CallPiece;
 use crate::llm::tool::Format;
-use crate::llm::tool::Picture;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
@@ -77,15 +77,21 @@ pub fn call(call: &ToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
-/// A text with pictures after it.
-pub fn parts(text: &Value, pictures: &[Picture]) -> Value {
+/// What a document without a name is called; the API wants one.
+const NAMELESS: &str = "document.pdf";
+
+/// A text with what is attached to it behind it.
+pub fn parts(text: &Value, attached: &[Attachment]) -> Value {
     let text = text.as_str().filter(|it| !it.is_empty());
     let text = text.map(|it| json!({ "type": "text", "text": it }));
-    let pictures = pictures.iter().map(|it| {
-        let url = format!("data:{};base64,{}", it.media_type, it.data);
-        json!({ "type": "image_url", "image_url": { "url": url } })
+    let attached = attached.iter().map(|it| match it.is_picture() {
+        true => json!({ "type": "image_url", "image_url": { "url": it.url() } }),
+        false => {
+            let name = it.name.as_deref().unwrap_or(NAMELESS);
+            json!({ "type": "file", "file": { "filename": name, "file_data": it.url() } })
+        }
     });
-    text.into_iter().chain(pictures).collect()
+    text.into_iter().chain(attached).collect()
 }
 
 /// The pieces of calls in what was said. Some servers do not count; theirs are in order.
@@ -122,9 +128,9 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::tool::Answered;
+    use crate::llm::tool::Attachment;
     use crate::llm::tool::CallPiece;
     use crate::llm::tool::Format;
-    use crate::llm::tool::Picture;
     use crate::llm::tool::Schema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
@@ -216,9 +222,10 @@ mod tests {
     #[test]
     fn pictures_stand_after_the_text() {
         let message = Message {
-            pictures: vec![Picture {
+            attachments: vec![Attachment {
                 media_type: "image/png".to_owned(),
                 data: "AAAA".to_owned(),
+                name: None,
             }],
             ..Message::new(Role::User, "What is this?")
         };

@@ -1,4 +1,4 @@
-//! Turns, tools, pictures and forms of answers in the words of the Gemini API.
+//! Turns, tools, attachments and forms of answers in the words of the Gemini API.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub fn turn(turn: &Turn, model: &str) -> Value {
 fn part(block: &Block, model: &str) -> Value {
     match block {
         Block::Text(text) => json!({ "text": text }),
-        Block::Picture(it) => {
+        Block::Attachment(it) => {
             json!({ "inlineData": { "mimeType": it.media_type, "data": it.data } })
         }
         Block::Call(it) => {
@@ -115,8 +115,8 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::tool::Answered;
+    use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
-    use crate::llm::tool::Picture;
     use crate::llm::tool::Schema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
@@ -143,9 +143,10 @@ mod tests {
         };
         let messages = vec![
             Message {
-                pictures: vec![Picture {
+                attachments: vec![Attachment {
                     media_type: "image/png".to_owned(),
                     data: "AAAA".to_owned(),
+                    name: None,
                 }],
                 ..Message::new(Role::User, "Is it sunny here?")
             },

@@ -57,7 +57,7 @@ impl Dialect for Ollama {
 
     /// It has no word that makes a model call.
     fn can(&self, ability: Ability) -> bool {
-        !matches!(ability, Ability::MustCall | Ability::Logprobs)
+        matches!(ability, Ability::Json | Ability::Schema)
     }
 
     fn reader(&self) -> Box<dyn Reader> {

@@ -24,8 +24,10 @@ pub fn message(message: &Message) -> Value {
     if !message.calls.is_empty() {
         sent["tool_calls"] = message.calls.iter().map(call).collect();
     }
-    if !message.pictures.is_empty() {
-        sent["images"] = message.pictures.iter().map(|it| json!(it.data)).collect();
+    let pictures = message.attachments.iter().filter(|it| it.is_picture());
+    let pictures: Vec<&String> = pictures.map(|it| &it.data).collect();
+    if !pictures.is_empty() {
+        sent["images"] = json!(pictures);
     }
     sent
 }
@@ -79,8 +81,8 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::tool::Answered;
+    use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
-    use crate::llm::tool::Picture;
     use crate::llm::tool::Schema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
@@ -122,9 +124,10 @@ mod tests {
     #[test]
     fn pictures_stand_beside_the_text() {
         let shown = Message {
-            pictures: vec![Picture {
+            attachments: vec![Attachment {
                 media_type: "image/png".to_owned(),
                 data: "AAAA".to_owned(),
+                name: None,
             }],
             ..Message::new(Role::User, "What is this?").named("Eve")
         };

@@ -38,4 +38,6 @@ pub enum Ability {
     MustCall,
     /// [`Request::top_logprobs`]: how likely each token was.
     Logprobs,
+    /// [`Attachment`](crate::llm::tool::Attachment)s that are documents.
+    Documents,
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::llm::tool::Answered;
+use crate::llm::tool::Attachment;
 use crate::llm::tool::Format;
-use crate::llm::tool::Picture;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
@@ -88,7 +88,7 @@ pub struct Message {
     pub answers: Option<Answered>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(ignore)]
-    pub pictures: Vec<Picture>,
+    pub attachments: Vec<Attachment>,
 }
 
 impl Message {
@@ -100,7 +100,7 @@ impl Message {
             content: content.into(),
             calls: Vec::new(),
             answers: None,
-            pictures: Vec::new(),
+            attachments: Vec::new(),
         }
     }
 

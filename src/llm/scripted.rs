@@ -86,7 +86,7 @@ impl Provider for Scripted {
     }
 
     fn can(&self, ability: Ability) -> bool {
-        ability != Ability::Logprobs
+        !matches!(ability, Ability::Logprobs | Ability::Documents)
     }
 }
 

@@ -61,13 +61,28 @@ pub struct CallPiece {
     pub arguments: String,
 }
 
-/// A picture in a message.
+/// A picture or a document in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Picture {
-    /// `image/png` or another type that models take.
+pub struct Attachment {
+    /// `image/png`, `application/pdf` or another type that models take.
     pub media_type: String,
     /// The bytes, in Base64.
     pub data: String,
+    /// What a document is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Attachment {
+    /// Whether it is to be looked at; a document is to be read.
+    pub fn is_picture(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+
+    /// All of it as an address.
+    pub fn url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, self.data)
+    }
 }
 
 /// The form that an answer must have.

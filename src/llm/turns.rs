@@ -8,7 +8,7 @@ use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::request::Role;
 use crate::llm::tool::Answered;
-use crate::llm::tool::Picture;
+use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
 
 /// Said by the user's side where the model's would begin.
@@ -35,7 +35,7 @@ pub struct Turn<'a> {
 pub enum Block<'a> {
     /// Never blank; never next to another text.
     Text(String),
-    Picture(&'a Picture),
+    Attachment(&'a Attachment),
     Call(&'a ToolCall),
     /// What came of a call, in text; may be empty.
     Result(&'a Answered, &'a str),
@@ -94,7 +94,7 @@ impl<'a> Turn<'a> {
             None => {}
         }
         self.blocks
-            .extend(message.pictures.iter().map(Block::Picture));
+            .extend(message.attachments.iter().map(Block::Attachment));
         self.blocks.extend(message.calls.iter().map(Block::Call));
     }
 
@@ -110,7 +110,7 @@ fn is_blank(message: &Message) -> bool {
     message.content.trim().is_empty()
         && message.answers.is_none()
         && message.calls.is_empty()
-        && message.pictures.is_empty()
+        && message.attachments.is_empty()
 }
 
 fn users(text: String) -> Turn<'static> {
@@ -155,7 +155,7 @@ mod tests {
     use crate::llm::request::Request;
     use crate::llm::request::Role;
     use crate::llm::tool::Answered;
-    use crate::llm::tool::Picture;
+    use crate::llm::tool::Attachment;
     use crate::llm::tool::ToolCall;
 
     fn asked(messages: Vec<Message>) -> Request {
@@ -170,7 +170,7 @@ mod tests {
     fn said(turns: &Turns) -> Vec<(bool, String)> {
         let block = |it: &Block| match it {
             Block::Text(text) => text.clone(),
-            Block::Picture(it) => format!("<{}>", it.media_type),
+            Block::Attachment(it) => format!("<{}>", it.media_type),
             Block::Call(it) => format!("{}?", it.name),
             Block::Result(call, text) => format!("{}={text}", call.name),
         };
@@ -210,12 +210,13 @@ mod tests {
     }
 
     fn showing(text: &str) -> Message {
-        let picture = Picture {
+        let picture = Attachment {
             media_type: "png".to_owned(),
             data: "AAAA".to_owned(),
+            name: None,
         };
         Message {
-            pictures: vec![picture],
+            attachments: vec![picture],
             ..Message::new(Role::User, text)
         }
     }

@@ -5,7 +5,7 @@ use crate::http::auth::Credential;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
-use crate::openai::far_pictures;
+use crate::openai::far_files;
 use crate::openai::fields::Fields;
 use crate::openai::items;
 use crate::openai::key::Caller;
@@ -42,7 +42,7 @@ pub async fn compact(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut spec = parse(&body)?;
     drop(body);
-    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
+    far_files::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     let document = app.responses.compact(caller.id(), spec).await?;
     Ok(HttpResponse::Ok().json(document))
 }

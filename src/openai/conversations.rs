@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
-use crate::openai::far_pictures;
+use crate::openai::far_files;
 use crate::openai::fields::Fields;
 use crate::openai::items;
 use crate::openai::key::Caller;
@@ -47,7 +47,7 @@ pub async fn create(
     let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
     let mut items = items::list("items", given, MAX_ITEMS)?;
     compaction::check(&app.models.sealer, caller.id(), &items)?;
-    far_pictures::fetch(&app, caller.id(), "items", &mut items).await?;
+    far_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let row = conversation::Model {
         id: names::mint(names::CONVERSATION),
@@ -151,7 +151,7 @@ pub async fn append(
     })?;
     let mut items = items::list("items", given, MAX_ITEMS)?;
     compaction::check(&app.models.sealer, caller.id(), &items)?;
-    far_pictures::fetch(&app, caller.id(), "items", &mut items).await?;
+    far_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let written: Result<Option<Vec<Value>>, DbErr> = app
         .db

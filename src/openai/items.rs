@@ -2,6 +2,7 @@
 //!
 //! Fields that we do not know are kept as they are.
 
+use crate::openai::attachments;
 use crate::openai::call_items;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -10,7 +11,6 @@ use crate::openai::fields::inside;
 use crate::openai::fields::unsupported;
 use crate::openai::fields::wrong_type;
 use crate::openai::fields::wrong_value;
-use crate::openai::pictures;
 use crate::responses::names;
 use serde_json::Map;
 use serde_json::Value;
@@ -170,8 +170,9 @@ fn part(at: &str, value: &Value) -> Answer<()> {
         }
         Some("input_text" | "text") => "text",
         Some("refusal") => "refusal",
-        Some("input_image") => return pictures::check(at, fields),
-        Some("input_file" | "input_video" | "input_audio") => {
+        Some("input_image") => return attachments::check_picture(at, fields),
+        Some("input_file") => return attachments::check_document(at, fields),
+        Some("input_video" | "input_audio") => {
             return Err(unsupported(&format!("{at}.type")));
         }
         _ => return Err(wrong_value(&format!("{at}.type"), "the type of a part")),

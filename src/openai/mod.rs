@@ -5,12 +5,13 @@
 //! `socket` (turn after turn on one connection). What is done is in the room
 //! `responses/`; its document is the one of the Open Responses specification, not ours.
 
+pub mod attachments;
 pub mod body;
 pub mod call_items;
 pub mod compact;
 pub mod conversations;
 pub mod error;
-pub mod far_pictures;
+pub mod far_files;
 pub mod fields;
 pub mod format;
 pub mod items;
@@ -18,7 +19,6 @@ pub mod key;
 pub mod list;
 pub mod mcp;
 pub mod models;
-pub mod pictures;
 pub mod request;
 pub mod responses;
 pub mod routes;

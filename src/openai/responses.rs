@@ -6,7 +6,7 @@ use crate::http::auth::CurrentUser;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
-use crate::openai::far_pictures;
+use crate::openai::far_files;
 use crate::openai::fields::wrong_value;
 use crate::openai::key::Caller;
 use crate::openai::list;
@@ -37,7 +37,7 @@ pub async fn create(
     let mut spec = request::parse(&body)?;
     let padding = Padding::asked(request::is_padded(&body));
     drop(body);
-    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
+    far_files::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     match app.responses.create(caller.id(), spec).await? {
         Begun::Streamed(reader) => Ok(sse::answer(reader, padding)),
         Begun::Queued(document) => Ok(HttpResponse::Ok().json(document)),
@@ -145,7 +145,7 @@ pub async fn input_tokens(
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut spec = request::parse(&body)?;
     drop(body);
-    far_pictures::fetch(&app, caller.id(), "input", &mut spec.input).await?;
+    far_files::fetch(&app, caller.id(), "input", &mut spec.input).await?;
     let n_tokens = app.responses.count(caller.id(), spec).await?;
     let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
     Ok(HttpResponse::Ok().json(count))

@@ -5,7 +5,7 @@ use crate::http::auth::Credential;
 use crate::http::holder::Caller;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
-use crate::openai::far_pictures;
+use crate::openai::far_files;
 use crate::responses::desk::Begun;
 use crate::responses::fold::Event;
 use crate::responses::pipe::Reader;
@@ -78,7 +78,7 @@ pub async fn begin(
     if let Credential::ApiKey(key) = caller.by {
         app.limits.responses.take(key).await?;
     }
-    far_pictures::fetch(&app, caller.user, "input", &mut spec.input).await?;
+    far_files::fetch(&app, caller.user, "input", &mut spec.input).await?;
     let previous = spec.previous.clone();
     let mut before = None;
     if !spec.store {

@@ -3,7 +3,7 @@
 use crate::llm::request::Message;
 use crate::llm::request::Role;
 use crate::llm::tool::Answered;
-use crate::llm::tool::Picture;
+use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
 use crate::prompt::record::Said;
 use serde::Deserialize;
@@ -53,7 +53,7 @@ pub struct Carried {
     pub calls: Vec<ToolCall>,
     /// The text is what came of this call.
     pub answers: Option<Answered>,
-    pub pictures: Vec<Picture>,
+    pub attachments: Vec<Attachment>,
 }
 
 impl Carried {
@@ -136,7 +136,7 @@ pub fn messages(blocks: &[Block]) -> Vec<Message> {
                 name: block.name.clone(),
                 calls: block.carried.calls.clone(),
                 answers: block.carried.answers.clone(),
-                pictures: block.carried.pictures.clone(),
+                attachments: block.carried.attachments.clone(),
                 ..Message::new(block.role, &block.text)
             }),
         }

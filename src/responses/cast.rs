@@ -92,6 +92,7 @@ impl Cast {
         let provider = preparation::provider(parts, &row, kept)?;
         let asking = voice_prompt::request(parts, &self.voice, choice.id, &self.said, kept, &row);
         let (request, trim) = asking.await?;
+        preparation::must_read(provider.as_ref(), &request)?;
         Ok(Some(Call {
             provider,
             request,

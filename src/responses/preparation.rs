@@ -126,6 +126,7 @@ async fn of_model(
         n_tokens: too_long.n_tokens,
         window: window.unwrap_or_default(),
     })?;
+    must_read(provider.as_ref(), &request)?;
     let call = Call {
         provider,
         request,
@@ -179,6 +180,18 @@ fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
         Err(Refusal::CannotKeep("top_logprobs"))
     } else {
         Ok(())
+    }
+}
+
+/// Whether a model can read all that is attached to its prompt.
+///
+/// # Errors
+/// It cannot.
+pub fn must_read(provider: &dyn Provider, request: &Request) -> Result<(), Refusal> {
+    let mut attached = request.messages.iter().flat_map(|it| &it.attachments);
+    match attached.all(|it| it.is_picture()) || provider.can(Ability::Documents) {
+        true => Ok(()),
+        false => Err(Refusal::CannotKeep("input")),
     }
 }
 

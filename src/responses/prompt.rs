@@ -2,7 +2,7 @@
 
 use crate::llm::request::Message;
 use crate::llm::request::Role;
-use crate::llm::tool::Picture;
+use crate::llm::tool::Attachment;
 use crate::responses::call_groups;
 use crate::responses::speakers_of;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use serde_json::Value;
 /// What a model adds to each message around its text, in tokens.
 const FRAME_TOKENS: i64 = 4;
 
-/// What a picture costs, about: models count it by its size, each in its own way.
-const PICTURE_TOKENS: i64 = 1_000;
+/// What a picture or a document costs, about: models count it by its size, each in its own way.
+const ATTACHMENT_TOKENS: i64 = 1_000;
 
 /// One entry of a prompt, and whether it may be left out when there is too much.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,23 +52,24 @@ fn message(item: &Value) -> Option<Message> {
     let name = Some(role).filter(|it| *it == Role::Assistant);
     Some(Message {
         name: name.and_then(|_| speakers_of::speaker(item)),
-        pictures: pictures(&item["content"]),
+        attachments: attachments(&item["content"]),
         ..Message::new(role, text(&item["content"]))
     })
 }
 
-/// The pictures among the parts.
-fn pictures(content: &Value) -> Vec<Picture> {
-    let urls = content.as_array().into_iter().flatten();
-    let urls = urls.filter_map(|part| part["image_url"].as_str());
-    let read = |url: &str| {
+/// The pictures and documents among the parts.
+fn attachments(content: &Value) -> Vec<Attachment> {
+    let read = |part: &Value| {
+        let url = part["image_url"].as_str().or(part["file_data"].as_str())?;
         let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-        Some(Picture {
+        Some(Attachment {
             media_type: media_type.to_owned(),
             data: data.to_owned(),
+            name: part["filename"].as_str().map(str::to_owned),
         })
     };
-    urls.filter_map(read).collect()
+    let parts = content.as_array().into_iter().flatten();
+    parts.filter_map(read).collect()
 }
 
 /// The text of all parts of a content, or of what a tool gave.
@@ -134,8 +135,8 @@ pub fn fit(
 fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
     let calls = message.calls.iter();
     let calls = calls.map(|it| count(&it.name) + count(&it.arguments) + FRAME_TOKENS);
-    let n_pictures = i64::try_from(message.pictures.len()).unwrap_or(i64::MAX);
-    count(&message.content) + FRAME_TOKENS + n_pictures * PICTURE_TOKENS + calls.sum::<i64>()
+    let n_attached = i64::try_from(message.attachments.len()).unwrap_or(i64::MAX);
+    count(&message.content) + FRAME_TOKENS + n_attached * ATTACHMENT_TOKENS + calls.sum::<i64>()
 }
 
 /// What came of a call belongs to the turn in which it was called.

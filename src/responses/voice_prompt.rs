@@ -124,7 +124,7 @@ fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<
             carried: Carried {
                 calls: message.calls.clone(),
                 answers: message.answers.clone(),
-                pictures: message.pictures.clone(),
+                attachments: message.attachments.clone(),
             },
             stays: !(truncates && entry.may_go),
         }

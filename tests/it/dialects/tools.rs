@@ -14,8 +14,8 @@ use troupe::llm::request::Message;
 use troupe::llm::request::Request;
 use troupe::llm::request::Role;
 use troupe::llm::tool::Answered;
+use troupe::llm::tool::Attachment;
 use troupe::llm::tool::Format;
-use troupe::llm::tool::Picture;
 use troupe::llm::tool::Schema;
 use troupe::llm::tool::Tool;
 use troupe::llm::tool::ToolCall;
@@ -49,9 +49,10 @@ fn request() -> Request {
         ..Message::new(Role::User, "rain")
     };
     let shown = Message {
-        pictures: vec![Picture {
+        attachments: vec![Attachment {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
+            name: None,
         }],
         ..Message::new(Role::User, "Like here?")
     };

@@ -1,4 +1,4 @@
-//! Pictures in, and answers in a form that was asked for.
+//! Pictures and documents in, and answers in a form that was asked for.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -69,6 +69,34 @@ on_both! {
             assert_eq!(content[0]["text"], "What is this?");
             assert_eq!(content[1]["image_url"]["url"], url, "the chain has it still");
         }
+        stage.close().await;
+    }
+
+    // Section 4: documents, where the model takes them
+    async fn a_document_reaches_a_model_that_reads_them_and_no_other(backend) {
+        let stage = Stage::open(backend).await;
+        let provider = json!({ "name": "Reader", "kind": "openai", "model": "reader", "base_url": stage.upstream.base_url() });
+        let (status, made) = stage.admin.post("/api/providers", provider).await;
+        assert_eq!(status, 201, "{made}");
+        let data = format!("data:application/pdf;base64,{}", STANDARD.encode(b"%PDF-1.7"));
+        let input = json!([{ "role": "user", "content": [
+            { "type": "input_file", "filename": "a.pdf", "file_data": data },
+            { "type": "input_text", "text": "What is this?" },
+        ] }]);
+
+        let refused = stage.program.refused(json!({ "input": input })).await;
+        assert_eq!(refused, (400, "unsupported_parameter".into(), json!("input")));
+        assert_eq!((stage.n_rows("responses").await, stage.upstream.n_requests()), (0, 0));
+        let first = stage.program.respond(json!({ "model": "reader", "input": input })).await;
+        stage.program.respond(json!({ "model": "reader", "input": "And now?", "previous_response_id": first["id"] })).await;
+
+        for n in 0..2 {
+            let content = &stage.upstream.body(n)["messages"][0]["content"];
+            assert_eq!(content[0]["text"], "What is this?");
+            assert_eq!(content[1], json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": data } }));
+        }
+        let later = stage.program.refused(json!({ "input": "And now?", "previous_response_id": first["id"] })).await;
+        assert_eq!(later, (400, "unsupported_parameter".into(), json!("input")), "the chain has it still");
         stage.close().await;
     }
 }

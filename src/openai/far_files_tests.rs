@@ -1,4 +1,4 @@
-//! Pictures, from a server of this machine where the test allows it.
+//! Pictures and documents, from a server of this machine where the test allows it.
 
 use super::fill;
 use crate::llm::egress::Egress;
@@ -100,4 +100,28 @@ async fn private_networks_are_out_of_reach() {
         let refused = param(fill(&web(false), "input", &mut [message(&[url])]).await);
         assert_eq!(refused.0, "invalid_image", "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_document_is_a_pdf_and_comes_with_its_bytes() {
+    let document = |url: &str| {
+        let part = json!({ "type": "input_file", "filename": "a.pdf", "file_url": url });
+        json!({ "type": "message", "role": "user", "content": [part] })
+    };
+    let (pdf, png) = (server("200 OK", b"%PDF-1.7"), server("200 OK", PNG));
+    let mut items = [document(&pdf)];
+
+    fill(&web(true), "input", &mut items).await.unwrap();
+
+    let data = format!(
+        "data:application/pdf;base64,{}",
+        STANDARD.encode(b"%PDF-1.7")
+    );
+    let part = json!({ "type": "input_file", "filename": "a.pdf", "file_data": data });
+    assert_eq!(items[0]["content"], json!([part]));
+    let refused = param(fill(&web(true), "input", &mut [document(&png)]).await);
+    let at = ("invalid_value", "input[0].content[0].file_url");
+    assert_eq!((refused.0.as_str(), refused.1.as_str()), at);
+    let refused = param(fill(&web(true), "input", &mut [message(&[&pdf])]).await);
+    assert_eq!(refused.0, "invalid_image", "a document is no picture");
 }
