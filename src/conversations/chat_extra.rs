@@ -1,6 +1,7 @@
 //! What chat files say beside the texts, as our own documents and back: the author's note and the
 //! scenario of a header, the reasoning and the marginal notes of a message.
 
+use crate::conversations::message::Role;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -18,8 +19,17 @@ const MAX_NOTE: usize = 16 * 1024;
 const POSITIONS: [&str; 3] = ["after", "in_chat", "before"];
 const ROLES: [&str; 3] = ["system", "user", "assistant"];
 
-/// The metadata of a text, from its line or from its entry in `swipe_info`.
-pub fn metadata(said: &Map<String, Value>) -> Value {
+/// The word by which files know a narrator; here it is the role that says so.
+const NARRATOR: &str = "narrator";
+
+/// Whether a line is said by nobody in the story.
+pub fn is_narrator(line: &Map<String, Value>) -> bool {
+    let kind = line.get("extra").and_then(|it| it.get("type"));
+    kind.is_some_and(|it| it == NARRATOR)
+}
+
+/// The metadata of a text, from its line or from its entry in `swipe_info`. `role`: of its message.
+pub fn metadata(said: &Map<String, Value>, role: Role) -> Value {
     let mut notes = Map::new();
     let mut all = Map::new();
     if let Some(Value::Object(extra)) = said.get("extra") {
@@ -30,6 +40,9 @@ pub fn metadata(said: &Map<String, Value>) -> Value {
             if !reasoning.trim().is_empty() {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
+        }
+        if role == Role::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
+            extra.shift_remove("type");
         }
         if !extra.is_empty() {
             notes.insert("extra".to_owned(), Value::Object(extra));
@@ -52,8 +65,8 @@ fn fits(notes: &Map<String, Value>) -> bool {
     text.len() <= MAX_NOTES && !text.contains("\\u0000")
 }
 
-/// What a file says beside a text: `extra`, and what stood beside it.
-pub fn said_of(metadata: &Value) -> Map<String, Value> {
+/// What a file says beside a text: `extra`, and what stood beside it. `role`: of its message.
+pub fn said_of(metadata: &Value, role: Role) -> Map<String, Value> {
     let mut said = match metadata.get(IMPORTED) {
         Some(Value::Object(notes)) => notes.clone(),
         _ => Map::new(),
@@ -65,7 +78,19 @@ pub fn said_of(metadata: &Value) -> Map<String, Value> {
     if let Some(reasoning) = metadata.get("reasoning").filter(|it| it.is_string()) {
         extra.insert("reasoning".to_owned(), reasoning.clone());
     }
+    if role == Role::System && !extra.contains_key("type") {
+        extra.insert("type".to_owned(), json!(NARRATOR));
+    }
     said.insert("extra".to_owned(), Value::Object(extra));
+    said
+}
+
+/// The same, of a line: there the word decides the role, whatever the version noted that is shown.
+pub fn said_of_line(metadata: &Value, role: Role) -> Map<String, Value> {
+    let mut said = said_of(metadata, role);
+    if role == Role::System {
+        said["extra"]["type"] = json!(NARRATOR);
+    }
     said
 }
 
@@ -140,6 +165,7 @@ mod tests {
     use super::metadata;
     use super::said_of;
     use super::settings;
+    use crate::conversations::message::Role;
     use serde_json::Value;
     use serde_json::json;
 
@@ -161,10 +187,24 @@ mod tests {
             "gen_started": "2024-01-01T00:00:00Z",
             "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
         });
-        let kept = metadata(said.as_object().unwrap());
+        let kept = metadata(said.as_object().unwrap(), Role::User);
 
         assert_eq!(kept["reasoning"], "Hm.");
-        assert_eq!(json!(said_of(&kept)), said);
+        assert_eq!(json!(said_of(&kept, Role::User)), said);
+    }
+
+    #[test]
+    fn that_a_narrator_speaks_is_kept_in_the_role_alone() {
+        let said = |kind: &str| json!({"extra": {"type": kind}});
+        for (kind, kept) in [
+            ("narrator", json!({})),
+            ("comment", json!({"imported": said("comment")})),
+        ] {
+            let metadata = metadata(said(kind).as_object().unwrap(), Role::System);
+
+            assert_eq!(metadata, kept);
+            assert_eq!(json!(said_of(&metadata, Role::System)), said(kind));
+        }
     }
 
     #[test]
@@ -175,7 +215,7 @@ mod tests {
             json!("text"),
         ] {
             let said = json!({"extra": extra});
-            assert_eq!(metadata(said.as_object().unwrap()), json!({}));
+            assert_eq!(metadata(said.as_object().unwrap(), Role::User), json!({}));
         }
     }
 }

@@ -164,6 +164,12 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
     let (current, swipes) = spoken(line);
     let current = current.and_then(|it| clean(it, &mut repairs));
     let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
+    let is_user = is_true(line.get("is_user"));
+    let role = match (chat_extra::is_narrator(line), is_user) {
+        (true, _) => Role::System,
+        (false, true) => Role::User,
+        (false, false) => Role::Assistant,
+    };
     let infos = line.get("swipe_info").and_then(Value::as_array);
     let mut texts = Vec::new();
     let mut active = None;
@@ -176,7 +182,7 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
         }
         let mut text = Text::new(content, 0);
         if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
-            text.metadata = chat_extra::metadata(info);
+            text.metadata = chat_extra::metadata(info, role);
         }
         texts.push(text);
     }
@@ -185,21 +191,15 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
         repairs.push(Warning::new("chat_versions_left_out", sentence));
     }
     let active = shown(current, &mut texts, active, &mut repairs).ok_or(LineError::Blank)?;
-    let about = chat_extra::metadata(line);
-    if about.as_object().is_some_and(|it| !it.is_empty()) {
+    let about = chat_extra::metadata(line, role);
+    // What the line says of its text holds; of a narrator's it says at least that.
+    if role == Role::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
-    let is_user = is_true(line.get("is_user"));
-    let kind = line.get("extra").and_then(|it| it.get("type"));
-    let is_narrator = kind.and_then(Value::as_str) == Some("narrator");
     Ok(ChatMessage {
         name: name(line.get("name")),
         is_user,
-        role: match (is_narrator, is_user) {
-            (true, _) => Role::System,
-            (false, true) => Role::User,
-            (false, false) => Role::Assistant,
-        },
+        role,
         visibility: match is_true(line.get("is_system")) {
             true => Visibility::Excluded,
             false => Visibility::Normal,

@@ -111,6 +111,22 @@ fn narrators_are_heard_and_what_is_hidden_from_the_model_stays_so() {
 }
 
 #[test]
+fn what_only_says_that_a_narrator_speaks_is_no_note_of_a_text() {
+    let line = json!({
+        "name": "Ada", "mes": "Rain.", "swipes": ["Sun.", "Rain."], "swipe_id": 1,
+        "swipe_info": [{ "extra": { "type": "narrator", "model": "m" } }],
+        "extra": { "type": "narrator" },
+    });
+
+    let all = messages(line.to_string().as_bytes());
+
+    let notes: Vec<_> = all[0].texts.iter().map(|it| &it.metadata).collect();
+    let of_the_first = json!({ "imported": { "extra": { "model": "m" } } });
+    assert_eq!(notes, [&of_the_first, &json!({})]);
+    assert_eq!(all[0].role, Role::System);
+}
+
+#[test]
 fn thoughts_stand_beside_the_text_they_led_to() {
     let all = messages(fixture!("reasoning.jsonl"));
 

@@ -162,7 +162,7 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
     );
     put("send_date", json!(message.created_at));
     put("mes", json!(message.content));
-    for (key, value) in said(&message.metadata, message.role) {
+    for (key, value) in chat_extra::said_of_line(&message.metadata, message.role) {
         put(&key, value);
     }
     if texts.len() > 1 {
@@ -178,19 +178,9 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
 }
 
 fn info(text: &swipe::Model, role: Role, sent_at: Timestamp) -> Value {
-    let mut info = said(&text.metadata, role);
+    let mut info = chat_extra::said_of(&text.metadata, role);
     info.insert("send_date".to_owned(), json!(sent_at));
     Value::Object(info)
-}
-
-fn said(metadata: &Value, role: Role) -> Map<String, Value> {
-    let mut said = chat_extra::said_of(metadata);
-    if role == Role::System
-        && let Some(Value::Object(extra)) = said.get_mut("extra")
-    {
-        extra.insert("type".to_owned(), json!("narrator"));
-    }
-    said
 }
 
 /// A message for people to read.
