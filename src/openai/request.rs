@@ -56,9 +56,10 @@ const KNOWN: [&str; 29] = [
 const UNSUPPORTED: [&str; 3] = ["prompt", "context_management", "moderation"];
 
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+const SUMMARIES: [&str; 3] = ["auto", "concise", "detailed"];
+
 /// The field of `stream_options`.
 pub const PADDING: &str = "include_obfuscation";
-const SUMMARIES: [&str; 3] = ["auto", "concise", "detailed"];
 
 /// Reads a request.
 ///

@@ -105,29 +105,21 @@ pub fn fit(
         return Ok(entries.into_iter().map(|it| it.message).collect());
     };
     let cost = |it: &Entry| cost(&it.message, count);
-    let mut entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
+    let entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
     let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
-    while n_tokens > window && truncates {
-        let Some(first) = entries.iter().position(|(_, it)| it.may_go) else {
-            break;
-        };
-        let next_turn = entries.iter().enumerate().skip(first + 1);
-        let end = next_turn
-            .filter(|(_, (_, it))| it.may_go && begins_a_turn(&it.message))
-            .map(|(at, _)| at)
-            .next()
-            .unwrap_or(entries.len());
-        let mut at = 0;
-        entries.retain(|(cost, it)| {
-            let goes = (first..end).contains(&at) && it.may_go;
-            at += 1;
-            n_tokens -= if goes { *cost } else { 0 };
-            !goes
-        });
+    let mut fits = n_tokens <= window || !truncates;
+    let mut stay = Vec::with_capacity(entries.len());
+    for (cost, it) in entries {
+        // Looked at between two turns only: what was said in one goes or stays together.
+        fits |= n_tokens <= window && it.may_go && begins_a_turn(&it.message);
+        match it.may_go && !fits {
+            true => n_tokens -= cost,
+            false => stay.push(it.message),
+        }
     }
     match n_tokens > window {
         true => Err(TooLong { n_tokens }),
-        false => Ok(entries.into_iter().map(|(_, it)| it.message).collect()),
+        false => Ok(stay),
     }
 }
 

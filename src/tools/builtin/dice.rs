@@ -28,6 +28,7 @@ pub fn declaration() -> Tool {
                     "type": "string",
                     "description": "How many dice with how many sides, and what is added: \
                         like 2d6, d20 or 3d8-2. At most 100 dice with 1000 sides.",
+                    "examples": ["2d6", "d20", "3d8-2"],
                 },
             },
             "required": ["roll"],
@@ -95,6 +96,7 @@ fn read(asked: &str) -> Option<Hand> {
 
 #[cfg(test)]
 mod tests {
+    use super::declaration;
     use super::roll;
     use rand::SeedableRng;
     use rand::rngs::ChaCha8Rng;
@@ -121,6 +123,15 @@ mod tests {
         }
         assert_eq!(rolled("3d1-2", 1).unwrap()["total"], 1);
         assert_eq!(rolled("D1", 1).unwrap()["total"], 1);
+    }
+
+    #[test]
+    fn what_a_model_is_given_as_an_example_is_a_roll() {
+        let examples = declaration().parameters["properties"]["roll"]["examples"].clone();
+
+        for example in examples.as_array().unwrap() {
+            assert!(rolled(example.as_str().unwrap(), 1).is_ok(), "{example}");
+        }
     }
 
     #[test]
