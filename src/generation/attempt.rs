@@ -25,6 +25,9 @@ use crate::llm::tool::CallPiece;
 /// After the end only the bill can follow; nobody waits long for it.
 const MAX_WAIT_FOR_USAGE: Duration = Duration::from_secs(2);
 
+/// So many tokens of which it is known how likely they were may wait for their text.
+const MAX_WAITING_TOKENS: usize = 4_096;
+
 /// What became of the answer so far. Outlives a canceled attempt: it is all that is left of it.
 pub struct Answer<'a> {
     sink: &'a mut dyn Sink,
@@ -138,7 +141,12 @@ pub async fn attempt(
                     answer.sink.cited(citation);
                 }
             }
-            Delta::Logprobs(logprobs) => answer.logprobs.extend(logprobs),
+            Delta::Logprobs(logprobs) => {
+                // Some servers tell it unasked, and one that is broken tells it without a text.
+                if request.top_logprobs.is_some() && answer.logprobs.len() < MAX_WAITING_TOKENS {
+                    answer.logprobs.extend(logprobs);
+                }
+            }
             Delta::Reasoning(text) => answer.think(&text),
             Delta::Call(piece) => {
                 answer.is_capped = !answer.call(piece, &mut room);

@@ -147,7 +147,7 @@ impl Desk {
 
     async fn prepare(&self, user: UserId, spec: &mut Spec) -> Result<Prepared, Refusal> {
         let db = self.parts.db.reader();
-        preparation::find(&self.parts, user, &spec.model).await?;
+        let answers = preparation::find(&self.parts, user, &spec.model).await?;
         self.parts.workshop.must_have(&spec.kept.tools)?;
         if let Some(previous) = spec.previous.as_ref().filter(|_| spec.prior.is_none()) {
             history::check_previous(db, user, previous).await?;
@@ -167,9 +167,8 @@ impl Desk {
         let sealer = &self.parts.models.sealer;
         let (prior, input) = compaction::opened(sealer, user, prior, spec.input.clone())?;
         let errand = remote::plan(&self.parts, user, &spec.kept.tools, &prior, &input)?;
-        let (model, kept) = (&spec.model, &spec.kept);
         let mut prepared =
-            preparation::prepare(&self.parts, user, model, kept, prior, input).await?;
+            preparation::prepare(&self.parts, answers, &spec.kept, prior, input).await?;
         prepared.seen = seen;
         prepared.errand = errand;
         Ok(prepared)

@@ -43,16 +43,15 @@ pub struct Prepared {
 /// Prepares the call of a response: `prior` is what it goes on from, `input` is new.
 ///
 /// # Errors
-/// There is no such model for this user, it cannot be asked now, or it is too much for its window.
+/// Whoever answers cannot be asked now or for that, or it is too much for their window.
 pub async fn prepare(
     parts: &Parts,
-    user: UserId,
-    model: &str,
+    answers: Answers,
     kept: &Kept,
     prior: Vec<Value>,
     input: Vec<Value>,
 ) -> Result<Prepared, Refusal> {
-    match find(parts, user, model).await? {
+    match answers {
         Answers::Provider(row) => of_model(parts, *row, kept, prior, input).await,
         // Of their words some are cut: tokens would not add up to what is said.
         Answers::Voice(_) if kept.sampling.top_logprobs.is_some() => {
@@ -75,7 +74,7 @@ pub async fn prepare(
 /// The same, but asked of the model alone: a character's or a space's, without its words.
 ///
 /// # Errors
-/// As [`prepare`].
+/// As [`prepare`], and when there is no such model for this user.
 pub async fn prepare_plain(
     parts: &Parts,
     user: UserId,

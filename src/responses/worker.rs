@@ -151,8 +151,8 @@ async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refus
     let mut kept = row.request.clone();
     kept.tools.secrets = remote::open(sealer, &row.id, row.sealed_secrets.as_deref())?;
     let errand = remote::plan(parts, row.user_id, &kept.tools, &prior, &input)?;
-    let (user, model) = (row.user_id, &row.model);
-    let mut prepared = preparation::prepare(parts, user, model, &kept, prior, input).await?;
+    let answers = preparation::find(parts, row.user_id, &row.model).await?;
+    let mut prepared = preparation::prepare(parts, answers, &kept, prior, input).await?;
     prepared.errand = errand;
     Ok(prepared)
 }

@@ -57,6 +57,9 @@ on_both! {
             let sent = stage.upstream.body(n);
             assert_eq!((&sent["logprobs"], &sent["top_logprobs"]), (&json!(true), &json!(2)));
         }
+        let unasked = stage.program.respond(json!({ "input": "Hi." })).await;
+        assert_eq!(unasked["output"][0]["content"][0]["logprobs"], json!([]));
+        assert_eq!(stage.upstream.body(3).get("logprobs"), None);
         let other = stage.program.get(&format!("/responses/{}?include[]=all", id(&whole))).await;
         assert_eq!((other.0, &other.1["error"]["param"]), (400, &json!("include")));
         stage.close().await;

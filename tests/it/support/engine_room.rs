@@ -292,9 +292,12 @@ impl EngineRoom {
     async fn settles(&self, is_told: impl Fn(&Self, i64) -> bool) {
         let settled = timeout(DEADLINE, async {
             loop {
-                let rev = self.row().await.rev;
-                if self.is_at_rest().await && is_told(self, rev) {
-                    return;
+                // In this order: what put it to rest is counted in the revision read after it.
+                if self.is_at_rest().await {
+                    let rev = self.row().await.rev;
+                    if is_told(self, rev) {
+                        return;
+                    }
                 }
                 self.ear.next_frame_or_a_moment().await;
             }
