@@ -9,9 +9,13 @@ use crate::responses::inbox::Inbox;
 use serde_json::Value;
 use std::slice;
 
-/// What is told beside the text of one turn. It holds how likely some 40 000 tokens were alone, or
-/// 2 500 with twenty others each.
-const MAX_NOTES_BYTES: usize = 4 * 1024 * 1024;
+/// What is told beside the text of one turn, in bytes of memory, of which a fold and its events take
+/// several times as many. It holds how likely some 8 000 tokens were alone, or 400 with twenty others
+/// each.
+const MAX_NOTES_BYTES: usize = 8 * 1024 * 1024;
+
+/// What an entry of an object, and a text, take beside what they hold.
+const ENTRY_BYTES: usize = 48;
 
 /// What a turn may still tell beside its text, in bytes. What is beyond is dropped.
 pub struct Spare {
@@ -29,11 +33,25 @@ impl Spare {
     }
 
     fn takes(&mut self, notes: &[Value]) -> bool {
-        let n_bytes: usize = notes.iter().map(|it| it.to_string().len()).sum();
+        let n_bytes: usize = notes.iter().map(size).sum();
         let left = self.notes.checked_sub(n_bytes);
         self.notes = left.unwrap_or(self.notes);
         left.is_some()
     }
+}
+
+/// About what a value takes in memory: a list of small numbers takes twenty times its letters.
+fn size(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => ENTRY_BYTES + text.len(),
+        Value::Array(all) => all.iter().map(size).sum(),
+        Value::Object(all) => {
+            let entry = |(name, it): (&String, &Value)| 2 * ENTRY_BYTES + name.len() + size(it);
+            all.iter().map(entry).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 /// Takes what the model says.
@@ -79,10 +97,20 @@ mod tests {
     use super::MAX_NOTES_BYTES;
     use super::Mouth;
     use super::Spare;
+    use super::size;
     use crate::generation::sink::Sink;
     use crate::responses::inbox::Inbox;
     use serde_json::Value;
     use serde_json::json;
+
+    #[test]
+    fn small_numbers_count_for_what_they_take() {
+        let letters = json!({ "bytes": "x".repeat(100) });
+        let numbers = json!({ "bytes": vec![1; 100] });
+
+        assert!(size(&numbers) > 10 * size(&letters));
+        assert!(size(&letters) < 500);
+    }
 
     #[tokio::test]
     async fn what_stands_beside_the_text_has_its_bound_for_the_whole_turn() {

@@ -179,12 +179,13 @@ impl Stage {
 
     /// Writes the end and tells of it. Who has lost the response tells that it was lost.
     async fn end(mut self, ending: Ending, stop: &Stop) -> Left {
-        let before = self.fold.clone();
+        let before = self.recorder.as_ref().map(|_| self.fold.clone());
         let at = ending.at;
         let mut events = self.fold.apply(Happening::Ended(ending));
         if let Some(recorder) = self.recorder.take().filter(|_| stop.why() != Why::Lost) {
             let (items, standing) = (self.fold.items(), self.fold.standing());
-            if recorder.finish(items, &events, standing).await.is_err() {
+            let finished = recorder.finish(items, &events, standing).await;
+            if let (Err(_), Some(before)) = (finished, before) {
                 self.fold = before;
                 events = self.fold.apply(Happening::Ended(Ending {
                     how: How::Failed(lost()),
