@@ -68,7 +68,7 @@ pub fn check_document(at: &str, part: &Map<String, Value>) -> Answer<()> {
 }
 
 /// What a document must be.
-pub const ONLY_PDF: &str = "a PDF of at most 20 MiB in a data URL";
+const ONLY_PDF: &str = "a PDF of at most 20 MiB in a data URL";
 
 fn must_be_here(at: &str, part: &Map<String, Value>) -> Answer<()> {
     match part.get("file_id").is_some_and(|it| !it.is_null()) {

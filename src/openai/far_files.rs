@@ -1,5 +1,5 @@
-//! Pictures and documents that come by their address: fetched before anything is begun, and from then on the bytes
-//! themselves, so that whoever goes on from a response goes on from what its model saw.
+//! Pictures and documents that come by their address: fetched before anything is begun, and from then
+//! on the bytes themselves, so that whoever goes on from a response goes on from what its model saw.
 
 use crate::app::App;
 use crate::ids::UserId;

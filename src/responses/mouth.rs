@@ -21,6 +21,9 @@ const ENTRY_BYTES: usize = 48;
 pub struct Spare {
     thoughts: usize,
     notes: usize,
+    /// How likely some tokens were was dropped. Those behind them are not told either: whoever counts
+    /// tokens must not find a gap.
+    lacks_logprobs: bool,
 }
 
 impl Spare {
@@ -29,6 +32,7 @@ impl Spare {
         Self {
             thoughts: max_text_bytes,
             notes: MAX_NOTES_BYTES,
+            lacks_logprobs: false,
         }
     }
 
@@ -70,7 +74,8 @@ impl Sink for Mouth<'_> {
     }
 
     fn weighed(&mut self, logprobs: Vec<Value>) {
-        if self.spare.takes(&logprobs) {
+        self.spare.lacks_logprobs |= !self.spare.takes(&logprobs);
+        if !self.spare.lacks_logprobs {
             self.inbox.put(Happening::Weighed(logprobs));
         }
     }
@@ -124,11 +129,16 @@ mod tests {
                 spare: &mut spare,
             };
             mouth.weighed(vec![half.clone()]);
+            mouth.weighed(vec![json!("small")]);
             mouth.cited(json!("a"));
             mouth.thought(&"é".repeat(30));
         }
 
         let told = inbox.take().await.unwrap();
-        assert_eq!(told.len(), 1 + 3 + 2, "{told:?}");
+        assert_eq!(
+            told.len(),
+            2 + 3 + 2,
+            "a half, what follows it, and no more"
+        );
     }
 }

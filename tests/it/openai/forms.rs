@@ -31,9 +31,7 @@ on_both! {
     // R13, where the model's API has no words for it
     async fn a_form_that_nobody_can_promise_is_refused_before_any_row(backend) {
         let stage = Stage::open(backend).await;
-        let provider = json!({ "name": "Claude", "kind": "anthropic", "model": "claude", "base_url": stage.upstream.base_url() });
-        let (status, made) = stage.admin.post("/api/providers", provider).await;
-        assert_eq!(status, 201, "{made}");
+        stage.add_model("anthropic", "claude").await;
 
         let refused = stage.program.refused(json!({ "model": "claude", "input": "x", "text": { "format": { "type": "json_object" } } })).await;
 
@@ -75,9 +73,7 @@ on_both! {
     // Section 4: documents, where the model takes them
     async fn a_document_reaches_a_model_that_reads_them_and_no_other(backend) {
         let stage = Stage::open(backend).await;
-        let provider = json!({ "name": "Reader", "kind": "openai", "model": "reader", "base_url": stage.upstream.base_url() });
-        let (status, made) = stage.admin.post("/api/providers", provider).await;
-        assert_eq!(status, 201, "{made}");
+        stage.add_model("openai", "reader").await;
         let data = format!("data:application/pdf;base64,{}", STANDARD.encode(b"%PDF-1.7"));
         let input = json!([{ "role": "user", "content": [
             { "type": "input_file", "filename": "a.pdf", "file_data": data },

@@ -79,9 +79,7 @@ on_both! {
 
     async fn who_cannot_tell_it_is_not_asked(backend) {
         let stage = Stage::open(backend).await;
-        let provider = json!({ "name": "Claude", "kind": "anthropic", "model": "claude", "base_url": stage.upstream.base_url() });
-        let (status, made) = stage.admin.post("/api/providers", provider).await;
-        assert_eq!(status, 201, "{made}");
+        stage.add_model("anthropic", "claude").await;
         let ada = stage.admin.create_character("Ada", None).await;
         let ada = format!("character:{}", ada["id"]);
 

@@ -66,6 +66,14 @@ impl Stage {
         self.app.beside(&env).await
     }
 
+    /// One more model of this name, whose API is of another kind.
+    pub async fn add_model(&self, kind: &str, model: &str) {
+        let base_url = self.upstream.base_url();
+        let provider = json!({ "name": model, "kind": kind, "model": model, "base_url": base_url });
+        let (status, made) = self.admin.post("/api/providers", provider).await;
+        assert_eq!(status, 201, "{made}");
+    }
+
     /// How many rows a table has.
     pub async fn n_rows(&self, table: &str) -> i64 {
         let mut facts = Facts::open(&self.app.database).await;
