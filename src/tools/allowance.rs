@@ -106,13 +106,15 @@ impl RoomTools {
     }
 }
 
-/// Settings that came in a file: whoever wrote them does not decide what is called without asking.
+/// Returns settings that came in a file with every tool on approval: the author of a file does not
+/// decide what is called without asking.
 pub fn with_care(mut settings: Value) -> Value {
     let ask = serde_json::json!(Use::WithApproval);
-    if let Some(house) = settings.get_mut("tools").and_then(Value::as_object_mut)
-        && let Some(fetch) = house.get_mut("web_fetch").filter(|it| !it.is_null())
-    {
-        *fetch = ask.clone();
+    let tools = settings.get_mut("tools").and_then(Value::as_object_mut);
+    for (_, tool) in tools.into_iter().flatten() {
+        if !tool.is_null() {
+            *tool = ask.clone();
+        }
     }
     let servers = settings.get_mut("tool_servers");
     for server in servers.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -146,15 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_does_not_decide_what_goes_out_without_asking() {
+    fn every_tool_of_a_file_waits_for_approval() {
         let settings = with_care(json!({
-            "tools": {"dice": "allowed", "web_fetch": "allowed"},
+            "tools": {"dice": "allowed", "time": null, "web_fetch": "allowed"},
             "tool_servers": [{"label": "a", "url": "https://a.example", "use": "allowed"}],
         }));
 
         assert_eq!(
             settings["tools"],
-            json!({"dice": "allowed", "web_fetch": "with_approval"})
+            json!({"dice": "with_approval", "time": null, "web_fetch": "with_approval"})
         );
         assert_eq!(settings["tool_servers"][0]["use"], "with_approval");
     }

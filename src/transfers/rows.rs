@@ -102,7 +102,8 @@ fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, Import
         replies_per_turn: Set(it.replies_per_turn),
         card_handling_mode: Set(it.card_handling_mode),
         allow_self_responses: Set(it.allow_self_responses),
-        auto_mode_enabled: Set(it.auto_mode_enabled),
+        // The author of a file does not start model calls at the importer's cost.
+        auto_mode_enabled: Set(false),
         auto_mode_delay_ms: Set(it.auto_mode_delay_ms.clamp(0, 600_000)),
         auto_mode_max_turns: Set(it.auto_mode_max_turns.clamp(1, 100)),
         during_generation_user_input_policy: Set(it.during_generation_user_input_policy),

@@ -14,6 +14,7 @@ pub mod doorkeeping;
 pub mod doors;
 pub mod errors;
 pub mod guests;
+pub mod imported_spaces;
 pub mod invites;
 pub mod join;
 pub mod leftovers;

@@ -1,0 +1,40 @@
+//! What a space file may not decide: whether characters speak by themselves, and which tools they
+//! call without approval.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::chat_files::fetch;
+use crate::support::chat_files::import;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::whole_space::unpacked;
+use crate::support::whole_space::with;
+
+on_both! {
+    async fn an_imported_space_arrives_with_auto_mode_off_and_tools_on_approval(backend) {
+        let app = TestApp::start(backend).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("The inn", json!({})).await;
+        let packed = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        let mut document: Value = serde_json::from_slice(&unpacked(&packed)["space.json"]).unwrap();
+        document["auto_mode_enabled"] = json!(true);
+        document["auto_mode_delay_ms"] = json!(0);
+        document["settings"] = json!({
+            "tools": {"dice": "allowed", "time": "allowed", "web_fetch": "allowed"},
+            "tool_servers": [{"label": "wiki", "url": "https://wiki.example/mcp", "use": "allowed"}],
+        });
+        let file = with(&packed, "space.json", document.to_string().as_bytes());
+
+        let done = import(&ann, "/api/spaces/import", "inn.zip", &file).await;
+
+        let arrived = expect(200, ann.get(&format!("/api/spaces/{}", done["space_id"])).await);
+        assert_eq!((&arrived["auto_mode_enabled"], &arrived["auto_mode_delay_ms"]), (&json!(false), &json!(0)));
+        let asks = json!({"dice": "with_approval", "time": "with_approval", "web_fetch": "with_approval"});
+        assert_eq!(arrived["settings"]["tools"], asks);
+        assert_eq!(arrived["settings"]["tool_servers"][0]["use"], "with_approval");
+        app.close().await;
+    }
+}
