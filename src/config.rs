@@ -159,7 +159,7 @@ impl Config {
             max_space_mib: it.number("TROUPE_MAX_SPACE_MIB", 100, 1, 1_048_576)?,
             stream_slice: it.ms("STREAM_SLICE_MS", 50, 0)?,
             sqlite_synchronous_full: it.word("SQLITE_SYNCHRONOUS", &["full", "normal"])? == "full",
-            llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 60_000, 1)?,
+            llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 120_000, 1)?,
             llm_idle_timeout: it.ms("LLM_IDLE_TIMEOUT_MS", 30_000, 1)?,
             run_timeout: it.ms("RUN_TIMEOUT_MS", 600_000, 1)?,
             allow_private_providers: it

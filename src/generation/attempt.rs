@@ -122,10 +122,17 @@ pub async fn attempt(
     loop {
         // A stream that always has more must not keep the cancel waiting.
         tokio::task::consume_budget().await;
-        let delta = timeout_at(limit, stream.next()).await.map_err(|_| late)?;
+        let delta = timeout_at(limit, stream.next()).await;
+        let delta = delta.map_err(|_| late.clone())?;
         let delta = delta.ok_or(Trouble::CutShort)?.map_err(Trouble::Call)?;
-        limit = Instant::now() + watches.idle;
-        late = Trouble::Silence;
+        if begins(&delta) {
+            late = Trouble::Silence;
+        }
+        limit = Instant::now()
+            + match late {
+                Trouble::Silence => watches.idle,
+                _ => watches.first_chunk,
+            };
         // What a trim held back until now belongs to what follows it.
         answer.is_refusing = match &delta {
             Delta::Refusal(_) => true,
@@ -177,6 +184,15 @@ pub async fn attempt(
             }
         }
     }
+}
+
+/// Whether the answer has begun with this piece: text, thought or tool call. A role, an empty piece
+/// or a comment is a sign of life and no beginning.
+fn begins(delta: &Delta) -> bool {
+    matches!(
+        delta,
+        Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_) | Delta::Call(_)
+    )
 }
 
 /// Reads what follows the end; whatever goes wrong here does not matter any more.

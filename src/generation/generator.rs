@@ -183,12 +183,124 @@ fn is_blank(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use futures::StreamExt;
+    use futures::stream;
+    use tokio::time::sleep;
+    use tokio_util::sync::CancellationToken;
+
+    use super::generate;
     use super::is_blank;
+    use crate::generation::outcome::FailureCode;
+    use crate::generation::outcome::Outcome;
+    use crate::generation::trim::Trim;
+    use crate::generation::watches::Watches;
+    use crate::llm::delta::Delta;
+    use crate::llm::delta::FinishReason;
+    use crate::llm::error::LlmError;
+    use crate::llm::provider::Ability;
+    use crate::llm::provider::DeltaStream;
+    use crate::llm::provider::Provider;
+    use crate::llm::request::Request;
 
     #[test]
     fn characters_without_width_are_nothing_to_read() {
         assert!(is_blank(""));
         assert!(is_blank(" \u{200b}\u{feff}\n"));
         assert!(!is_blank("\u{200b}."));
+    }
+
+    /// Sends each piece so many seconds after the one before, then nothing more.
+    #[derive(Default)]
+    struct Slow {
+        pieces: Vec<(u64, Delta)>,
+        n_calls: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Provider for Slow {
+        async fn stream(&self, _: &Request) -> Result<DeltaStream, LlmError> {
+            self.n_calls.fetch_add(1, Ordering::Relaxed);
+            let pieces = stream::iter(self.pieces.clone());
+            let pieces = pieces.then(async |(after_s, delta)| {
+                sleep(Duration::from_secs(after_s)).await;
+                Ok(delta)
+            });
+            Ok(pieces.chain(stream::pending()).boxed())
+        }
+
+        fn kind(&self) -> &'static str {
+            "slow"
+        }
+
+        fn can(&self, _: Ability) -> bool {
+            false
+        }
+    }
+
+    /// The outcome under the default limits, and the number of calls.
+    async fn outcome_of(pieces: Vec<(u64, Delta)>) -> (Outcome, usize) {
+        let slow = Slow {
+            pieces,
+            ..Slow::default()
+        };
+        let (trim, stop) = (Trim::nameless(), CancellationToken::new());
+        let (request, watches) = (Request::default(), Watches::default());
+        let mut text = String::new();
+        let outcome = generate(&slow, &request, trim, &watches, &mut text, &stop).await;
+        (outcome, slow.n_calls.into_inner())
+    }
+
+    fn code(outcome: &Outcome) -> Option<FailureCode> {
+        match outcome {
+            Outcome::Failed { failure, .. } => Some(failure.code),
+            _ => None,
+        }
+    }
+
+    fn text() -> Delta {
+        Delta::Text("Well.".to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_before_the_first_text_may_last_as_long_as_the_first_chunk_limit() {
+        let end = (0, Delta::End(FinishReason::Stop));
+        let thinks = vec![(90, Delta::Life), (119, Delta::Life), (119, text()), end];
+
+        let (outcome, n_calls) = outcome_of(thinks).await;
+
+        assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+        assert_eq!(n_calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_text_the_call_is_tried_once_more_and_then_fails() {
+        for pieces in [vec![], vec![(0, Delta::Life)], vec![(121, text())]] {
+            let (outcome, n_calls) = outcome_of(pieces).await;
+
+            assert_eq!(code(&outcome), Some(FailureCode::UpstreamTimeout));
+            assert_eq!(n_calls, 2);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_after_the_first_text_lasts_no_longer_than_the_idle_limit() {
+        let (outcome, n_calls) =
+            outcome_of(vec![(0, text()), (29, Delta::Life), (31, text())]).await;
+
+        assert_eq!(code(&outcome), Some(FailureCode::UpstreamTimeout));
+        assert_eq!(n_calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_of_life_alone_last_until_the_total_limit() {
+        let (outcome, n_calls) = outcome_of(vec![(100, Delta::Life); 100]).await;
+
+        assert_eq!(code(&outcome), Some(FailureCode::RunTimeout));
+        assert_eq!(n_calls, 1);
     }
 }

@@ -16,9 +16,9 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 /// Why an attempt brought no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// Not a single sign of life in time.
+    /// No text, thought or tool call yet, and no sign of life in time.
     NoChunk,
-    /// Signs of life, then none for too long.
+    /// Text, a thought or a tool call, then no sign of life for too long.
     Silence,
     /// The stream ended properly, but the answer did not.
     CutShort,
@@ -31,7 +31,7 @@ pub enum Trouble {
 pub struct Tries {
     /// Attempts made.
     pub n_attempts: u32,
-    /// Those of them that ended without a sign of life.
+    /// Those of them that ended with [`Trouble::NoChunk`].
     pub n_without_chunk: u32,
 }
 
@@ -48,7 +48,7 @@ impl Trouble {
             return None;
         }
         match self {
-            // A whole minute has passed already: no use in waiting longer.
+            // Two minutes have passed already: no use in waiting longer.
             Self::NoChunk => (tries.n_without_chunk < 2).then_some(Duration::ZERO),
             Self::Call(error) if error.is_retryable() => {
                 let asked = error.retry_after().unwrap_or(Duration::ZERO);
@@ -190,7 +190,7 @@ mod tests {
 
         assert_eq!(
             failure.message,
-            "The model did not begin to answer within 60 seconds."
+            "The model did not begin to answer within 120 seconds."
         );
     }
 }

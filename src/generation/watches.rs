@@ -5,9 +5,10 @@ use std::time::Duration;
 /// The limits that [`generate`](crate::generation::generator::generate) keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watches {
-    /// From the request to the first sign of life; missed twice, the call has failed.
+    /// Between two signs of life until the first text, thought or tool call; the request itself is
+    /// the first one. Exceeded twice, the call has failed.
     pub first_chunk: Duration,
-    /// Between two signs of life, comments and empty pieces included.
+    /// Between two signs of life after that, comments and empty pieces included.
     pub idle: Duration,
     /// All attempts and waits together. What keeps a stream of mere comments from lasting.
     pub total: Duration,
@@ -20,7 +21,7 @@ pub struct Watches {
 impl Default for Watches {
     fn default() -> Self {
         Self {
-            first_chunk: Duration::from_secs(60),
+            first_chunk: Duration::from_secs(120),
             idle: Duration::from_secs(30),
             total: Duration::from_secs(600),
             max_text_bytes: 64 * 1024,

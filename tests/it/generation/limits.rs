@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::Outcome;
 use troupe::generation::watches::Watches;
@@ -60,7 +61,7 @@ async fn a_silent_start_is_made_good_by_the_second_attempt() {
 }
 
 #[tokio::test]
-async fn comments_roles_and_empty_pieces_are_signs_of_life() {
+async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call() {
     for alive in [
         Script::stream().comment(),
         Script::stream().role(),
@@ -70,12 +71,55 @@ async fn comments_roles_and_empty_pieces_are_signs_of_life() {
     ] {
         let upstream = Upstream::start().await;
         upstream.always(alive.hang());
-        let first_chunk = Duration::from_secs(2);
 
         let outcome = speak(
             &upstream,
             Watches {
-                first_chunk,
+                first_chunk: SHORT,
+                ..patient()
+            },
+        )
+        .await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
+        assert_eq!(upstream.n_requests(), 2, "tried once more");
+        upstream.hung_up(1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
+    let upstream = Upstream::start().await;
+    let thinks = Script::stream().role().pause(SHORT * 4);
+    upstream.always(thinks.words("At last.").finish("stop").usage(7, 2).done());
+
+    let outcome = speak(
+        &upstream,
+        Watches {
+            idle: SHORT,
+            ..patient()
+        },
+    )
+    .await;
+
+    assert_eq!(outcome, succeeded("At last."));
+    assert_eq!(upstream.n_requests(), 1);
+}
+
+#[tokio::test]
+async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
+    let thought = json!({ "reasoning_content": "Hm." });
+    for begun in [
+        Script::stream().role().text("Once"),
+        Script::stream().delta(thought),
+        Script::stream().call(0, "c1", "f"),
+    ] {
+        let upstream = Upstream::start().await;
+        upstream.always(begun.comment().hang());
+
+        let outcome = speak(
+            &upstream,
+            Watches {
                 idle: SHORT,
                 ..patient()
             },
@@ -83,11 +127,8 @@ async fn comments_roles_and_empty_pieces_are_signs_of_life() {
         .await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
-        assert_eq!(
-            upstream.n_requests(),
-            1,
-            "silence after a sign of life is not tried again"
-        );
+        assert_eq!(upstream.n_requests(), 1, "not tried again");
+        upstream.hung_up(0).await;
     }
 }
 

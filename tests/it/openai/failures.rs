@@ -76,10 +76,12 @@ on_both! {
     }
 
     // R23
-    async fn a_role_counts_as_a_sign_of_life(backend) {
-        let stage = Stage::open_with(backend, &[("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000")]).await;
-        let pause = Duration::from_millis(1_500);
-        stage.upstream.next(Script::stream().role().pause(pause).words("At last.").finish("stop").done());
+    async fn a_role_restarts_the_first_chunk_limit_and_begins_nothing(backend) {
+        let limits = [("LLM_FIRST_CHUNK_TIMEOUT_MS", "3000"), ("LLM_IDLE_TIMEOUT_MS", "500")];
+        let stage = Stage::open_with(backend, &limits).await;
+        let pause = Duration::from_millis(1_600);
+        let thinks = Script::stream().pause(pause).role().pause(pause);
+        stage.upstream.next(thinks.words("At last.").finish("stop").done());
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
 
