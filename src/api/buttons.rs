@@ -2,9 +2,7 @@
 
 use crate::api::engine_error::answer;
 use crate::app::App;
-use crate::conversations::conversation;
 use crate::http::auth::CurrentUser;
-use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json::Body;
 use crate::http::seat;
@@ -17,7 +15,6 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Path;
 use actix_web::web::Query;
-use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -225,9 +222,5 @@ async fn may_press(
 /// # Errors
 /// 404 when it was deleted meanwhile.
 pub async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
-    let row = conversation::Entity::find_by_id(at.conversation.id)
-        .one(app.db.reader())
-        .await?
-        .ok_or_else(ApiError::not_found)?;
-    Ok(app.engine.conversation(&row, &at.space).await?)
+    Ok(app.engine.conversation(at.conversation.id).await?)
 }

@@ -23,6 +23,7 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::runs::beginnings::NewConversation;
+use crate::runs::snapshot;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
 use crate::spaces::membership;
@@ -32,6 +33,7 @@ use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
 use sea_orm::ColumnTrait;
+use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 
@@ -50,21 +52,26 @@ pub async fn list(
     page: Page,
 ) -> ApiResult<Json<Listing<Listed>>> {
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    let db = app.db.reader();
-    let of_space =
-        conversation::Entity::find().filter(conversation::Column::SpaceId.eq(at.space.id));
-    let found = page.of(of_space, conversation::Column::Id, db).await?;
-    let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
-    let marks = read_mark::of_user(db, caller.id(), &ids).await?;
-    let views = app.engine.conversations(&found.data, &at.space).await?;
-    let data = views.into_iter().map(|view| Listed {
-        last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
-        view,
+    let (user, space) = (caller.id(), at.space.id);
+    let read = app.db.read(move |tx| {
+        Box::pin(async move {
+            let of_space =
+                conversation::Entity::find().filter(conversation::Column::SpaceId.eq(space));
+            let found = page.of(of_space, conversation::Column::Id, tx).await?;
+            let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
+            let marks = read_mark::of_user(tx, user, &ids).await?;
+            let views = snapshot::conversations(tx, space, &found.data).await?;
+            let data = views.into_iter().map(|view| Listed {
+                last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
+                view,
+            });
+            Ok::<_, DbErr>(Listing {
+                data: data.collect(),
+                has_more: found.has_more,
+            })
+        })
     });
-    Ok(Json(Listing {
-        data: data.collect(),
-        has_more: found.has_more,
-    }))
+    Ok(Json(read.await?))
 }
 
 /// Begins a conversation. Its characters greet.
@@ -98,7 +105,7 @@ pub async fn create(
         .create_conversation(at.space.id, new)
         .await
         .map_err(answer)?;
-    let view = app.engine.conversation(&row, &at.space).await?;
+    let view = app.engine.conversation(row.id).await?;
     announce(&app, &view);
     Ok(HttpResponse::Created().json(view))
 }
@@ -140,9 +147,7 @@ pub async fn show(
     id: Path<ConversationId>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    Ok(Json(
-        app.engine.conversation(&at.conversation, &at.space).await?,
-    ))
+    Ok(Json(app.engine.conversation(at.conversation.id).await?))
 }
 
 /// Changes title or settings.
@@ -167,7 +172,7 @@ pub async fn change(
     let row = conversation::change(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;
-    let view = app.engine.conversation(&row, &at.space).await?;
+    let view = app.engine.conversation(row.id).await?;
     announce(&app, &view);
     Ok(Json(view))
 }

@@ -88,17 +88,17 @@ pub async fn chat(
         title: title_of(&file),
         authors: Authors::of(&seats, importer, chosen),
     };
-    let task = bring_in(app.clone(), chat, file, at.space);
+    let task = bring_in(app.clone(), chat, file);
     app.shutdown.spawn(task);
     Ok(HttpResponse::Accepted().json(view))
 }
 
-async fn bring_in(app: Data<App>, chat: Chat, file: OnDisk, space: crate::spaces::space::Model) {
+async fn bring_in(app: Data<App>, chat: Chat, file: OnDisk) {
     // Its row tells how it ended, and the log where it should not have.
     let Ok(row) = import::bring_in(&tools(&app), chat, file.file).await else {
         return;
     };
-    match app.engine.conversation(&row, &space).await {
+    match app.engine.conversation(row.id).await {
         Ok(view) => conversations::announce(&app, &view),
         Err(error) => tracing::error!(%error, "an imported conversation was not announced"),
     }

@@ -91,7 +91,7 @@ pub async fn regenerate(
     let regenerated = app.engine.regenerate(at.conversation.id, message, by);
     let planned = regenerated.await.map_err(answer)?;
     if let Some(branch) = planned.branch {
-        conversations::announce(&app, &app.engine.conversation(&branch, &at.space).await?);
+        conversations::announce(&app, &app.engine.conversation(branch.id).await?);
     }
     Ok(HttpResponse::Accepted().json(PlannedText {
         run: planned.run,
@@ -127,7 +127,7 @@ pub async fn branch(
         title.unwrap_or_default(),
     );
     let branch = branch.await.map_err(answer)?;
-    let conversation = app.engine.conversation(&branch, &at.space).await?;
+    let conversation = app.engine.conversation(branch.id).await?;
     conversations::announce(&app, &conversation);
     Ok(HttpResponse::Created().json(Branch { conversation }))
 }

@@ -4,16 +4,28 @@
 //! the reactor of the thread that opened it, and a pool opens one for whoever finds it empty: on
 //! an HTTP worker it would be served only while that worker is not busy, and break when it ends.
 //! A task of its own also finishes the statement whose caller has left.
+//!
+//! **Invariant:** what one answer shows together is read by [`Db::read`], from one state of the
+//! database: separate statements may each see another commit.
 
+use crate::db::connect::Db;
+use crate::db::connect::Dialect;
 use async_trait::async_trait;
+use futures::future::BoxFuture;
+use sea_orm::AccessMode;
 use sea_orm::ConnectionTrait;
 use sea_orm::DatabaseConnection;
+use sea_orm::DatabaseTransaction;
 use sea_orm::DbBackend;
 use sea_orm::DbErr;
 use sea_orm::ExecResult;
+use sea_orm::IsolationLevel;
 use sea_orm::QueryResult;
 use sea_orm::RuntimeErr;
+use sea_orm::SqliteTransactionMode;
 use sea_orm::Statement;
+use sea_orm::TransactionOptions;
+use sea_orm::TransactionTrait;
 use tokio::runtime::Handle;
 
 /// Connections for reading. Cloning gives another handle on the same pool.
@@ -51,6 +63,55 @@ impl Reader {
                 Err(DbErr::Query(RuntimeErr::Internal(message)))
             }),
         }
+    }
+}
+
+impl Db {
+    /// Runs several reads in one read-only transaction: all of them see the same committed state.
+    ///
+    /// The transaction holds one connection: `work` only reads, and uses no other connection.
+    ///
+    /// # Errors
+    /// What `work` returns, or the database's refusal to begin.
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbErr> + Send + 'static,
+        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    {
+        let pool = self.reader().pool.clone();
+        let options = snapshot_options(self.dialect());
+        // A request that is dropped half-way does not drop the transaction with it: see `db::write`.
+        let task = self.main.spawn(async move {
+            let tx = pool.begin_with_options(options).await?;
+            let found = work(&tx).await;
+            match found.is_ok() {
+                true => tx.commit().await?,
+                // The first error is the one to report; there is nothing to undo.
+                false => drop(tx.rollback().await),
+            }
+            found
+        });
+        task.await.unwrap_or_else(|_| {
+            let message = "the transaction's task ended".to_owned();
+            Err(DbErr::Query(RuntimeErr::Internal(message)).into())
+        })
+    }
+}
+
+/// One snapshot for the whole transaction. On SQLite every transaction has one, from its first read
+/// on; on PostgreSQL the usual isolation level takes a new one for each statement.
+fn snapshot_options(dialect: Dialect) -> TransactionOptions {
+    match dialect {
+        Dialect::Sqlite => TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Deferred),
+            ..Default::default()
+        },
+        Dialect::Postgres => TransactionOptions {
+            isolation_level: Some(IsolationLevel::RepeatableRead),
+            access_mode: Some(AccessMode::ReadOnly),
+            ..Default::default()
+        },
     }
 }
 

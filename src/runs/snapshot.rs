@@ -9,6 +9,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
@@ -26,6 +27,7 @@ use crate::runs::views::Runtime;
 use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
@@ -80,34 +82,26 @@ impl Engine {
         id: ConversationId,
         after_rev: Option<i64>,
     ) -> Result<Option<Snapshot>, DbErr> {
-        let db = self.context.db.reader();
-        let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
+        let read = self
+            .context
+            .db
+            .read(move |tx| Box::pin(async move { Found::read(tx, id, after_rev).await }));
+        let Some(found) = read.await? else {
             return Ok(None);
         };
-        // The row was read first: whatever is newer than its `rev` comes as an event as well.
-        let runtime = self.runtime(id).await?;
-        let changed = match after_rev {
-            Some(rev) if rev <= row.rev => {
-                Some(timeline::changed_since(db, id, rev, MOST_CHANGES).await?)
-            }
-            _ => None,
-        };
-        let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
-        let space = space::Entity::find_by_id(row.space_id).one(db).await?;
-        let reset = after_rev.is_some() && changed.is_none();
-        // Only who is speaking asks.
-        let tool_approvals = match &runtime.running {
-            Some(_) => self.tool_approvals(id).await?,
-            None => Vec::new(),
-        };
-        let messages = match changed {
-            Some(changed) => changed,
-            None => timeline::page(db, id, Page::Newest, NEWEST).await?.0,
-        };
+        let Found {
+            row,
+            space,
+            runtime,
+            tool_approvals,
+            reset,
+            messages,
+            details,
+        } = found;
         Ok(Some(Snapshot {
             rev: row.rev,
             reset,
-            messages: self.entries(messages).await?,
+            messages: self.entries(messages, details).await?,
             state: runtime.state(),
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
@@ -133,67 +127,32 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn runtime(&self, id: ConversationId) -> Result<Runtime, DbErr> {
-        let db = self.context.db.reader();
-        let (queued, running) = run::active_in(db, id).await?;
-        Ok(Runtime {
-            round: situation::active_round(db, id).await?,
-            queued,
-            running,
-        })
-    }
-
-    /// The documents of some conversations of one space, in their order.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn conversations(
-        &self,
-        rows: &[conversation::Model],
-        space: &space::Model,
-    ) -> Result<Vec<ConversationView>, DbErr> {
-        let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
-        let db = self.context.db.reader();
-        let (queued, running): (Vec<_>, Vec<_>) = run::active_in_each(db, &ids)
-            .await?
-            .into_iter()
-            .partition(|it| it.status == run::Status::Queued);
-        let rounds = round::active_in_each(db, &ids).await?;
-        let slots = slot::of_rounds(db, rounds.iter().map(|it| it.id)).await?;
-        let run_in = |runs: &[run::Model], id| {
-            let run = runs.iter().find(|it| it.conversation_id == id);
-            run.cloned()
-        };
-        let round_in = |id| {
-            let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
-            let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
-            let slots = slots.collect();
-            Some(Round { row, slots })
-        };
-        let view = |row: &conversation::Model| {
-            let runtime = Runtime {
-                round: round_in(row.id),
-                queued: run_in(&queued, row.id),
-                running: run_in(&running, row.id),
-            };
-            views::conversation_view(row, space, &runtime)
-        };
-        Ok(rows.iter().map(view).collect())
+        let read = self
+            .context
+            .db
+            .read(move |tx| Box::pin(async move { runtime_of(tx, id).await }));
+        read.await
     }
 
     /// The document of a conversation.
     ///
     /// # Errors
-    /// When the database fails.
-    pub async fn conversation(
-        &self,
-        row: &conversation::Model,
-        space: &space::Model,
-    ) -> Result<ConversationView, DbErr> {
-        Ok(views::conversation_view(
-            row,
-            space,
-            &self.runtime(row.id).await?,
-        ))
+    /// `RecordNotFound` when it does not exist (any more); when the database fails.
+    pub async fn conversation(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let found = conversation::Entity::find_by_id(id)
+                    .find_also_related(space::Entity)
+                    .one(tx)
+                    .await?;
+                let Some((row, Some(space))) = found else {
+                    return Err(DbErr::RecordNotFound("a conversation".to_owned()));
+                };
+                let runtime = runtime_of(tx, id).await?;
+                Ok(views::conversation_view(&row, &space, &runtime))
+            })
+        });
+        read.await
     }
 
     /// Who would speak if the button were pressed now, as far as that can be said without dice: the
@@ -230,11 +189,22 @@ impl Engine {
         page: Page,
         limit: u64,
     ) -> Result<(Vec<message::View>, bool), DbErr> {
-        let (rows, has_more) = timeline::page(self.context.db.reader(), id, page, limit).await?;
-        Ok((self.views(rows).await?, has_more))
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let (rows, has_more) = timeline::page(tx, id, page, limit).await?;
+                let details = Details::read(tx, &rows).await?;
+                Ok::<_, DbErr>((rows, details, has_more))
+            })
+        });
+        let (rows, details, has_more) = read.await?;
+        Ok((self.views(rows, details).await?, has_more))
     }
 
-    async fn entries(&self, rows: Vec<message::Model>) -> Result<Vec<Entry>, DbErr> {
+    async fn entries(
+        &self,
+        rows: Vec<message::Model>,
+        details: Details,
+    ) -> Result<Vec<Entry>, DbErr> {
         let gone = |it: &message::Model| it.visibility == message::Visibility::Hidden;
         let mut entries: Vec<(i64, Entry)> = rows
             .iter()
@@ -242,33 +212,25 @@ impl Engine {
             .map(|it| (it.seq, Entry::Gone(it.gone())))
             .collect();
         let shown = rows.into_iter().filter(|it| !gone(it)).collect();
-        let shown = self.views(shown).await?.into_iter();
+        let shown = self.views(shown, details).await?.into_iter();
         entries.extend(shown.map(|it| (it.seq, Entry::Message(Box::new(it)))));
         entries.sort_by_key(|(seq, _)| *seq);
         Ok(entries.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    async fn views(&self, rows: Vec<message::Model>) -> Result<Vec<message::View>, DbErr> {
+    async fn views(
+        &self,
+        rows: Vec<message::Model>,
+        details: Details,
+    ) -> Result<Vec<message::View>, DbErr> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let db = self.context.db.reader();
-        let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
-        let swipes = swipe::counts(db, &ids).await?;
-        let authors = membership::Entity::find()
-            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
-            .all(db)
-            .await?;
-        let names: HashMap<MembershipId, String> = authors
-            .into_iter()
-            .map(|it| (it.id, it.cached_display_name))
-            .collect();
         let markdown = Arc::clone(&self.context.markdown);
         let view = move |row: &message::Model| {
-            let name = names
-                .get(&row.space_membership_id)
-                .map_or("", String::as_str);
-            let n_swipes = swipes.get(&row.id).copied().unwrap_or_default();
+            let name = details.names.get(&row.space_membership_id);
+            let name = name.map_or("", String::as_str);
+            let n_swipes = details.swipes.get(&row.id).copied().unwrap_or_default();
             row.view(name, n_swipes, &markdown)
         };
         // A page of long texts is much to render, and this may be a thread of sockets.
@@ -277,4 +239,135 @@ impl Engine {
         let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
         rendering.await.map_err(ended)
     }
+}
+
+/// What a snapshot shows, as one transaction read it.
+struct Found {
+    row: conversation::Model,
+    space: Option<space::Model>,
+    runtime: Runtime,
+    tool_approvals: Vec<tool_approval::View>,
+    reset: bool,
+    messages: Vec<message::Model>,
+    details: Details,
+}
+
+impl Found {
+    async fn read(
+        tx: &impl ConnectionTrait,
+        id: ConversationId,
+        after_rev: Option<i64>,
+    ) -> Result<Option<Self>, DbErr> {
+        let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
+            return Ok(None);
+        };
+        let runtime = runtime_of(tx, id).await?;
+        let changed = match after_rev {
+            Some(rev) if rev <= row.rev => {
+                Some(timeline::changed_since(tx, id, rev, MOST_CHANGES).await?)
+            }
+            _ => None,
+        };
+        let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
+        let reset = after_rev.is_some() && changed.is_none();
+        let messages = match changed {
+            Some(changed) => changed,
+            None => timeline::page(tx, id, Page::Newest, NEWEST).await?.0,
+        };
+        // Only a running run asks.
+        let tool_approvals = match &runtime.running {
+            Some(_) => tool_approval::open_in(tx, id).await?,
+            None => Vec::new(),
+        };
+        Ok(Some(Self {
+            space: space::Entity::find_by_id(row.space_id).one(tx).await?,
+            details: Details::read(tx, &messages).await?,
+            tool_approvals: tool_approvals
+                .iter()
+                .map(tool_approval::Model::view)
+                .collect(),
+            row,
+            runtime,
+            reset,
+            messages,
+        }))
+    }
+}
+
+/// What is shown beside the texts of messages.
+#[derive(Default)]
+struct Details {
+    /// How many texts a message has, where it has several.
+    swipes: HashMap<MessageId, i64>,
+    names: HashMap<MembershipId, String>,
+}
+
+impl Details {
+    async fn read(tx: &impl ConnectionTrait, rows: &[message::Model]) -> Result<Self, DbErr> {
+        if rows.is_empty() {
+            return Ok(Self::default());
+        }
+        let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
+        let authors = membership::Entity::find()
+            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
+            .all(tx)
+            .await?;
+        let names = authors
+            .into_iter()
+            .map(|it| (it.id, it.cached_display_name));
+        Ok(Self {
+            swipes: swipe::counts(tx, &ids).await?,
+            names: names.collect(),
+        })
+    }
+}
+
+/// What a conversation is doing. Consistent only within one transaction.
+async fn runtime_of(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Runtime, DbErr> {
+    let (queued, running) = run::active_in(tx, id).await?;
+    Ok(Runtime {
+        round: situation::active_round(tx, id).await?,
+        queued,
+        running,
+    })
+}
+
+/// The documents of some conversations of one space, in their order. Consistent only within one
+/// transaction, in which the rows were read as well.
+///
+/// # Errors
+/// `RecordNotFound` when the space does not exist (any more); when the database fails.
+pub async fn conversations(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    rows: &[conversation::Model],
+) -> Result<Vec<ConversationView>, DbErr> {
+    let space = space::Entity::find_by_id(space).one(tx).await?;
+    let space = space.ok_or_else(|| DbErr::RecordNotFound("a space".to_owned()))?;
+    let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
+    let (queued, running): (Vec<_>, Vec<_>) = run::active_in_each(tx, &ids)
+        .await?
+        .into_iter()
+        .partition(|it| it.status == run::Status::Queued);
+    let rounds = round::active_in_each(tx, &ids).await?;
+    let slots = slot::of_rounds(tx, rounds.iter().map(|it| it.id)).await?;
+    let run_in = |runs: &[run::Model], id| {
+        let run = runs.iter().find(|it| it.conversation_id == id);
+        run.cloned()
+    };
+    let round_in = |id| {
+        let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
+        let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
+        let slots = slots.collect();
+        Some(Round { row, slots })
+    };
+    let view = |row: &conversation::Model| {
+        let runtime = Runtime {
+            round: round_in(row.id),
+            queued: run_in(&queued, row.id),
+            running: run_in(&running, row.id),
+        };
+        views::conversation_view(row, &space, &runtime)
+    };
+    Ok(rows.iter().map(view).collect())
 }

@@ -2,7 +2,6 @@
 //! socket lives on a web worker.
 
 use crate::app::App;
-use crate::conversations::conversation;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::holder::Caller;
@@ -14,13 +13,8 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
-use crate::runs::snapshot::Snapshot;
 use crate::spaces::permissions::Act;
 use actix_web::web::Data;
-use sea_orm::EntityTrait;
-
-/// How often a conversation is looked at until it holds still.
-const MOST_LOOKS: usize = 3;
 
 /// What a subscription begins with.
 #[derive(Debug)]
@@ -48,7 +42,8 @@ pub async fn open(
     on_main(app, move |app| async move {
         let caller = as_of_now(&app, caller).await?;
         let at = seat::in_conversation(&app, &caller, id).await?;
-        let snapshot = still(&app, id, after_rev).await?;
+        let snapshot = app.engine.snapshot(id, after_rev).await?;
+        let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
         let running = snapshot.running_run.as_ref();
         if let Some(run) = running {
             app.engine.fetch_text(id, run.id).await;
@@ -62,24 +57,6 @@ pub async fn open(
         })
     })
     .await
-}
-
-/// A snapshot during which nothing happened, if the conversation holds still for so long: it is
-/// read piece by piece, and every change is a new `rev`. If it does not, what is newer than the
-/// snapshot's `rev` is heard again as an event.
-async fn still(app: &App, id: ConversationId, after_rev: Option<i64>) -> ApiResult<Snapshot> {
-    for _ in 1..MOST_LOOKS {
-        let snapshot = app.engine.snapshot(id, after_rev).await?;
-        let snapshot = snapshot.ok_or_else(ApiError::not_found)?;
-        let row = conversation::Entity::find_by_id(id)
-            .one(app.db.reader())
-            .await?;
-        if row.is_some_and(|it| it.rev == snapshot.rev) {
-            return Ok(snapshot);
-        }
-    }
-    let snapshot = app.engine.snapshot(id, after_rev).await?;
-    snapshot.ok_or_else(ApiError::not_found)
 }
 
 /// Asks whether a person may hear a space.

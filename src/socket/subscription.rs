@@ -6,7 +6,7 @@
 //! let through is decided here, from the snapshot and the envelopes alone.
 //!
 //! The text of another run than the snapshot's is of no use: that run began after the snapshot,
-//! so all of it is heard. The snapshot's `rev` is read first; what else is in it may be newer.
+//! so all of it is heard. The snapshot is read in one transaction: all of it is as of its `rev`.
 //!
 //! **Invariant:** whatever the snapshot met half-way, the client ends with the timeline and the
 //! text of the stream that it would have if it had been there from the beginning.

@@ -1,13 +1,11 @@
 //! Auto mode through the whole engine: the pause, the budget, and what stops it; on one node, on
 //! two, and when nodes die.
 
-use sea_orm::EntityTrait;
 use serde_json::Value;
 use troupe::runs::reaper::Report;
 use troupe::runs::run::Kind;
 use troupe::runs::run::Status;
 use troupe::runs::situation::State;
-use troupe::spaces::space;
 use troupe::spaces::space::RepliesPerTurn;
 
 use crate::support::backends::Backend;
@@ -67,9 +65,7 @@ impl EngineRoom {
 
     /// As the API tells it.
     async fn turns_left(&self) -> Option<i64> {
-        let space = space::Entity::find_by_id(self.space).one(self.db.reader());
-        let space = space.await.expect("the database answers").expect("a space");
-        let document = self.engine.conversation(&self.row().await, &space).await;
+        let document = self.engine.conversation(self.conversation).await;
         document.expect("a document").auto_mode_turns_left
     }
 

@@ -14,6 +14,7 @@ pub mod failures;
 pub mod heartbeat;
 pub mod last_turn;
 pub mod memory;
+pub mod one_state;
 pub mod order_of_events;
 pub mod policies;
 pub mod races;
