@@ -45,6 +45,11 @@ fn refused(refusal: &Refusal) -> ApiError {
             "client_id_reused",
             "This client_id was used for another text.",
         ),
+        Refusal::EditConflict => (
+            409,
+            "edit_conflict",
+            "This message has been changed since you opened it. Compare the texts and choose one.",
+        ),
         Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
         // A verb goes on in a branch; the doors never see the second.
         Refusal::ForkPoint | Refusal::BranchFirst(_) => {

@@ -9,6 +9,7 @@ use crate::conversations::timeline;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::if_match;
 use crate::http::json;
 use crate::http::json::Body;
 use crate::http::page;
@@ -19,6 +20,9 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
+use crate::runs::command::Edit;
+use crate::runs::command::Refusal;
+use crate::runs::error::EngineError;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
 use actix_web::HttpRequest;
@@ -33,6 +37,7 @@ use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -57,11 +62,16 @@ pub struct Post {
 /// Another text, or another visibility: one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = MessageChange, min_properties = 1, max_properties = 1)]
+#[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
 pub struct Change {
     #[serde(default, deserialize_with = "json::present")]
     #[schema(value_type = MessageText)]
     content: Option<String>,
+    /// With `content`: the `version` of the message that the text was made from. The header
+    /// `If-Match` may name it instead.
+    #[serde(default, deserialize_with = "json::present")]
+    #[schema(nullable = false, minimum = 1)]
+    expected_version: Option<i64>,
     #[serde(default, deserialize_with = "json::present")]
     #[schema(nullable = false)]
     visibility: Option<message::Visibility>,
@@ -201,10 +211,13 @@ pub async fn create(
     patch,
     path = "/api/messages/{message_id}",
     tag = "messages",
+    params(
+        ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`.")
+    ),
     request_body = Change,
     responses(
         (status = 200, body = message::View),
-        (status = 409, description = "`not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
         (status = 423)
     )
@@ -214,6 +227,7 @@ pub async fn change(
     caller: CurrentUser,
     id: Path<MessageId>,
     body: Body<Change>,
+    request: HttpRequest,
 ) -> ApiResult<Json<message::View>> {
     let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
     at.may_change_message(&row)?;
@@ -221,8 +235,17 @@ pub async fn change(
     match (body.content, body.visibility) {
         (Some(content), None) => {
             at.may_edit_message(&row)?;
-            let edit = app.engine.edit(at.conversation.id, row.id, text(&content)?);
-            Ok(Json(edit.await.map_err(answer)?))
+            let edit = Edit {
+                message: row.id,
+                content: text(&content)?,
+                token_count: 0,
+                expected_version: if_match::version(&request, body.expected_version)?,
+                by: at.seat.as_ref().map(|it| it.id),
+            };
+            match app.engine.edit(at.conversation.id, edit).await {
+                Ok(message) => Ok(Json(message)),
+                Err(error) => Err(changed(&app, row.id, error).await),
+            }
         }
         (None, Some(visibility)) => Ok(Json(set_visibility(&app, &at, &row, visibility).await?)),
         (None, None) => {
@@ -233,6 +256,20 @@ pub async fn change(
             "Change the text or the visibility, one at a time.",
         )),
     }
+}
+
+/// The answer to a change of a message that was refused; a conflict of versions carries the message
+/// as it is now.
+pub async fn changed(app: &App, id: MessageId, error: EngineError) -> ApiError {
+    let is_conflict = matches!(error, EngineError::Refused(Refusal::EditConflict));
+    let mut refused = answer(error);
+    if is_conflict {
+        match app.engine.message(id).await {
+            Ok(present) => refused.current = present.map(|it| Box::new(json!(it))),
+            Err(error) => return error.into(),
+        }
+    }
+    refused
 }
 
 /// Hides a message for everyone.

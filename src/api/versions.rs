@@ -3,6 +3,7 @@
 use crate::accounts::name_schemas::LongName;
 use crate::api::conversations;
 use crate::api::engine_error::answer;
+use crate::api::messages;
 use crate::app::App;
 use crate::conversations::message;
 use crate::http::auth::CurrentUser;
@@ -60,6 +61,9 @@ pub struct Choice {
     /// From 0.
     #[schema(minimum = 0)]
     position: i64,
+    /// The version of the message that the choice was made from.
+    #[schema(minimum = 1)]
+    expected_version: Option<i64>,
 }
 
 /// Has an AI's message written anew: its texts get one more.
@@ -140,7 +144,7 @@ pub async fn branch(
     request_body = Choice,
     responses(
         (status = 200, body = message::View),
-        (status = 409, description = "`not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`invalid_value`: it has no such text."),
         (status = 423)
     )
@@ -153,9 +157,15 @@ pub async fn select(
 ) -> ApiResult<Json<message::View>> {
     let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
     at.may_switch_swipes(&row)?;
-    let position = body.read().await?.position;
+    let Choice {
+        position,
+        expected_version,
+    } = body.read().await?;
     let selected = app
         .engine
-        .select_swipe(at.conversation.id, row.id, position);
-    Ok(Json(selected.await.map_err(answer)?))
+        .select_swipe(at.conversation.id, row.id, position, expected_version);
+    match selected.await {
+        Ok(message) => Ok(Json(message)),
+        Err(error) => Err(messages::changed(&app, row.id, error).await),
+    }
 }

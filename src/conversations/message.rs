@@ -29,6 +29,10 @@ pub struct Model {
     pub origin_message_id: Option<MessageId>,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
+    /// The membership that edited the text last.
+    pub edited_by: Option<MembershipId>,
+    /// From 1; grows by 1 with each change of the shown text.
+    pub version: i64,
     /// The conversation's `rev` of the newest event about this message.
     pub rev: i64,
     pub token_count: i64,
@@ -88,12 +92,16 @@ pub struct View {
     /// `content` as safe HTML: the only HTML a client ever shows.
     #[schema(value_type = String)]
     pub html: Arc<str>,
+    /// From 1; grows by 1 with each change of the shown text. An edit names the one it was made from.
+    pub version: i64,
     pub visibility: Visibility,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
     pub swipes: Swipes,
     pub origin_message_id: Option<MessageId>,
     pub edited_at: Option<Timestamp>,
+    /// The membership that edited the text last.
+    pub edited_by: Option<MembershipId>,
     pub created_at: Timestamp,
     pub rev: i64,
     #[schema(value_type = Object)]
@@ -119,6 +127,7 @@ impl Model {
             role: self.role,
             content: self.content.clone(),
             html: markdown.render(&self.content),
+            version: self.version,
             visibility: self.visibility,
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
@@ -128,6 +137,7 @@ impl Model {
             },
             origin_message_id: self.origin_message_id,
             edited_at: self.edited_at,
+            edited_by: self.edited_by,
             created_at: self.created_at,
             rev: self.rev,
             metadata: self.metadata.clone(),

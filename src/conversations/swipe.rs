@@ -6,6 +6,7 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
+use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SwipeId;
@@ -34,6 +35,8 @@ pub struct Model {
     /// 0: nobody has counted.
     pub token_count: i64,
     pub edited_at: Option<Timestamp>,
+    /// The membership that edited it last.
+    pub edited_by: Option<MembershipId>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -77,6 +80,7 @@ pub async fn rewrite(tx: &impl ConnectionTrait, message: &message::Model) -> Res
         .col_expr(Column::Content, Expr::value(&message.content))
         .col_expr(Column::TokenCount, Expr::value(message.token_count))
         .col_expr(Column::EditedAt, Expr::value(message.edited_at))
+        .col_expr(Column::EditedBy, Expr::value(message.edited_by))
         .filter(Column::MessageId.eq(message.id))
         .filter(Column::Position.eq(message.active_swipe))
         .exec(tx)
@@ -93,6 +97,8 @@ pub struct Text {
     pub run: Option<RunId>,
     pub metadata: Json,
     pub edited_at: Option<Timestamp>,
+    /// The membership that edited it last.
+    pub edited_by: Option<MembershipId>,
 }
 
 impl Text {
@@ -104,6 +110,7 @@ impl Text {
             run: None,
             metadata: serde_json::json!({}),
             edited_at: None,
+            edited_by: None,
         }
     }
 
@@ -119,6 +126,7 @@ impl Text {
             run: message.conversation_run_id,
             metadata,
             edited_at: message.edited_at,
+            edited_by: message.edited_by,
         }
     }
 
@@ -129,6 +137,7 @@ impl Text {
         message.content = self.content;
         message.token_count = self.token_count;
         message.edited_at = self.edited_at;
+        message.edited_by = self.edited_by;
         message.metadata = self.metadata;
         message.active_swipe = position;
         if let (Some(greeting), Some(all)) = (greeting, message.metadata.as_object_mut()) {
@@ -145,6 +154,7 @@ impl From<Model> for Text {
             run: row.conversation_run_id,
             metadata: row.metadata,
             edited_at: row.edited_at,
+            edited_by: row.edited_by,
         }
     }
 }
@@ -177,5 +187,6 @@ pub fn rows(message: MessageId, first: i64, texts: Vec<Text>) -> impl Iterator<I
         metadata: Set(text.metadata),
         token_count: Set(text.token_count),
         edited_at: Set(text.edited_at),
+        edited_by: Set(text.edited_by),
     })
 }

@@ -239,6 +239,8 @@ pub fn blank(
         origin_message_id: None,
         created_at: now,
         edited_at: None,
+        edited_by: None,
+        version: 1,
         rev: 0,
         token_count: 0,
         metadata: serde_json::json!({}),

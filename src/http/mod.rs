@@ -9,6 +9,7 @@ pub mod frame;
 pub mod gauge;
 pub mod holder;
 pub mod host;
+pub mod if_match;
 pub mod json;
 pub mod meter;
 pub mod origin;

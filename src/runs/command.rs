@@ -70,15 +70,13 @@ pub enum Command {
         visibility: message::Visibility,
     },
     /// The text of the tail is replaced by a person.
-    Edited {
-        message: MessageId,
-        content: String,
-        token_count: i64,
-    },
+    Edited(Edit),
     /// Another of its texts is shown of the tail.
     SwipeSelected {
         message: MessageId,
         position: i64,
+        /// The version of the message that the person saw, if the client named it.
+        expected_version: Option<i64>,
     },
     /// An AI's message is to be written anew: `message`, or the tail. `by` is shown as the reason.
     Regenerate {
@@ -115,7 +113,7 @@ impl Command {
                 | Self::Retry
                 | Self::EditQueue { .. }
                 | Self::VisibilityChanged { .. }
-                | Self::Edited { .. }
+                | Self::Edited(_)
                 | Self::SwipeSelected { .. }
                 | Self::Regenerate { .. }
                 | Self::AnswerAgain
@@ -132,6 +130,18 @@ pub struct Post {
     /// Seats named by id beside the text.
     pub mentions: Vec<MembershipId>,
     pub token_count: i64,
+}
+
+/// Another text for a message, written by a person.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    pub message: MessageId,
+    pub content: String,
+    pub token_count: i64,
+    /// The version of the message that the text was made from.
+    pub expected_version: i64,
+    /// The membership that edits; `None` for an admin without one.
+    pub by: Option<MembershipId>,
 }
 
 /// What a character says when it enters.
@@ -218,6 +228,8 @@ pub enum Refusal {
     ClientIdReused,
     #[error("only the last message can be changed")]
     NotTail,
+    #[error("the message was changed since the version that was named")]
+    EditConflict,
     #[error("a branch hangs on this message")]
     ForkPoint,
     #[error("this text does not exist")]

@@ -7,6 +7,7 @@ use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
+use crate::runs::command::Edit;
 use crate::runs::command::Refusal;
 use crate::runs::copilot;
 use crate::runs::draft::Draft;
@@ -198,22 +199,27 @@ pub fn open_to_change<'a>(d: &Draft<'a>, id: MessageId) -> Result<&'a message::M
     }
 }
 
-/// The tail's text is replaced.
-pub fn edited(
-    d: &mut Draft,
-    id: MessageId,
-    content: &str,
-    token_count: i64,
-) -> Result<(), Refusal> {
-    let subject = open_to_change(d, id)?;
-    if subject.content != content {
-        d.push(Change::SetContent {
-            message: id,
-            content: content.to_owned(),
-            token_count,
-        });
+/// The tail's text is replaced, if it was made from the text that is there.
+pub fn edited(d: &mut Draft, edit: &Edit) -> Result<(), Refusal> {
+    is_version(d, edit.expected_version)?;
+    let subject = open_to_change(d, edit.message)?;
+    if subject.content != edit.content {
+        d.push(Change::SetContent(edit.clone()));
     }
     Ok(())
+}
+
+/// Refuses a change that was made from another version of the message than the present one.
+///
+/// # Errors
+/// [`Refusal::EditConflict`].
+pub fn is_version(d: &Draft, expected: i64) -> Result<(), Refusal> {
+    match &d.s.subject {
+        Some(it) if it.version != expected && it.visibility != message::Visibility::Hidden => {
+            Err(Refusal::EditConflict)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A seat was muted, or lost: whose turn it is may have to move on.

@@ -11,6 +11,7 @@ use crate::ids::SpaceId;
 use crate::llm::tokens;
 use crate::runs::candidates;
 use crate::runs::command::Command;
+use crate::runs::command::Edit;
 use crate::runs::command::Post;
 use crate::runs::command::Refusal;
 use crate::runs::context::Context;
@@ -227,22 +228,21 @@ impl Engine {
         found.map(|it| it.view()).ok_or(Refusal::NotFound.into())
     }
 
-    /// Replaces the text of the tail.
+    /// Replaces the text of the tail; the token count of `edit` is filled in here.
     ///
     /// # Errors
+    /// [`Refusal::EditConflict`] when the message was changed since the version that `edit` names;
     /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`].
     pub async fn edit(
         &self,
         conversation: ConversationId,
-        message: MessageId,
-        content: String,
+        edit: Edit,
     ) -> Result<message::View, EngineError> {
-        let token_count = self.count_tokens(content.clone()).await?;
-        let command = Command::Edited {
-            message,
-            content,
+        let token_count = self.count_tokens(edit.content.clone()).await?;
+        let command = Command::Edited(Edit {
             token_count,
-        };
+            ..edit
+        });
         self.step_about(conversation, command).await
     }
 

@@ -10,6 +10,7 @@ use crate::prompt::builder::Memory;
 use crate::prompt::record::Record;
 use crate::rounds::round;
 use crate::rounds::slot;
+use crate::runs::command::Edit;
 use crate::runs::queue;
 use crate::runs::run;
 use crate::speakers::candidates::Choice;
@@ -31,11 +32,8 @@ pub enum Change {
         message: MessageId,
         visibility: message::Visibility,
     },
-    SetContent {
-        message: MessageId,
-        content: String,
-        token_count: i64,
-    },
+    /// A person's text replaces the one that the message shows.
+    SetContent(Edit),
     /// What was said since a message is deleted for everyone: that is the tail again.
     HideTurn(Vec<message::Model>),
     /// Another text for the message the command is about; it is shown from now on.

@@ -86,15 +86,13 @@ pub fn plan(
         } => {
             control::visibility_changed(d, *message, *visibility)?;
         }
-        Command::Edited {
+        Command::Edited(edit) => control::edited(d, edit)?,
+        Command::SwipeSelected {
             message,
-            content,
-            token_count,
+            position,
+            expected_version,
         } => {
-            control::edited(d, *message, content, *token_count)?;
-        }
-        Command::SwipeSelected { message, position } => {
-            regenerate::swipe_selected(d, *message, *position)?;
+            regenerate::swipe_selected(d, *message, *position, *expected_version)?;
         }
         Command::Regenerate { message, by } => regenerate::regenerate(d, *message, by)?,
         Command::AnswerAgain => regenerate_turn::answer_again(d)?,

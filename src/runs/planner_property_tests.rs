@@ -122,8 +122,11 @@ impl Theater {
             }
             Act::Regenerate(message) => return Some(regenerate(message)),
             Act::Select(id, position) => {
-                let message = MessageId(id);
-                return Some(Command::SwipeSelected { message, position });
+                return Some(Command::SwipeSelected {
+                    message: MessageId(id),
+                    position,
+                    expected_version: None,
+                });
             }
             Act::WholeTurns(true) => s.space.group_regenerate_mode = GroupRegenerateMode::LastTurn,
             Act::WholeTurns(false) => {

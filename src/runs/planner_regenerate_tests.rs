@@ -27,8 +27,11 @@ pub fn regenerate(message: Option<i64>) -> Command {
 }
 
 fn select(message: i64, position: i64) -> Command {
-    let message = MessageId(message);
-    Command::SwipeSelected { message, position }
+    Command::SwipeSelected {
+        message: MessageId(message),
+        position,
+        expected_version: None,
+    }
 }
 
 /// Eve has said "Hi.", Ada has answered "Hello." as message 2.

@@ -3,6 +3,7 @@
 use crate::conversations::message::Visibility;
 use crate::ids::MessageId;
 use crate::runs::command::Command;
+use crate::runs::command::Edit;
 use crate::runs::command::Refusal;
 use crate::runs::planner::stage::ADA;
 use crate::runs::planner::stage::BOB;
@@ -45,11 +46,18 @@ pub fn show(message: i64, visibility: Visibility) -> Command {
 }
 
 pub fn edit(message: i64) -> Command {
-    Command::Edited {
+    edit_from(message, 1)
+}
+
+/// An edit that was made from this version of the message.
+fn edit_from(message: i64, expected_version: i64) -> Command {
+    Command::Edited(Edit {
         message: MessageId(message),
         content: "New.".to_owned(),
         token_count: 1,
-    }
+        expected_version,
+        by: None,
+    })
 }
 
 #[test]
@@ -253,5 +261,12 @@ fn nothing_begins_in_an_archived_space() {
             let refusal = stage.does(command);
             assert_eq!(refusal, Err(Refusal::SpaceArchived), "{command:?}");
         }
+    }
+}
+
+#[test]
+fn an_edit_from_another_version_is_refused_whatever_else_speaks_against_it() {
+    for mut stage in [queued(), running()] {
+        assert_eq!(stage.does(&edit_from(1, 2)), Err(Refusal::EditConflict));
     }
 }

@@ -170,10 +170,11 @@ impl Stage {
         }
         let running = self.s.running.clone();
         let subject = match command {
-            Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
-                Some(*message)
-            }
-            Command::SwipeSelected { message, position } => {
+            Command::VisibilityChanged { message, .. } => Some(*message),
+            Command::Edited(edit) => Some(edit.message),
+            Command::SwipeSelected {
+                message, position, ..
+            } => {
                 self.load_swipe(*message, *position);
                 Some(*message)
             }

@@ -143,6 +143,7 @@ impl Stage {
             metadata: text.metadata,
             token_count: text.token_count,
             edited_at: text.edited_at,
+            edited_by: text.edited_by,
         });
         position
     }

@@ -32,9 +32,7 @@ impl Stage {
                 message,
                 visibility,
             } => self.message(message).visibility = visibility,
-            Change::SetContent {
-                message, content, ..
-            } => self.rewrite(message, &content),
+            Change::SetContent(edit) => self.rewrite(edit.message, &edit.content),
             Change::HideTurn(turn) => self.hide_turn(&turn),
             Change::AddSwipe(text) => self.add_swipe(text),
             Change::ShowSwipe(swipe) => self.show_swipe(swipe),
@@ -216,7 +214,7 @@ impl Stage {
         match change {
             Change::Append(it) => format!("{} says {:?}", self.name(it.author), it.content),
             Change::SetVisibility { visibility, .. } => format!("message {}", word(visibility)),
-            Change::SetContent { content, .. } => format!("message reads {content:?}"),
+            Change::SetContent(edit) => format!("message reads {:?}", edit.content),
             Change::HideTurn(turn) => format!("{} messages hidden", turn.len()),
             Change::AddSwipe(text) => format!("another text {:?}", text.content),
             Change::ShowSwipe(swipe) => format!("show {:?}", swipe.content),

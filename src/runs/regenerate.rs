@@ -102,7 +102,15 @@ pub fn cancel_for(d: &mut Draft, message: MessageId) {
 ///
 /// # Errors
 /// As for an edit; [`Refusal::NoSuchSwipe`] for a text that is not there.
-pub fn swipe_selected(d: &mut Draft, id: MessageId, position: i64) -> Result<(), Refusal> {
+pub fn swipe_selected(
+    d: &mut Draft,
+    id: MessageId,
+    position: i64,
+    expected_version: Option<i64>,
+) -> Result<(), Refusal> {
+    if let Some(expected) = expected_version {
+        control::is_version(d, expected)?;
+    }
     let shown = control::open_to_change(d, id)?.active_swipe;
     match d.s.swipe.clone() {
         _ if position == shown => {}

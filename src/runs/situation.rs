@@ -206,10 +206,13 @@ async fn load_for(
                 load_subject(tx, target, situation).await?;
             }
         }
-        Command::VisibilityChanged { message, .. } | Command::Edited { message, .. } => {
+        Command::VisibilityChanged { message, .. } => {
             load_subject(tx, *message, situation).await?;
         }
-        Command::SwipeSelected { message, position } => {
+        Command::Edited(edit) => load_subject(tx, edit.message, situation).await?,
+        Command::SwipeSelected {
+            message, position, ..
+        } => {
             load_subject(tx, *message, situation).await?;
             situation.swipe = swipe::at(tx, *message, *position).await?;
         }

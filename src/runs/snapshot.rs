@@ -200,6 +200,25 @@ impl Engine {
         Ok((self.views(rows, details).await?, has_more))
     }
 
+    /// A message as people see it now. `None`: it is hidden or not there.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn message(&self, id: MessageId) -> Result<Option<message::View>, DbErr> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let found = message::Entity::find_by_id(id).one(tx).await?;
+                let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
+                let rows: Vec<message::Model> = shown.into_iter().collect();
+                let details = Details::read(tx, &rows).await?;
+                Ok::<_, DbErr>((rows, details))
+            })
+        });
+        let (rows, details) = read.await?;
+        let views = self.views(rows, details).await?;
+        Ok(views.into_iter().next())
+    }
+
     async fn entries(
         &self,
         rows: Vec<message::Model>,

@@ -91,6 +91,7 @@ impl Engine {
     /// Shows another text of the tail.
     ///
     /// # Errors
+    /// [`Refusal::EditConflict`] when `expected_version` is not the present one;
     /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
     /// [`Refusal::NoSuchSwipe`].
     pub async fn select_swipe(
@@ -98,8 +99,13 @@ impl Engine {
         conversation: ConversationId,
         message: MessageId,
         position: i64,
+        expected_version: Option<i64>,
     ) -> Result<message::View, EngineError> {
-        let command = Command::SwipeSelected { message, position };
+        let command = Command::SwipeSelected {
+            message,
+            position,
+            expected_version,
+        };
         self.step_about(conversation, command).await
     }
 }

@@ -115,22 +115,7 @@ impl Writer<'_> {
                 self.change_subject(s, written, |it| it.visibility = visibility)
                     .await?;
             }
-            Change::SetContent {
-                content,
-                token_count,
-                ..
-            } => {
-                let now = self.now;
-                let change = |it: &mut message::Model| {
-                    it.content = content;
-                    it.token_count = token_count;
-                    it.edited_at = Some(now);
-                };
-                self.change_subject(s, written, change).await?;
-                if let Some(row) = s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
-                    swipe::rewrite(self.tx, row).await?;
-                }
-            }
+            Change::SetContent(edit) => self.set_content(s, written, edit).await?,
             Change::HideTurn(turn) => self.hide_turn(s, written, turn).await?,
             Change::AddSwipe(text) => self.add_swipe(s, written, text).await?,
             Change::ShowSwipe(swipe) => self.show_swipe(s, written, swipe).await?,
@@ -210,7 +195,11 @@ impl Writer<'_> {
             return Ok(());
         };
         let was_hidden = row.visibility == message::Visibility::Hidden;
+        let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
+        if shown != (row.content.clone(), row.active_swipe) {
+            row.version += 1;
+        }
         row.rev = next_rev(s);
         let active = row.clone().into_active_model().reset_all();
         message::Entity::update(active).exec(self.tx).await?;

@@ -2,6 +2,7 @@
 
 use crate::conversations::message;
 use crate::conversations::swipe;
+use crate::runs::command::Edit;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Writer;
@@ -33,6 +34,27 @@ impl Writer<'_> {
         }
         s.tail = s.answered.clone();
         Ok(())
+    }
+
+    /// Replaces the shown text by a person's.
+    pub(super) async fn set_content(
+        &self,
+        s: &mut Situation,
+        written: &mut Written,
+        edit: Edit,
+    ) -> Result<(), DbErr> {
+        let now = self.now;
+        let change = |it: &mut message::Model| {
+            it.content = edit.content;
+            it.token_count = edit.token_count;
+            it.edited_at = Some(now);
+            it.edited_by = edit.by;
+        };
+        self.change_subject(s, written, change).await?;
+        match s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
+            Some(row) => swipe::rewrite(self.tx, row).await,
+            None => Ok(()),
+        }
     }
 
     /// Adds a text and shows it. A message that had one text alone keeps that as the first.

@@ -229,6 +229,8 @@ fn row(
         origin_message_id: origin,
         created_at: line.created_at,
         edited_at: line.edited_at,
+        edited_by: None,
+        version: 1,
         rev: import_rows::FIRST_REV,
         token_count: line.token_count.max(0),
         metadata: object(&line.metadata),
@@ -242,6 +244,7 @@ fn row(
             run: None,
             metadata: object(&it.metadata),
             edited_at: it.edited_at,
+            edited_by: None,
         });
     Ok(import_rows::Line {
         message,

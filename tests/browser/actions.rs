@@ -6,6 +6,9 @@ use thirtyfour::Key;
 use crate::house::House;
 use crate::house::manual;
 use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Screen;
+use crate::support::person::expect;
 
 #[tokio::test]
 async fn c17_arrow_up_edits_my_newest_message_and_escape_gives_it_back() {
@@ -76,4 +79,87 @@ async fn c54_an_excluded_message_is_dimmed_and_not_sent() {
             .await,
         json!(1)
     );
+}
+
+#[tokio::test]
+async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.say("A secret of the audience").await;
+    page.see_text(".message[data-state=final]", "A secret")
+        .await;
+
+    page.click(".message").await;
+    page.click(".message__tools [aria-label='Do not send to the AI']")
+        .await;
+    page.see(".message__tools [aria-label='Send to the AI again']")
+        .await;
+    assert_eq!(page.focus().await, "Send to the AI again");
+    page.click(".message__tools [aria-label='Send to the AI again']")
+        .await;
+
+    page.gone(".message--excluded").await;
+    page.see(".message__tools [aria-label='Do not send to the AI']")
+        .await;
+}
+
+#[tokio::test]
+async fn of_two_people_who_edit_one_message_the_second_sees_both_texts_and_chooses() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let (first, second) = (room.page().await, room.page_on(Screen::Phone).await);
+    first.say("As it was.").await;
+    second
+        .see_text(".message[data-state=final]", "As it was.")
+        .await;
+    let edit = async |page: &Page, text: &str| {
+        page.click(".message").await;
+        page.click(".message__tools [aria-label=Edit]").await;
+        page.rewrite(".message__edit textarea", text).await;
+    };
+
+    edit(&second, "As the second has it.").await;
+    edit(&first, "As the first has it.").await;
+    first.click(".message__edit button[type=submit]").await;
+    first.see_text(".message", "(edited)").await;
+    second.click(".message__edit button[type=submit]").await;
+
+    second
+        .see_text(".message__conflict-text", "As the first has it.")
+        .await;
+    assert_eq!(room.texts().await, ["As the first has it."]);
+    second
+        .click_text(".message__edit button", "Save your text")
+        .await;
+    first
+        .see_text(".message__body", "As the second has it.")
+        .await;
+    assert_eq!(room.texts().await, ["As the second has it."]);
+    assert_eq!(second.n(".message__edit").await, 0);
+}
+
+#[tokio::test]
+async fn the_text_of_the_other_person_can_be_kept() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    let said = room.ann.post_message(room.conversation, "As it was.", None);
+    let message = expect(201, said.await)["message"].clone();
+    page.see_text(".message[data-state=final]", "As it was.")
+        .await;
+    page.click(".message").await;
+    page.click(".message__tools [aria-label=Edit]").await;
+    page.rewrite(".message__edit textarea", "Mine.").await;
+    let change = json!({"content": "Theirs.", "expected_version": 1});
+    let path = format!("/api/messages/{}", message["id"]);
+    expect(200, room.ann.patch(&path, change).await);
+
+    page.press(Key::Enter).await;
+    page.see_text(".message__conflict-text", "Theirs.").await;
+    page.click_text(".message__edit button", "Keep their text")
+        .await;
+
+    page.see_text(".message__body", "Theirs.").await;
+    assert_eq!(room.texts().await, ["Theirs."]);
 }

@@ -50,8 +50,8 @@ pub struct Visitor {
     /// The node it speaks to.
     pub at: usize,
     pub think: Duration,
-    /// The newest message of its own that was acknowledged.
-    pub last: Option<i64>,
+    /// The newest message of its own that was acknowledged, with its version as far as is known.
+    pub last: Option<(i64, i64)>,
     /// The tab of its own in which it reads along.
     pub tab: Arc<Tab>,
     pub deeds: Arc<Mutex<Deeds>>,
@@ -71,11 +71,8 @@ impl Visitor {
                     n += 1;
                     self.speak(&room, n).await;
                 }
-                172..175 => {
-                    self.rewrite(json!({"content": format!("said better, {n}")}))
-                        .await
-                }
-                175..177 => self.rewrite(json!({"visibility": "hidden"})).await,
+                172..175 => self.edit(format!("said better, {n}")).await,
+                175..177 => self.hide().await,
                 177..182 => self.stop(&room).await,
                 182..185 => self.press(&room, "retry").await,
                 185..187 => self.press(&room, "skip").await,
@@ -131,7 +128,7 @@ impl Visitor {
             self.speak_for_oneself(room).await;
         }
         let stored = post.acknowledged().map(|it| it.message);
-        self.last = stored.or(self.last);
+        self.last = stored.map(|id| (id, 1)).or(self.last);
         self.deeds.lock().posts.push(post);
         if let Some(message) = stored.filter(|_| self.dice.random_range(0..5) == 0) {
             self.read_back(room, message).await;
@@ -174,10 +171,24 @@ impl Visitor {
         }
     }
 
-    /// Changes or takes back what it said last, if that may still be.
-    async fn rewrite(&mut self, change: Value) {
-        if let Some(message) = self.last {
+    /// Edits its last message, if that is still allowed.
+    async fn edit(&mut self, content: String) {
+        if let Some((message, version)) = self.last {
             let path = format!("/api/messages/{message}");
+            let change = json!({"content": content, "expected_version": version});
+            let (_, answer) = self.ask(Method::PATCH, &path, Some(&change)).await;
+            // An edit whose answer was lost shows up as a conflict with the next one.
+            let present = answer["version"].as_i64();
+            let present = present.or(answer["error"]["current"]["version"].as_i64());
+            self.last = Some((message, present.unwrap_or(version)));
+        }
+    }
+
+    /// Hides its last message, if that is still allowed.
+    async fn hide(&mut self) {
+        if let Some((message, _)) = self.last {
+            let path = format!("/api/messages/{message}");
+            let change = json!({"visibility": "hidden"});
             self.ask(Method::PATCH, &path, Some(&change)).await;
         }
     }

@@ -43,8 +43,15 @@ export default class RoomActions {
     this.#store.roomChanged("outbox")
   }
 
-  async editMessage(message, content) {
-    this.#takeMessage(await this.#api.changeMessage(message.id, { content }))
+  // `version` is the one that the text was made from: an edit never overwrites a text unseen.
+  async editMessage(message, content, version) {
+    const change = { content, expected_version: version }
+    this.#takeMessage(await this.#api.changeMessage(message.id, change))
+  }
+
+  // The present text of a message, as a refused edit has brought it.
+  takeMessage(message) {
+    this.#takeMessage(message)
   }
 
   async setVisibility(message, visibility) {

@@ -20,6 +20,8 @@ export default class MessageTools {
   #versions
   #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
   #target = null
+  // The message and the labels that the bar shows now.
+  #filled = null
   #editor = null
 
   // `viewOf(node)` gives the MessageView of a row's node.
@@ -55,7 +57,7 @@ export default class MessageTools {
     for (const row of rows) row.tabIndex = row === current ? 0 : -1
     const isGone = this.#target && (!this.#target.node.isConnected || this.#target.row.kind !== "message")
     if (isGone) this.#detach()
-    else if (this.#target && !this.#bar.contains(document.activeElement)) this.#fill()
+    else if (this.#target) this.#fill()
   }
 
   // Opens the editor of the tail. Returns whether that is allowed.
@@ -86,38 +88,65 @@ export default class MessageTools {
 
   #detach() {
     this.#target = null
+    this.#filled = null
     this.#bar.remove()
   }
 
+  // Buttons are made again only when other ones are needed: one that is being pressed stays. The
+  // focus stays at its place in the bar.
   #fill() {
-    const { message } = this.#target.row
-    const isExcluded = message.visibility === "excluded"
+    const tools = this.#tools(this.#target.row.message)
+    const filled = [this.#target.row.message.id, ...tools.map((it) => it.label)].join("\n")
+    if (filled === this.#filled) return
+    this.#filled = filled
+    const focused = [...this.#bar.children].indexOf(document.activeElement)
     replace(
       this.#bar,
-      this.#button("copy", t("tools.copy"), () => this.#copy(message)),
-      this.#mayEdit(message) &&
-        this.#button("edit", t("tools.edit"), () =>
-          this.edit(this.#viewOf(this.#list.querySelector(`#m-${message.id}`))),
-        ),
-      this.#versions.mayRegenerate(message) &&
-        this.#button("retry", t("tools.regenerate"), () => this.#versions.regenerate(message)),
-      may(this.#parts.store.openSpace?.my_role, "generate") &&
-        this.#button("branch", t("tools.branch"), () => this.#versions.branch(message)),
-      mayBeOfRun(message) &&
-        may(this.#parts.store.openSpace?.my_role, "prompt") &&
-        this.#button("list", t("prompt.of_run"), () => showPromptOfMessage(this.#parts, message)),
-      this.#mayDelete(message) &&
-        this.#button(
-          isExcluded ? "eye" : "eye-off",
-          isExcluded ? t("tools.include") : t("tools.exclude"),
-          () => this.#setVisibility(message, isExcluded ? "normal" : "excluded"),
-        ),
-      this.#mayDelete(message) && this.#button("trash", t("tools.delete"), () => this.#delete(message)),
+      tools.map(({ icon, label, run }) =>
+        iconButton(icon, label, { look: "small", click: () => run(this.#target.row.message) }),
+      ),
     )
+    if (focused >= 0) this.#bar.children[Math.min(focused, tools.length - 1)].focus()
   }
 
-  #button(name, label, click) {
-    return iconButton(name, label, { look: "small", click })
+  // What can be done with a message now: `{icon, label, run(message)}` each.
+  #tools(message) {
+    const { openSpace } = this.#parts.store
+    const isExcluded = message.visibility === "excluded"
+    return [
+      { icon: "copy", label: t("tools.copy"), run: (it) => this.#copy(it) },
+      this.#mayEdit(message) && {
+        icon: "edit",
+        label: t("tools.edit"),
+        run: (it) => this.edit(this.#viewOf(this.#list.querySelector(`#m-${it.id}`))),
+      },
+      this.#versions.mayRegenerate(message) && {
+        icon: "retry",
+        label: t("tools.regenerate"),
+        run: (it) => this.#versions.regenerate(it),
+      },
+      may(openSpace?.my_role, "generate") && {
+        icon: "branch",
+        label: t("tools.branch"),
+        run: (it) => this.#versions.branch(it),
+      },
+      mayBeOfRun(message) &&
+        may(openSpace?.my_role, "prompt") && {
+          icon: "list",
+          label: t("prompt.of_run"),
+          run: (it) => showPromptOfMessage(this.#parts, it),
+        },
+      this.#mayDelete(message) && {
+        icon: isExcluded ? "eye" : "eye-off",
+        label: isExcluded ? t("tools.include") : t("tools.exclude"),
+        run: (it) => this.#setVisibility(it, isExcluded ? "normal" : "excluded"),
+      },
+      this.#mayDelete(message) && {
+        icon: "trash",
+        label: t("tools.delete"),
+        run: (it) => this.#delete(it),
+      },
+    ].filter(Boolean)
   }
 
   // One's own words are one's own, as long as one may speak.

@@ -19,7 +19,7 @@ on_both! {
         let greeting = id(&ann.messages(root_of(&space)).await[0]);
         let path = format!("/api/messages/{greeting}");
 
-        let edited = expect(200, ann.patch(&path, json!({"content": "Hey."})).await);
+        let edited = expect(200, ann.patch(&path, json!({"content": "Hey.", "expected_version": 1})).await);
 
         assert_eq!(edited["swipes"], json!({"count": 2, "active": 0}));
         let swipes = expect(200, ann.get(&format!("{path}/swipes")).await);

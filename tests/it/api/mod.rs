@@ -12,6 +12,7 @@ pub mod copilot_candidates;
 pub mod discovery;
 pub mod doorkeeping;
 pub mod doors;
+pub mod edit_versions;
 pub mod errors;
 pub mod guests;
 pub mod imported_spaces;

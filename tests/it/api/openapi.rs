@@ -334,7 +334,14 @@ async fn what_is_heard_in_a_room_is_as_the_document_tells() {
     let posts = format!("{conversation}/messages");
     let posted = expect(201, ann.post(&posts, json!({"content": "Hello."})).await);
     let message = format!("/api/messages/{}", posted["message"]["id"]);
-    expect(200, ann.patch(&message, json!({"content": "Hello!"})).await);
+    expect(
+        200,
+        ann.patch(
+            &message,
+            json!({"content": "Hello!", "expected_version": 1}),
+        )
+        .await,
+    );
     expect(204, ann.delete(&message).await);
     expect(204, ann.delete(&seat).await);
     ear.wait_for("the end", |frame| {

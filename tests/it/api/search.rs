@@ -80,7 +80,7 @@ on_both! {
         let message = say(&ann, room, "A secret garden").await;
         let path = format!("/api/messages/{message}");
 
-        expect(200, ann.patch(&path, json!({"content": "A public square"})).await);
+        expect(200, ann.patch(&path, json!({"content": "A public square", "expected_version": 1})).await);
         assert_eq!((seqs(&ann, "garden").await, seqs(&ann, "square").await), (vec![], vec![1]));
         expect(200, ann.patch(&path, json!({"visibility": "hidden"})).await);
         assert_eq!(seqs(&ann, "square").await, Vec::<i64>::new());

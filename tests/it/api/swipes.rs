@@ -61,7 +61,7 @@ on_both! {
         let ann = app.admin().await;
         let (_, greeting) = greeted(&ann).await;
         let path = format!("/api/messages/{greeting}");
-        expect(200, ann.patch(&path, json!({"content": "Hey."})).await);
+        expect(200, ann.patch(&path, json!({"content": "Hey.", "expected_version": 1})).await);
 
         let other = expect(200, select(&ann, greeting, 1).await);
         let edited = expect(200, select(&ann, greeting, 0).await);

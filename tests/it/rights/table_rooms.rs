@@ -280,15 +280,15 @@ pub fn messages() -> Vec<Row> {
             .case("one's own text")
             .with("message_id", "message_id:own")
             .before(Before::Speaks)
-            .body(|_, _| json!({"content": "Said better."})),
+            .body(|_, _| json!({"content": "Said better.", "expected_version": 1})),
         Row::of(ONE, [401, 404, 403, 403, 403, 200, 403, 404, 404])
             .case("the owner's text")
             .with("message_id", "message_id:owner")
-            .body(|_, _| json!({"content": "Put into your mouth."})),
+            .body(|_, _| json!({"content": "Put into your mouth.", "expected_version": 1})),
         Row::of(ONE, managers(200))
             .case("an AI's text")
             .with("message_id", "message_id:ai")
-            .body(|_, _| json!({"content": "Go away."})),
+            .body(|_, _| json!({"content": "Go away.", "expected_version": 1})),
         // The admin has said nothing: this is the member's message, which they may hide.
         Row::of(ONE, inside(200))
             .case("dimming one's own")

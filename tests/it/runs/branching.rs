@@ -22,6 +22,7 @@ use troupe::spaces::space::ReplyOrder;
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
+use crate::support::engine_room::edit_of;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
@@ -114,7 +115,7 @@ on_both! {
         regenerate(&room, None).await;
         room.settle().await;
         let tail = room.messages().await.pop().unwrap();
-        room.engine.select_swipe(room.conversation, tail.id, 0).await.unwrap();
+        room.engine.select_swipe(room.conversation, tail.id, 0, None).await.unwrap();
         let tail = room.messages().await.pop().unwrap();
 
         let made = branch(&room, room.conversation, &tail).await.unwrap();
@@ -182,12 +183,12 @@ on_both! {
         let made = branch(&room, room.conversation, &tail).await.unwrap();
         let (conversation, engine) = (room.conversation, &room.engine);
 
-        let edited = engine.edit(conversation, tail.id, "Else.".to_owned()).await;
+        let edited = engine.edit(conversation, edit_of(&tail, "Else.")).await;
         let hidden = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
-        let switched = engine.select_swipe(conversation, tail.id, 0).await;
+        let switched = engine.select_swipe(conversation, tail.id, 0, None).await;
         let dimmed = engine.set_visibility(conversation, tail.id, Visibility::Excluded).await;
         conversation::delete(&room.db, made.id).await.unwrap();
-        let free = engine.edit(conversation, tail.id, "Else.".to_owned()).await;
+        let free = engine.edit(conversation, edit_of(&tail, "Else.")).await;
 
         assert_eq!(refused(edited), Refusal::ForkPoint);
         assert_eq!(refused(hidden), Refusal::ForkPoint);

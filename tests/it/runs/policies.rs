@@ -14,6 +14,7 @@ use troupe::spaces::space::ReplyOrder;
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
+use crate::support::engine_room::edit_of;
 use crate::support::upstream::script::Script;
 
 /// A room in which Ada is writing "One two three.", held after the first word.
@@ -198,8 +199,9 @@ on_both! {
             .open()
             .await;
         let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
-        let edited = room.engine.edit(room.conversation, first.message.id, "Hey.".to_owned());
-        edited.await.unwrap();
+        let row = room.messages().await.pop().unwrap();
+        assert_eq!(row.id, first.message.id);
+        room.engine.edit(room.conversation, edit_of(&row, "Hey.")).await.unwrap();
 
         let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
 

@@ -207,10 +207,10 @@ on_both! {
         let release = writing(&room).await;
         let target = tail(&room).await;
 
-        let outcome = room.engine.select_swipe(room.conversation, target.id, 0).await;
+        let outcome = room.engine.select_swipe(room.conversation, target.id, 0, None).await;
         release().await;
         room.settle().await;
-        let chosen = room.engine.select_swipe(room.conversation, target.id, 0).await.unwrap();
+        let chosen = room.engine.select_swipe(room.conversation, target.id, 0, None).await.unwrap();
 
         assert_eq!(refused(outcome), Refusal::GenerationLocked);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
@@ -225,7 +225,7 @@ on_both! {
         let target = tail(&room).await;
 
         let (chosen, planned) = tokio::join!(
-            room.engine.select_swipe(room.conversation, target.id, 0),
+            room.engine.select_swipe(room.conversation, target.id, 0, None),
             regenerate(&room),
         );
         planned.unwrap();
@@ -368,7 +368,7 @@ on_both! {
         assert_eq!(contents(&texts), ["Hello.", "One"]);
         assert_eq!((kept.content.as_str(), &kept.metadata["stopped"]), ("One", &Value::from(true)));
         assert_eq!(room.runs().await.pop().unwrap().status, Status::Canceled);
-        let back = room.engine.select_swipe(room.conversation, kept.id, 0).await.unwrap();
+        let back = room.engine.select_swipe(room.conversation, kept.id, 0, None).await.unwrap();
         assert!(back.metadata["stopped"].is_null(), "that is of the other text");
         room.close().await;
     }

@@ -24,6 +24,7 @@ use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::SpaceId;
 use troupe::realtime::hub::Hub;
+use troupe::runs::command::Edit;
 use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::runs::engine::Posted;
@@ -339,5 +340,16 @@ impl EngineRoom {
         let broken = invariants::at_any_instant(&mut facts).await;
         assert!(broken.is_empty(), "{}", broken.join("\n"));
         self.db.close().await;
+    }
+}
+
+/// Another text for a message, made from the text it has now.
+pub fn edit_of(message: &message::Model, content: &str) -> Edit {
+    Edit {
+        message: message.id,
+        content: content.to_owned(),
+        token_count: 0,
+        expected_version: message.version,
+        by: None,
     }
 }

@@ -12,6 +12,7 @@ export default {
   "error.space_too_large": "这个空间超过了服务器允许的文件大小。服务器的管理者可以放宽这个限制。",
   "error.generation_locked": "正在生成回应。请等它写完，或者先停止。",
   "error.not_tail": "只能修改最新的一条消息。",
+  "error.edit_conflict": "这条消息刚被其他人修改过。",
   "error.fork_point": "有分支从这条消息开始，所以不能改动。",
   "error.no_speaker": "没有可以发言的角色。",
   "error.no_round": "当前没有正在进行的发言。",

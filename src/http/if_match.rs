@@ -1,0 +1,90 @@
+//! The version of a document that a change was made from: in the body, or in the header `If-Match`.
+
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use actix_web::HttpRequest;
+use actix_web::http::header::IF_MATCH;
+
+/// The field of a body that names the version.
+const FIELD: &str = "expected_version";
+
+/// Returns the version that the request names. A version in the header stands in quotes (`"3"`), as
+/// an entity tag of RFC 9110 does.
+///
+/// # Errors
+/// 400 `missing_field` when it names none; 400 `invalid_value` when the header is not one version in
+/// quotes (`*` would overwrite any text), or differs from the body.
+pub fn version(request: &HttpRequest, in_body: Option<i64>) -> ApiResult<i64> {
+    let in_header = match request.headers().get(IF_MATCH) {
+        Some(value) => Some(value.to_str().ok().and_then(parse).ok_or_else(malformed)?),
+        None => None,
+    };
+    match (in_body, in_header) {
+        (Some(body), Some(header)) if body != header => Err(contradiction()),
+        (Some(version), _) | (None, Some(version)) => Ok(version),
+        (None, None) => Err(missing()),
+    }
+}
+
+fn parse(value: &str) -> Option<i64> {
+    let inner = value.trim().strip_prefix('"')?.strip_suffix('"')?;
+    let is_number = !inner.is_empty() && inner.bytes().all(|it| it.is_ascii_digit());
+    inner.parse().ok().filter(|_| is_number)
+}
+
+fn missing() -> ApiError {
+    let message = "Name the version of the document that this change was made from.";
+    ApiError::new(400, "missing_field", message).about(FIELD)
+}
+
+fn malformed() -> ApiError {
+    let message = "If-Match must be one version in quotes, such as \"3\".";
+    ApiError::new(400, "invalid_value", message).about("If-Match")
+}
+
+fn contradiction() -> ApiError {
+    let message = "If-Match and the body name different versions.";
+    ApiError::new(400, "invalid_value", message).about(FIELD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+    use actix_web::test::TestRequest;
+
+    fn named(header: Option<&str>, body: Option<i64>) -> Result<i64, &'static str> {
+        let request = match header {
+            Some(value) => TestRequest::get().insert_header(("if-match", value)),
+            None => TestRequest::get(),
+        };
+        version(&request.to_http_request(), body).map_err(|it| it.code)
+    }
+
+    #[test]
+    fn the_version_is_named_in_the_body_or_in_the_header() {
+        assert_eq!(named(None, Some(3)), Ok(3));
+        assert_eq!(named(Some("\"3\""), None), Ok(3));
+        assert_eq!(named(Some("\"3\""), Some(3)), Ok(3));
+        assert_eq!(named(None, None), Err("missing_field"));
+    }
+
+    #[test]
+    fn a_header_that_is_not_one_version_is_refused() {
+        for value in [
+            "*",
+            "3",
+            "\"\"",
+            "\"+3\"",
+            "W/\"3\"",
+            "\"3\", \"4\"",
+            "\"99999999999999999999\"",
+        ] {
+            assert_eq!(named(Some(value), None), Err("invalid_value"), "{value}");
+        }
+    }
+
+    #[test]
+    fn two_different_versions_are_refused() {
+        assert_eq!(named(Some("\"4\""), Some(3)), Err("invalid_value"));
+    }
+}
