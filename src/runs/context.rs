@@ -5,7 +5,6 @@ use crate::config::Config;
 use crate::conversations::markdown::Markdown;
 use crate::db::connect::Db;
 use crate::generation::watches::Watches;
-use crate::ids::ConversationId;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
@@ -13,12 +12,12 @@ use crate::runs::candidates::Candidates;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
+use crate::runs::step_locks::StepLocks;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::lists::Lists;
 use crate::tools::workshop::Workshop;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 use tokio::sync::Notify;
 
 /// Cloning gives another handle on the same parts.
@@ -46,9 +45,8 @@ pub struct Context {
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
     pub settings: Settings,
-    /// Steps of one conversation announce in the order in which they commit. Conversations that
-    /// share a lock only wait for each other.
-    pub(super) steps: Arc<[Mutex<()>]>,
+    /// Steps of one conversation announce in the order in which they commit.
+    pub(super) step_locks: StepLocks,
 }
 
 /// How the engine room is run.
@@ -87,9 +85,6 @@ impl Settings {
     }
 }
 
-/// More conversations than a node decides about at once.
-const N_STEP_LOCKS: usize = 256;
-
 impl Context {
     /// Puts the parts together.
     pub fn new(
@@ -119,12 +114,12 @@ impl Context {
             look_again: Arc::default(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
-            steps: (0..N_STEP_LOCKS).map(|_| Mutex::new(())).collect(),
+            step_locks: StepLocks::default(),
         }
     }
 
-    /// Where in [`Context::steps`] a conversation has its lock.
-    pub(super) fn step_place(&self, conversation: ConversationId) -> usize {
-        usize::try_from(conversation.0).unwrap_or_default() % self.steps.len()
+    /// How many conversations are stepped now, or wait to be.
+    pub fn n_step_locks(&self) -> usize {
+        self.step_locks.count()
     }
 }

@@ -55,6 +55,7 @@ pub mod scheduler;
 pub mod sink;
 pub mod situation;
 pub mod snapshot;
+pub mod step_locks;
 pub mod tool_approval;
 pub mod tool_turn;
 pub mod versions;

@@ -37,7 +37,6 @@ use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::collections::btree_map::Entry;
 use std::collections::hash_map;
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub async fn step(
 ) -> Result<Done, EngineError> {
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
-        let _in_order = own.steps[own.step_place(conversation)].lock().await;
+        let _in_order = own.step_locks.lock(conversation).await?;
         let (done, written) = decide_undisturbed(&own, conversation, command).await?;
         crate::fail_point!("step.after_commit");
         announce::announce(&own, &done.situation, written);
@@ -133,18 +132,15 @@ pub async fn claim(context: &Context, due: Vec<Due>) -> Result<Claims, DbErr> {
 
 async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
     let mut claims = Claims::default();
-    let mut in_order = BTreeMap::new();
+    let mut in_order = Vec::new();
     let mut ready = Vec::new();
     for it in due {
-        let place = context.step_place(it.conversation_id);
-        if let Entry::Vacant(free) = in_order.entry(place) {
-            // Never waited for: who waits with locks in hand makes others wait.
-            let Ok(lock) = context.steps[place].try_lock() else {
-                claims.busy_here = Some(it.conversation_id);
-                continue;
-            };
-            free.insert(lock);
-        }
+        // Never waited for: who waits with locks in hand makes others wait.
+        let Some(lock) = context.step_locks.try_lock(it.conversation_id) else {
+            claims.busy_here = Some(it.conversation_id);
+            continue;
+        };
+        in_order.push(lock);
         ready.push(it);
     }
     match decide_all(context, &ready).await {
@@ -229,8 +225,7 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written
 
 /// Returns when no step of this node has the conversation.
 pub async fn until_free(context: &Context, conversation: ConversationId) {
-    let place = context.step_place(conversation);
-    drop(context.steps[place].lock().await);
+    context.step_locks.until_free(conversation).await;
 }
 
 async fn decide_and_write(

@@ -27,3 +27,4 @@ pub mod shutdown;
 pub mod speakers;
 pub mod start;
 pub mod statements;
+pub mod step_locks;

@@ -1,0 +1,47 @@
+//! A conversation whose row is locked delays no other one.
+
+use troupe::ids::ConversationId;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+
+/// The former in-process locks were shared by ids that are equal modulo 256.
+const DISTANCE: i64 = 256;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_whose_row_is_locked_delays_no_other() {
+    if !Backend::Postgres.is_given() {
+        return; // on SQLite a transaction locks the whole file, and no row
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let other = room.another_conversation().await;
+    let far = ConversationId(room.conversation.0 + DISTANCE);
+    let mut facts = room.facts().await;
+    let moved = format!("UPDATE conversations SET id = {far} WHERE id = {other}");
+    facts.execute(&moved).await;
+    let row_lock = format!(
+        "BEGIN; SELECT 1 FROM conversations WHERE id = {} FOR UPDATE",
+        room.conversation
+    );
+    facts.execute(&row_lock).await;
+    let engine = room.engine.clone();
+    let here = room.human_at(&engine);
+    let waits = here.says("Hello?");
+    tokio::pin!(waits);
+
+    let elsewhere = room.human_of(&engine, far);
+    let posted = tokio::select! {
+        biased;
+        _ = &mut waits => panic!("it is posted although the row is locked"),
+        posted = elsewhere.says("Hi.") => posted,
+    };
+
+    assert_eq!(posted.message.conversation_id, far);
+    facts.execute("ROLLBACK").await;
+    (&mut waits).await;
+    room.settle().await;
+    let context = engine.context().clone();
+    room.until("no lock is left", async |_| context.n_step_locks() == 0)
+        .await;
+    room.close_deaf().await;
+}
