@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::page::Screen;
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::backends::migrated_database;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -58,7 +58,7 @@ impl House {
 
     /// A house with these settings, on a database of this kind.
     pub async fn on(backend: Backend, upstream: Upstream, env: &[(&str, &str)]) -> House {
-        let database = fresh_database(&backend).await;
+        let database = migrated_database(&backend).await;
         let server = Server::start(&database, env).await;
         House {
             server,

@@ -17,7 +17,7 @@ use troupe::server::serve;
 
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::backends::migrated_database;
 use crate::support::contract;
 use crate::support::person::Person;
 use crate::support::person::look_at_every_answer;
@@ -70,7 +70,7 @@ impl TestApp {
         names: Arc<dyn Names>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
-        let database = Arc::new(fresh_database(&backend).await);
+        let database = Arc::new(migrated_database(&backend).await);
         Self::start_on(database, Clock::manual(), env, names, change).await
     }
 

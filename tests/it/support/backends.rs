@@ -8,7 +8,13 @@ use sqlx::AssertSqlSafe;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use troupe::db::connect::Db;
+use troupe::db::connect::Options;
 use uuid::Uuid;
+
+/// The name of an SQLite file in its folder.
+const SQLITE_FILE: &str = "troupe.db";
 
 /// Which database a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +70,7 @@ pub async fn fresh_database(backend: &Backend) -> TestDatabase {
 
 fn fresh_sqlite() -> TestDatabase {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let url = sqlite_url(&folder.path().join("troupe.db"));
+    let url = sqlite_url(&folder.path().join(SQLITE_FILE));
     TestDatabase {
         backend: Backend::Sqlite,
         url,
@@ -73,14 +79,58 @@ fn fresh_sqlite() -> TestDatabase {
     }
 }
 
+/// Makes a database of one test that has all tables and no rows: a copy of one that is migrated once
+/// for each test process, because migrating costs more than most tests.
+pub async fn migrated_database(backend: &Backend) -> TestDatabase {
+    match backend {
+        Backend::Sqlite => {
+            static TEMPLATE: OnceCell<TestDatabase> = OnceCell::const_new();
+            let template = TEMPLATE.get_or_init(|| migrate(fresh_sqlite())).await;
+            let database = fresh_sqlite();
+            let file = |it: &TestDatabase| it.folder().expect("a file").join(SQLITE_FILE);
+            std::fs::copy(file(template), file(&database)).expect("the template can be copied");
+            database
+        }
+        Backend::Postgres => {
+            static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+            let template = TEMPLATE
+                .get_or_init(async || {
+                    let mut template = migrate(fresh_postgres().await).await;
+                    // It is needed until the process ends, so it goes with the server.
+                    template.name.take().expect("it has a name")
+                })
+                .await;
+            postgres_from(&format!(" TEMPLATE {template}")).await
+        }
+    }
+}
+
+/// Applies all migrations. Every connection is closed again: PostgreSQL copies only a database that
+/// no session uses, and SQLite then has everything in the one file.
+async fn migrate(database: TestDatabase) -> TestDatabase {
+    let options = Options {
+        url: database.url().to_owned(),
+        synchronous_full: false,
+    };
+    let db = Db::connect(&options).await.expect("the template opens");
+    db.migrate().await.expect("an empty database takes tables");
+    db.close().await;
+    database
+}
+
 fn sqlite_url(file: &Path) -> String {
     format!("sqlite://{}?mode=rwc", file.display())
 }
 
 async fn fresh_postgres() -> TestDatabase {
+    postgres_from("").await
+}
+
+/// `template`: the clause of `CREATE DATABASE` that names what to copy, or nothing.
+async fn postgres_from(template: &str) -> TestDatabase {
     let admin = postgres_url().expect("a test on PostgreSQL runs only where one is given");
     let name = format!("troupe_{}", Uuid::new_v4().simple());
-    run_on_postgres(&admin, &format!("CREATE DATABASE {name}"))
+    run_on_postgres(&admin, &format!("CREATE DATABASE {name}{template}"))
         .await
         .expect("the test account may create databases");
     let url = with_database(&admin, &name);
@@ -197,6 +247,7 @@ pub(crate) use on_both;
 #[cfg(test)]
 mod tests {
     use super::fresh_database;
+    use super::migrated_database;
     use super::with_database;
     use crate::support::facts::Facts;
 
@@ -213,6 +264,18 @@ mod tests {
     }
 
     on_both! {
+        async fn a_migrated_database_has_the_tables_and_shares_no_row(backend) {
+            let one = migrated_database(&backend).await;
+            let two = migrated_database(&backend).await;
+            let add = "INSERT INTO users (username, username_key, display_name, created_at) VALUES ('ann', 'ann', 'Ann', 0)";
+
+            Facts::open(&one).await.execute(add).await;
+
+            let count = "SELECT CAST(count(*) AS TEXT) FROM users";
+            assert_eq!(Facts::open(&one).await.number(count).await, 1);
+            assert_eq!(Facts::open(&two).await.number(count).await, 0);
+        }
+
         async fn two_tests_never_share_a_database(backend) {
             let one = fresh_database(&backend).await;
             let two = fresh_database(&backend).await;

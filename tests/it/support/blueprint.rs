@@ -19,7 +19,7 @@ use troupe::spaces::space;
 use troupe::tools::workshop::Workshop;
 
 use crate::support::backends::Backend;
-use crate::support::backends::fresh_database;
+use crate::support::backends::migrated_database;
 use crate::support::eavesdropper::Eavesdropper;
 use crate::support::engine_room::EngineRoom;
 use crate::support::engine_room::Human;
@@ -114,7 +114,7 @@ impl Blueprint {
     }
 
     pub async fn open(self) -> EngineRoom {
-        let database = fresh_database(&self.backend).await;
+        let database = migrated_database(&self.backend).await;
         if self.has_own_clock {
             own_clock::give(&database).await;
         }
@@ -123,7 +123,6 @@ impl Blueprint {
             false => None,
         };
         let db = connect(wire.as_ref().map_or(database.url(), Wire::url)).await;
-        db.migrate().await.expect("an empty database takes tables");
         let upstream = Upstream::start().await;
         let clock = Clock::manual();
         let models = models();

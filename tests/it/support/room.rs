@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::backends::Backend;
 use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::backends::migrated_database;
 use crate::support::contract;
 use crate::support::facts::Facts;
 use crate::support::facts::RunFact;
@@ -49,7 +49,7 @@ impl Room {
         characters: &[&str],
         env: &[(&str, &str)],
     ) -> Room {
-        let database = fresh_database(&backend).await;
+        let database = migrated_database(&backend).await;
         Room::open_on(database, settings, characters, env).await
     }
 
