@@ -28,6 +28,7 @@ mod m20261122_000030_find_what_goes_with_a_seat;
 mod m20261122_000031_find_unused_assets;
 mod m20261122_000040_responses;
 mod m20261122_000041_tool_approvals;
+mod m20261123_000060_keep_forced_turns;
 mod m20261123_000067_message_versions;
 
 /// The steps, in order.
@@ -58,6 +59,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000031_find_unused_assets::Migration),
             Box::new(m20261122_000040_responses::Migration),
             Box::new(m20261122_000041_tool_approvals::Migration),
+            Box::new(m20261123_000060_keep_forced_turns::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
         ]
     }

@@ -23,6 +23,7 @@ use crate::http::seat::InSpace;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::runs::beginnings::NewConversation;
+use crate::runs::run::CancelReason;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;
@@ -207,7 +208,10 @@ pub async fn change(
         Err(ChangeError::Db(error)) => return Err(error.into()),
     };
     if archives {
-        app.engine.space_closed(changed.id).await.map_err(answer)?;
+        app.engine
+            .space_closed(changed.id, CancelReason::Archived)
+            .await
+            .map_err(answer)?;
     } else if changes_who_speaks {
         let told = app.engine.settings_changed(changed.id).await;
         told.map_err(answer)?;
@@ -269,7 +273,11 @@ pub async fn delete(
     match tenancy::update(&app.db, id, archived, None).await {
         Err(ChangeError::Db(error)) => return Err(error.into()),
         Err(_) => return Err(ApiError::not_found()),
-        Ok(_) => app.engine.space_closed(id).await.map_err(answer)?,
+        Ok(_) => app
+            .engine
+            .space_closed(id, CancelReason::Deleted)
+            .await
+            .map_err(answer)?,
     }
     if !tenancy::delete(&app.db, id).await? {
         return Err(ApiError::not_found());

@@ -22,6 +22,8 @@ pub struct Model {
     pub status: Status,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
+    /// A person forced it: its run is a `force_talk`, so that a muted member may speak.
+    pub forced: bool,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -63,6 +65,7 @@ pub fn blank(
         status: Status::Pending,
         skip_reason: None,
         chosen_because,
+        forced: false,
     }
 }
 

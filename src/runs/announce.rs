@@ -171,6 +171,8 @@ impl Announcer<'_> {
             rev,
             run: run.view(),
             error: run.error.clone(),
+            reason: run.canceled_because,
+            message_id: run.superseded_by_message_id,
         };
         self.durable(&event, rev);
     }

@@ -89,7 +89,7 @@ pub fn switched_off(d: &mut Draft) {
         .as_ref()
         .is_some_and(|it| it.kind == run::Kind::AutoMode);
     if waits {
-        d.cancel_queued();
+        d.cancel_queued(run::CancelReason::AutoModeOff);
         d.end_round(round::Status::Canceled, "auto_mode_off");
     }
 }

@@ -95,8 +95,8 @@ pub enum Command {
     },
     /// Who may speak by the space's rules changed.
     SettingsChanged,
-    /// The space is archived, or about to be deleted.
-    Closed,
+    /// The space is archived, or it or the conversation is about to be deleted.
+    Closed(run::CancelReason),
 }
 
 impl Command {

@@ -16,7 +16,7 @@ use crate::runs::endings;
 use crate::runs::plan::Change;
 use crate::runs::regenerate;
 use crate::runs::run;
-use crate::spaces::membership;
+use crate::runs::run::CancelReason;
 use crate::spaces::space;
 
 /// Everything rests, the stopped slot waits at the cursor. With `keep_partial` the executor ends
@@ -27,9 +27,9 @@ pub fn stop(d: &mut Draft, keep_partial: bool) {
             d.push(Change::AskCancel(run));
         }
     } else {
-        d.cancel_running();
+        d.cancel_running(CancelReason::Stopped);
     }
-    d.cancel_queued();
+    d.cancel_queued(CancelReason::Stopped);
     rest(d);
 }
 
@@ -37,7 +37,7 @@ pub fn stop(d: &mut Draft, keep_partial: bool) {
 pub fn cancel(d: &mut Draft, id: RunId) -> Result<(), Refusal> {
     if d.running.as_ref().is_some_and(|it| it.id == id) {
         let turn = d.running.clone().is_some_and(|it| d.is_current_turn(&it));
-        d.cancel_running();
+        d.cancel_running(CancelReason::Stopped);
         if turn {
             rest(d);
         }
@@ -45,7 +45,7 @@ pub fn cancel(d: &mut Draft, id: RunId) -> Result<(), Refusal> {
     }
     if d.queued.as_ref().is_some_and(|it| it.id == id) {
         let turn = d.queued.clone().is_some_and(|it| d.is_current_turn(&it));
-        d.cancel_queued();
+        d.cancel_queued(CancelReason::Stopped);
         if turn {
             rest(d);
         }
@@ -62,7 +62,7 @@ pub fn pause(d: &mut Draft) -> Result<(), Refusal> {
     if let Some(run) = d.queued.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_queued();
+        d.cancel_queued(CancelReason::Paused);
     }
     rest(d);
     Ok(())
@@ -94,12 +94,12 @@ pub fn skip(d: &mut Draft) -> Result<(), Refusal> {
     if let Some(run) = d.running.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_running();
+        d.cancel_running(CancelReason::Skipped);
     }
     if let Some(run) = d.queued.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_queued();
+        d.cancel_queued(CancelReason::Skipped);
     }
     if failed {
         d.set_round_state(round::State::Generating);
@@ -167,8 +167,8 @@ pub fn visibility_changed(
         .as_ref()
         .is_some_and(|it| it.row.trigger_message_id == Some(id));
     if hides && (is_tail || is_trigger) {
-        d.cancel_running();
-        d.cancel_queued();
+        d.cancel_running(CancelReason::MessageHidden);
+        d.cancel_queued(CancelReason::MessageHidden);
         d.end_round(round::Status::Canceled, "message_hidden");
     }
     if hides {
@@ -230,7 +230,7 @@ pub fn member_changed(d: &mut Draft, seat: MembershipId) {
     };
     if let Some(run) = d.running.clone().filter(|it| loses(d, it)) {
         let turn = d.is_current_turn(&run);
-        d.cancel_running();
+        d.cancel_running(copilot::reason_to_cancel(d, seat));
         pass_on(d, &run, turn);
     }
     if let Some(mut run) = d.queued.clone().filter(|it| loses(d, it)) {
@@ -244,7 +244,7 @@ pub fn member_changed(d: &mut Draft, seat: MembershipId) {
 
 fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
     if turn {
-        let next = Turn::new(run.kind, run::Reason::NextSlot);
+        let next = Turn::new(run.kind_of_next_slot(), run::Reason::NextSlot);
         d.advance(slot::Status::Skipped, Some("not_schedulable"), next);
     }
 }
@@ -260,15 +260,15 @@ pub fn settings_changed(d: &mut Draft) {
     }
     let forbidden = d.queued.as_ref().is_some_and(|it| it.kind.is_scheduled());
     if forbidden {
-        d.cancel_queued();
+        d.cancel_queued(CancelReason::ReplyOrderManual);
         d.end_round(round::Status::Canceled, "reply_order_manual");
     }
 }
 
-/// Nothing goes on.
-pub fn closed(d: &mut Draft) {
-    d.cancel_running();
-    d.cancel_queued();
+/// Nothing continues: the space was archived, or it or its conversation is about to be deleted.
+pub fn closed(d: &mut Draft, reason: CancelReason) {
+    d.cancel_running(reason);
+    d.cancel_queued(reason);
     d.end_round(round::Status::Canceled, "space_closed");
 }
 
@@ -287,14 +287,8 @@ fn go_on(d: &mut Draft, reason: run::Reason) {
     let kind = kind_of_round(d);
     d.set_round_state(round::State::Generating);
     let turn = Turn::new(kind, reason);
-    let speaker = d
-        .round
-        .as_ref()
-        .and_then(|it| it.current())
-        .map(|it| it.space_membership_id);
-    let can = speaker
-        .and_then(|it| d.member(it))
-        .is_some_and(membership::Model::can_be_scheduled);
+    let slot = d.round.as_ref().and_then(|it| it.current());
+    let can = slot.is_some_and(|it| d.can_fill_slot(it.space_membership_id, it.forced));
     match can {
         true => d.queue_current_slot(turn),
         false => d.advance(slot::Status::Skipped, Some("not_schedulable"), turn),

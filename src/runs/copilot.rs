@@ -86,17 +86,27 @@ pub fn spoke(d: &mut Draft, said: &Said, was_stopped: bool) {
 
 /// A seat has changed: what waits to be said for a human who speaks for themselves again, goes.
 pub fn taken_over(d: &mut Draft, seat: MembershipId) {
-    let speaks_alone = d.member(seat).is_some_and(|it| {
-        it.kind == Kind::Human
-            && it.status == Status::Active
-            && it.copilot_mode == CopilotMode::None
-    });
+    let speaks_alone = reason_to_cancel(d, seat) == run::CancelReason::CopilotOff;
     let waits = d
         .queued
         .as_ref()
         .is_some_and(|it| it.speaker_space_membership_id == seat);
     if speaks_alone && waits {
-        d.cancel_queued();
+        d.cancel_queued(run::CancelReason::CopilotOff);
+    }
+}
+
+/// Why the run of a member that may no longer speak is canceled.
+pub fn reason_to_cancel(d: &Draft, speaker: MembershipId) -> run::CancelReason {
+    let is_copilot_off = d.member(speaker).is_some_and(|member| {
+        member.kind == Kind::Human
+            && member.status == Status::Active
+            && member.copilot_mode == CopilotMode::None
+    });
+    if is_copilot_off {
+        run::CancelReason::CopilotOff
+    } else {
+        run::CancelReason::SpeakerUnavailable
     }
 }
 

@@ -172,8 +172,7 @@ impl<'a> Draft<'a> {
             .filter(|it| it.position > cursor)
             .collect();
         for slot in &rest {
-            let member = self.member(slot.space_membership_id);
-            if !member.is_some_and(membership::Model::can_be_scheduled) {
+            if !self.can_fill_slot(slot.space_membership_id, slot.forced) {
                 self.push(Change::MarkSlot {
                     round: id,
                     position: slot.position,
@@ -190,6 +189,13 @@ impl<'a> Draft<'a> {
             self.push(Change::MoveRound { id, state, cursor });
         }
         self.end_round(round::Status::Finished, "everybody_spoke");
+    }
+
+    /// May this member speak in a slot? A forced one may although it is muted.
+    pub fn can_fill_slot(&self, speaker: MembershipId, is_forced: bool) -> bool {
+        let here = self.s.conversation.id;
+        self.member(speaker)
+            .is_some_and(|member| member.can_be_scheduled() || is_forced && member.can_speak(here))
     }
 
     /// The cursor stands on `position`; its slot is queued unless the round rests.
@@ -224,7 +230,12 @@ impl<'a> Draft<'a> {
         if is_auto && !auto_mode::takes_a_turn(self, &slot, &turn) {
             return self.end_round(round::Status::Finished, "auto_mode_budget");
         }
-        let mut run = self.blank_run(slot.space_membership_id, turn.kind, turn.reason);
+        let kind = if slot.forced {
+            run::Kind::ForceTalk
+        } else {
+            turn.kind
+        };
+        let mut run = self.blank_run(slot.space_membership_id, kind, turn.reason);
         run.round_id = Some(slot.round_id);
         run.slot_position = Some(slot.position);
         run.attempt = turn.attempt;
@@ -264,15 +275,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the queued run out of the queue, when no other plan needs its place.
-    pub fn cancel_queued(&mut self) {
-        if let Some(run) = self.queued.take() {
+    pub fn cancel_queued(&mut self, reason: run::CancelReason) {
+        if let Some(mut run) = self.queued.take() {
+            run.canceled_because = Some(reason);
             self.push(Change::CancelQueued(run));
         }
     }
 
     /// Ends the running run at once and drops its text.
-    pub fn cancel_running(&mut self) {
-        if let Some(run) = self.running.take() {
+    pub fn cancel_running(&mut self, reason: run::CancelReason) {
+        if let Some(mut run) = self.running.take() {
+            run.canceled_because = Some(reason);
             self.push(Change::Finish {
                 run,
                 end: queue::End::Canceled,
@@ -305,7 +318,7 @@ impl Turn {
     pub fn after(run: &run::Model, tail: Option<Reference>) -> Self {
         Self {
             expected_tail: tail,
-            ..Self::new(run.kind, run::Reason::NextSlot)
+            ..Self::new(run.kind_of_next_slot(), run::Reason::NextSlot)
         }
     }
 }

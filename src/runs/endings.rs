@@ -22,6 +22,7 @@ use crate::runs::plan::Reference;
 use crate::runs::queue;
 use crate::runs::regenerate;
 use crate::runs::run;
+use crate::runs::run::CancelReason;
 use crate::spaces::membership;
 use crate::spaces::space;
 
@@ -38,7 +39,7 @@ pub fn due(d: &mut Draft, id: RunId) {
     }
     if d.s.space.status == space::Status::Archived {
         // Planned by a step that still saw the space open: archiving has been here before.
-        return control::closed(d);
+        return control::closed(d, CancelReason::Archived);
     }
     if let Some(expected) = run.debug.expected_last_message_id
         && d.s.tail.as_ref().map(|it| it.id) != Some(expected)
@@ -110,6 +111,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             partial: Some(written),
             ..
         } => {
+            run.canceled_because = Some(CancelReason::Stopped);
             commit(d, run, written, queue::End::Canceled);
         }
         End::Canceled {
@@ -117,6 +119,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             prompt,
         } => {
             note(d, &mut run, None, prompt.as_ref());
+            run.canceled_because = Some(CancelReason::Stopped);
             d.push(Change::Finish {
                 run,
                 end: queue::End::Canceled,
@@ -212,9 +215,10 @@ fn note(d: &mut Draft, run: &mut run::Model, usage: Option<run::Usage>, prompt: 
 /// The run's heartbeat stopped. A crash must not cost a reader their reply: the same turn is
 /// planned once more, unless something newer waits.
 pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Result<(), Refusal> {
-    let run = still_ours(d, id, lease)?;
+    let mut run = still_ours(d, id, lease)?;
     d.running = None;
     if run.cancel_requested_at.is_some() {
+        run.canceled_because = Some(CancelReason::Stopped);
         d.push(Change::Expire {
             run,
             end: queue::End::Canceled,
@@ -240,7 +244,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
         (true, true) if again && in_progress(d) => {
             let turn = Turn {
                 attempt: run.attempt + 1,
-                ..Turn::new(run.kind, run::Reason::Recovered)
+                ..Turn::new(run.kind_of_next_slot(), run::Reason::Recovered)
             };
             d.queue_current_slot(turn);
         }
@@ -285,8 +289,13 @@ pub fn handed_back(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> 
     let stopped = run.cancel_requested_at.is_some();
     // Its slot waits at the cursor for a person; queued, it would speak before.
     let rests = d.is_current_turn(&run) && !in_progress(d);
-    if superseded || stopped || rests {
-        d.cancel_running();
+    let reason = match (superseded, stopped) {
+        (true, _) => Some(CancelReason::Superseded),
+        (false, true) => Some(CancelReason::Stopped),
+        (false, false) => rests.then_some(CancelReason::Paused),
+    };
+    if let Some(reason) = reason {
+        d.cancel_running(reason);
         return Ok(());
     }
     d.running = None;

@@ -310,9 +310,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn space_closed(&self, space: SpaceId) -> Result<(), EngineError> {
+    pub async fn space_closed(
+        &self,
+        space: SpaceId,
+        reason: run::CancelReason,
+    ) -> Result<(), EngineError> {
         self.context.candidates.stop(|it| it.space == space);
-        self.step_everywhere(space, Command::Closed).await
+        self.step_everywhere(space, Command::Closed(reason)).await
     }
 
     /// A conversation is about to be deleted: nothing goes on in it.
@@ -321,7 +325,8 @@ impl Engine {
     /// When the database fails.
     pub async fn conversation_closed(&self, id: ConversationId) -> Result<(), EngineError> {
         self.context.candidates.stop(|it| it.conversation == id);
-        self.step(id, Command::Closed).await.map(|_| ())
+        let command = Command::Closed(run::CancelReason::Deleted);
+        self.step(id, command).await.map(|_| ())
     }
 
     /// Sweeps now, and tells what was healed.

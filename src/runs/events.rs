@@ -89,11 +89,32 @@ pub struct RunEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_error)]
     pub error: Option<run::Error>,
+    /// Of a canceled run: its `canceled_because`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_reason)]
+    pub reason: Option<run::CancelReason>,
+    /// Of a run that a post canceled: that post.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = rare_message)]
+    pub message_id: Option<MessageId>,
 }
 
 fn rare_error() -> Schema {
+    rare(run::Error::name())
+}
+
+fn rare_reason() -> Schema {
+    rare(run::CancelReason::name())
+}
+
+fn rare_message() -> Schema {
+    rare(MessageId::name())
+}
+
+/// A field that is left out where it says nothing.
+fn rare(name: impl AsRef<str>) -> Schema {
     AllOfBuilder::new()
-        .item(Ref::from_schema_name(run::Error::name()))
+        .item(Ref::from_schema_name(name.as_ref()))
         .extensions(Some([("x-rare", true)].into_iter().collect()))
         .into()
 }

@@ -136,6 +136,9 @@ pub enum Reference {
 pub fn slots(round: RoundId, from: i64, speakers: Vec<Choice>) -> Vec<slot::Model> {
     let slots = (from..).zip(speakers);
     slots
-        .map(|(position, it)| slot::blank(round, position, it.id, it.because))
+        .map(|(position, it)| slot::Model {
+            forced: it.is_forced,
+            ..slot::blank(round, position, it.id, it.because)
+        })
         .collect()
 }

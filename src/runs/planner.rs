@@ -32,6 +32,7 @@ use crate::runs::queue_edit;
 use crate::runs::regenerate;
 use crate::runs::regenerate_turn;
 use crate::runs::run;
+use crate::runs::run::CancelReason;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -100,7 +101,7 @@ pub fn plan(
         Command::CopilotStarted { seat } => copilot::start(d, *seat),
         Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
         Command::SettingsChanged => control::settings_changed(d),
-        Command::Closed => control::closed(d),
+        Command::Closed(reason) => control::closed(d, *reason),
     }
     Ok(draft.into_plan())
 }
@@ -127,7 +128,14 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         && let Some(run) = d.running.clone()
     {
         discarded_turn = d.is_current_turn(&run);
-        d.cancel_running();
+        d.cancel_running(CancelReason::SupersededByMessage);
+    }
+    // It was planned for the text before this message, and nothing may discard it in silence.
+    if d.queued
+        .as_ref()
+        .is_some_and(|it| it.kind == run::Kind::Regenerate)
+    {
+        d.cancel_queued(CancelReason::SupersededByMessage);
     }
     auto_mode::begins_anew(d);
     let said = Said {
@@ -202,22 +210,38 @@ fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
     }
 }
 
-/// The round that was is over; a new one answers, after the debounce.
+/// The previous round ends; a new one answers, after the debounce. A queued forced turn is its first
+/// slot, and its run stays what it is.
 fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
+    let forced = d
+        .queued
+        .clone()
+        .filter(|it| it.kind == run::Kind::ForceTalk);
+    let choices = match &forced {
+        Some(run) => with_forced_first(run, choices),
+        None => choices,
+    };
     let Some(first) = choices.first().cloned() else {
         return;
     };
     d.end_round(round::Status::Superseded, "user_message");
     d.new_round(round::Kind::UserTurn, choices, Reference::Appended);
+    let of_burst = [run::Kind::UserTurn, run::Kind::ForceTalk];
     let burst_started_at = d
         .queued
         .as_ref()
-        .filter(|it| it.kind == run::Kind::UserTurn)
+        .filter(|it| of_burst.contains(&it.kind))
         .and_then(|it| it.burst_started_at)
         .unwrap_or(d.now);
     let debounce = d.s.space.user_turn_debounce_ms;
     let bound = burst_started_at.plus_ms((debounce * BURST_DEBOUNCES).max(LEAST_BOUND_MS));
-    let mut run = d.blank_run(first.id, run::Kind::UserTurn, run::Reason::UserMessage);
+    let mut run = match &forced {
+        Some(forced) => run::Model {
+            attempt: forced.attempt,
+            ..d.blank_run(first.id, forced.kind, forced.reason)
+        },
+        None => d.blank_run(first.id, run::Kind::UserTurn, run::Reason::UserMessage),
+    };
     run.round_id = Some(d.fresh.round);
     run.slot_position = Some(0);
     run.run_after = Some(d.now.plus_ms(debounce).min(bound).max(d.now));
@@ -228,6 +252,18 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
         trigger: Some(Reference::Appended),
         expected_tail: None,
     });
+}
+
+/// The forced speaker, then the chosen ones without that speaker a second time.
+fn with_forced_first(forced: &run::Model, chosen: Vec<Choice>) -> Vec<Choice> {
+    let speaker = forced.speaker_space_membership_id;
+    let because = forced.debug.chosen_because.clone().unwrap_or_default();
+    let first = Choice {
+        is_forced: true,
+        ..Choice::new(speaker, because)
+    };
+    let others = chosen.into_iter().filter(|it| it.id != speaker);
+    std::iter::once(first).chain(others).collect()
 }
 
 /// Somebody is made to speak: `speaker`, or whoever Generate wakes. A running run is waited for.
@@ -273,6 +309,10 @@ mod tests;
 #[cfg(test)]
 #[path = "planner_force_tests.rs"]
 mod force_tests;
+
+#[cfg(test)]
+#[path = "planner_supersede_tests.rs"]
+mod supersede_tests;
 
 #[cfg(test)]
 #[path = "planner_claim_tests.rs"]

@@ -13,6 +13,7 @@ use crate::runs::plan::Reference;
 use crate::runs::planner::stage;
 use crate::runs::planner::stage::Stage;
 use crate::runs::run;
+use crate::runs::run::CancelReason;
 use crate::runs::run::Kind;
 use crate::runs::run::Reason;
 use crate::runs::situation::Situation;
@@ -61,6 +62,8 @@ fn speaks_who_may(enqueue: &Enqueue, stage: &Stage) {
     let seat = seat.expect("a seat of this space");
     match run.reason {
         Reason::Recovered | Reason::Retry => {}
+        // A post keeps a forced turn, and the claim passes over a speaker that has left since.
+        Reason::ForceTalk | Reason::Generate if run.round_id.is_some() => {}
         _ if run.kind.is_scheduled() && seat.kind == membership::Kind::Character => {
             assert!(seat.can_be_scheduled(), "{run:?}");
         }
@@ -110,9 +113,16 @@ fn round_is_whole(kind: round::Kind, slots: &[Choice], plan: &Plan, stage: &Stag
         "nobody is scheduled"
     );
     if space.replies_per_turn == RepliesPerTurn::One {
-        assert_eq!(slots.len(), 1);
+        assert_eq!(slots.iter().filter(|it| !it.is_forced).count().max(1), 1);
     }
-    for slot in slots {
+    let (forced, chosen): (Vec<_>, Vec<_>) = slots.iter().partition(|it| it.is_forced);
+    assert!(
+        forced.len() <= 1
+            && chosen
+                .iter()
+                .all(|it| Some(it.id) != forced.first().map(|it| it.id))
+    );
+    for slot in chosen {
         let seat = stage.s.member(slot.id).expect("a seat");
         assert!(seat.kind == membership::Kind::Character && seat.can_be_scheduled());
         assert!(!slot.because.is_empty(), "each slot says why");
@@ -159,12 +169,12 @@ fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage
             );
             if plan.enqueue.is_some() {
                 let queued = queued.expect("just queued");
-                assert_eq!(
-                    (queued.kind, queued.slot_position),
-                    (Kind::UserTurn, Some(0))
-                );
+                let is_forced = queued.kind == Kind::ForceTalk;
+                assert!(is_forced || queued.kind == Kind::UserTurn, "{queued:?}");
+                assert_eq!(queued.slot_position, Some(0));
                 assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
             }
+            discards_nothing(before, stage);
         }
         Command::Stop { keep_partial } => {
             assert!(queued.is_none(), "stopped, and something waits");
@@ -189,12 +199,41 @@ fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage
             let by_hand = s.space.reply_order == ReplyOrder::Manual;
             assert!(!by_hand || !is_scheduled, "by hand, and somebody waits");
         }
-        Command::Closed => assert!(queued.is_none() && s.running.is_none() && state.is_none()),
+        Command::Closed(_) => assert!(queued.is_none() && s.running.is_none() && state.is_none()),
         Command::Cancel { run } => {
             let active = [&s.queued, &s.running].into_iter().flatten();
             assert!(active.into_iter().all(|it| it.id != *run), "canceled");
         }
         _ => {}
+    }
+}
+
+/// Rules 17 to 19: a post keeps a queued forced turn, and ends a queued regenerate with an event that
+/// names the post.
+fn discards_nothing(before: &Situation, stage: &Stage) {
+    let Some(run) = &before.queued else {
+        return;
+    };
+    let queued = stage.s.queued.as_ref();
+    match run.kind {
+        Kind::ForceTalk => {
+            let kept = queued.expect("the forced turn is still queued");
+            assert_eq!((kept.id, kept.kind), (run.id, Kind::ForceTalk));
+            let speaker = |run: &run::Model| run.speaker_space_membership_id;
+            assert_eq!(speaker(kept), speaker(run));
+            assert_eq!(kept.debug.chosen_because, run.debug.chosen_because);
+        }
+        Kind::Regenerate => {
+            assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
+            let ended = stage.ended.iter().find(|it| it.id == run.id);
+            let ended = ended.expect("it ends with an event of its own");
+            let post = stage.messages.last().map(|it| it.id);
+            assert_eq!(
+                (ended.canceled_because, ended.superseded_by_message_id),
+                (Some(CancelReason::SupersededByMessage), post)
+            );
+        }
+        Kind::UserTurn | Kind::AutoMode => {}
     }
 }
 

@@ -43,6 +43,8 @@ struct Theater {
     stage: Stage,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
+    /// The runs that were queued as forced turns.
+    forced: HashSet<RunId>,
     /// The turns that auto mode took since a person spoke, as round and slot.
     turns: HashSet<(Option<RoundId>, Option<i64>)>,
     /// What Eve's copilot was given in all.
@@ -57,6 +59,7 @@ impl Theater {
         Self {
             stage: Stage::of(&names[..n_characters]),
             planned: Vec::new(),
+            forced: HashSet::new(),
             turns: HashSet::new(),
             n_steps: 0,
             is_closed: false,
@@ -172,7 +175,7 @@ impl Theater {
             }
             Act::Close => {
                 self.is_closed = s.space.status == space::Status::Archived;
-                return Some(Command::Closed);
+                return Some(Command::Closed(run::CancelReason::Archived));
             }
             Act::Pass(ms) => self.stage.now = self.stage.now.plus_ms(ms),
         }
@@ -198,6 +201,10 @@ impl Theater {
                 let turn = (enqueue.run.round_id, enqueue.run.slot_position);
                 self.turns.insert(turn);
                 assert!(self.turns.len() <= MOST_TURNS, "I13: auto mode goes on");
+            }
+            if enqueue.run.kind == run::Kind::ForceTalk {
+                let run = self.stage.s.queued.as_ref().expect("just queued").id;
+                self.forced.insert(run);
             }
             if matches!(command, Command::Posted(_)) {
                 let run = self.stage.s.queued.as_ref().expect("just queued").id;
@@ -254,6 +261,10 @@ impl Theater {
             let run = all.find(|it| it.id == *id);
             let run = run.unwrap_or_else(|| panic!("the answer to message {seq} is lost"));
             assert!(run.cutoff_seq.is_none_or(|cutoff| cutoff >= *seq));
+        }
+        for id in &self.forced {
+            let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
+            assert!(all.any(|it| it.id == *id), "I17: a forced turn is lost");
         }
     }
 

@@ -1,13 +1,17 @@
 //! Another text for a message: when it is planned, what becomes of it, and what stays as it was.
 
 use crate::conversations::message::Visibility;
+use crate::conversations::swipe::Text;
 use crate::ids::MessageId;
+use crate::prompt::macros::variables::Changes;
 use crate::runs::command::Command;
 use crate::runs::command::End;
+use crate::runs::command::Greeting;
 use crate::runs::command::Refusal;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
 use crate::runs::planner::stage::ADA;
+use crate::runs::planner::stage::BOB;
 use crate::runs::planner::stage::STOP;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::failure;
@@ -199,8 +203,13 @@ fn a_muted_author_may_write_anew_and_one_who_left_may_not() {
 fn another_tail_at_the_claim_makes_it_pointless() {
     let mut stage = answered();
     stage.does(&regenerate(None)).unwrap();
-    stage.s.space.reply_order = ReplyOrder::Manual;
-    stage.eve_says("Never mind.").unwrap();
+    // A post would cancel it; the greeting of a character that joins does not.
+    let greeting = Greeting {
+        seat: BOB,
+        texts: vec![Text::new("Good evening.".to_owned(), 1)],
+        macros: Changes::default(),
+    };
+    stage.does(&Command::Greet(vec![greeting])).unwrap();
 
     let plan = stage.due();
 

@@ -18,6 +18,7 @@ use crate::runs::planner::stage::post;
 use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
 use crate::runs::planner::stage::success;
+use crate::runs::run::CancelReason;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Status;
 use crate::spaces::space;
@@ -229,7 +230,9 @@ fn another_change_of_order_leaves_the_round_as_it_is() {
 fn nothing_goes_on_in_an_archived_space() {
     let archived = |mut stage: Stage| {
         stage.s.space.status = space::Status::Archived;
-        stage.does(&Command::Closed).unwrap()
+        stage
+            .does(&Command::Closed(CancelReason::Archived))
+            .unwrap()
     };
 
     assert_eq!(

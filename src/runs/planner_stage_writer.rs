@@ -114,6 +114,11 @@ impl Stage {
         assert!(before.is_none(), "a run ends twice: {before:?}");
         run.status = status;
         run.finished_at = Some(self.now);
+        let is_canceled = status == Status::Canceled;
+        assert_eq!(run.canceled_because.is_some(), is_canceled, "{run:?}");
+        if run.canceled_because == Some(run::CancelReason::SupersededByMessage) {
+            run.superseded_by_message_id = self.resolve(Reference::Appended);
+        }
         self.ended.push(run);
     }
 

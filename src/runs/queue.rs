@@ -315,6 +315,11 @@ fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entit
         .col_expr(Column::CutoffSeq, Expr::value(run.cutoff_seq))
         .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
         .col_expr(Column::Debug, Expr::value(json(&run.debug)))
+        .col_expr(Column::CanceledBecause, Expr::value(run.canceled_because))
+        .col_expr(
+            Column::SupersededByMessageId,
+            Expr::value(run.superseded_by_message_id),
+        )
         .filter(Column::Id.eq(run.id))
 }
 
@@ -389,5 +394,7 @@ pub fn blank(
         error: None,
         usage: None,
         debug: run::Debug::default(),
+        canceled_because: None,
+        superseded_by_message_id: None,
     }
 }

@@ -9,7 +9,6 @@ use crate::runs::draft::Draft;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::Reference;
 use crate::runs::run;
-use crate::spaces::membership;
 use crate::speakers::candidates::Choice;
 
 /// The list replaces what is pending: the slots after the cursor, and the cursor's own as long as
@@ -27,13 +26,6 @@ pub fn edit(
 ) -> Result<(), Refusal> {
     let present = d.round.clone().filter(|it| it.row.id == round);
     let present = present.ok_or(Refusal::StaleRound)?;
-    let can = |id: &MembershipId| {
-        d.member(*id)
-            .is_some_and(membership::Model::can_be_scheduled)
-    };
-    if !wanted.iter().all(can) {
-        return Err(Refusal::NotSchedulable);
-    }
     let speaks = d.running.as_ref().is_some_and(|it| d.is_current_turn(it));
     let from = present.row.cursor + i64::from(speaks);
     let pending: Vec<slot::Model> = present
@@ -45,13 +37,17 @@ pub fn edit(
         return Ok(());
     }
     let slots = arranged(pending, wanted, by);
+    if !slots.iter().all(|it| d.can_fill_slot(it.id, it.is_forced)) {
+        return Err(Refusal::NotSchedulable);
+    }
     let first = slots.first().cloned();
+    let keeps_forced = slots.iter().any(|it| it.is_forced);
     d.replace_slots(from, slots);
     match first {
         _ if speaks => {}
-        Some(first) => hand_over(d, first),
+        Some(first) => hand_over(d, first, keeps_forced),
         None => {
-            d.cancel_queued();
+            d.cancel_queued(run::CancelReason::Superseded);
             d.end_round(round::Status::Finished, "queue_emptied");
         }
     }
@@ -63,21 +59,35 @@ fn arranged(mut pending: Vec<slot::Model>, wanted: &[MembershipId], by: &str) ->
     let mut arrange = |id: &MembershipId| {
         let kept = pending.iter().position(|it| it.space_membership_id == *id);
         match kept.map(|at| pending.remove(at)) {
-            Some(slot) => Choice::new(*id, slot.chosen_because),
+            Some(slot) => Choice {
+                is_forced: slot.forced,
+                ..Choice::new(*id, slot.chosen_because)
+            },
             None => Choice::new(*id, format!("put in the queue by {by}")),
         }
     };
     wanted.iter().map(&mut arrange).collect()
 }
 
-/// The queued run becomes another speaker's, due when it was due. A round that rests has none.
-fn hand_over(d: &mut Draft, first: Choice) {
-    let queued = d
-        .queued
-        .clone()
-        .filter(|it| d.is_current_turn(it) && it.speaker_space_membership_id != first.id);
+/// The queued run becomes another speaker's, due when it was due. A round that rests has none. A
+/// forced turn that is removed ends with its own event.
+fn hand_over(d: &mut Draft, first: Choice, keeps_forced: bool) {
+    let queued = d.queued.clone().filter(|run| {
+        let is_forced = run.kind == run::Kind::ForceTalk;
+        let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
+        d.is_current_turn(run) && !is_same
+    });
     let Some(queued) = queued else {
         return;
+    };
+    let was_forced = queued.kind == run::Kind::ForceTalk;
+    if was_forced && !keeps_forced {
+        d.cancel_queued(run::CancelReason::Superseded);
+    }
+    let (kind, reason) = match (first.is_forced, was_forced) {
+        (true, _) => (run::Kind::ForceTalk, run::Reason::NextSlot),
+        (false, true) => (queued.kind_of_next_slot(), run::Reason::NextSlot),
+        (false, false) => (queued.kind, queued.reason),
     };
     let trigger = queued.debug.trigger_message_id.map(Reference::Message);
     let expected_tail = queued.debug.expected_last_message_id;
@@ -90,7 +100,7 @@ fn hand_over(d: &mut Draft, first: Choice) {
             chosen_because: Some(first.because),
             ..Default::default()
         },
-        ..d.blank_run(first.id, queued.kind, queued.reason)
+        ..d.blank_run(first.id, kind, reason)
     };
     d.enqueue(Enqueue {
         run,

@@ -35,7 +35,7 @@ pub fn regenerate(d: &mut Draft, message: Option<MessageId>, by: &str) -> Result
         return Err(Refusal::BranchFirst(target.id));
     }
     d.end_round(round::Status::Canceled, "regenerate");
-    d.cancel_running();
+    d.cancel_running(run::CancelReason::Superseded);
     let speaker = target.space_membership_id;
     let mut run = d.blank_run(speaker, run::Kind::Regenerate, run::Reason::Regenerate);
     run.debug.target_message_id = Some(target.id);
@@ -76,6 +76,11 @@ pub fn commit(d: &mut Draft, run: run::Model, written: &Written, end: queue::End
     if !d.s.subject.as_ref().is_some_and(is_there) {
         // Deleting it has ended the run; a message that is gone otherwise takes no text either.
         let end = queue::End::Canceled;
+        let canceled_because = Some(run::CancelReason::MessageHidden);
+        let run = run::Model {
+            canceled_because,
+            ..run
+        };
         return d.push(Change::Finish { run, end });
     }
     // The fence first: if it does not hold, nothing of this plan is written.
@@ -91,10 +96,10 @@ pub fn commit(d: &mut Draft, run: run::Model, written: &Written, end: queue::End
 pub fn cancel_for(d: &mut Draft, message: MessageId) {
     let is_for = |it: &run::Model| it.debug.target_message_id == Some(message);
     if d.running.as_ref().is_some_and(is_for) {
-        d.cancel_running();
+        d.cancel_running(run::CancelReason::MessageHidden);
     }
     if d.queued.as_ref().is_some_and(is_for) {
-        d.cancel_queued();
+        d.cancel_queued(run::CancelReason::MessageHidden);
     }
 }
 

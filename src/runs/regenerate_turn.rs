@@ -36,7 +36,7 @@ pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
         return Err(Refusal::BranchFirst(said.id));
     }
     d.end_round(round::Status::Canceled, "regenerate");
-    d.cancel_running();
+    d.cancel_running(run::CancelReason::Superseded);
     d.push(Change::HideTurn(d.s.turn.clone()));
     begin(d, said.id, choices);
     Ok(())
@@ -52,7 +52,7 @@ pub fn answer_again(d: &mut Draft) -> Result<(), Refusal> {
     let said = said.ok_or(Refusal::NothingToRegenerate)?;
     let choices = who_answers(d, said)?;
     d.end_round(round::Status::Canceled, "regenerate");
-    d.cancel_running();
+    d.cancel_running(run::CancelReason::Superseded);
     begin(d, said.id, choices);
     Ok(())
 }

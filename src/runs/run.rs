@@ -54,6 +54,10 @@ pub struct Model {
     pub error: Option<Error>,
     pub usage: Option<Usage>,
     pub debug: Debug,
+    /// Only of a canceled run; null where it was canceled before reasons were stored.
+    pub canceled_because: Option<CancelReason>,
+    /// The post that canceled it, with `superseded_by_message`.
+    pub superseded_by_message_id: Option<MessageId>,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -86,6 +90,12 @@ words! {
     Reason {
         UserMessage, NextSlot, AutoMode, CopilotStart, CopilotFollowup, CopilotContinue,
         Generate, ForceTalk, Regenerate, LastTurn, Retry, Resume, Recovered,
+    }
+    /// Why a run was canceled.
+    #[schema(as = RunCancelReason)]
+    CancelReason {
+        Stopped, Paused, Skipped, Superseded, SupersededByMessage, SpeakerUnavailable,
+        AutoModeOff, ReplyOrderManual, CopilotOff, MessageHidden, Archived, Deleted,
     }
 }
 
@@ -191,6 +201,10 @@ pub struct View {
     pub finished_at: Option<Timestamp>,
     pub heartbeat_at: Option<Timestamp>,
     pub attempt: i64,
+    /// Of a canceled run.
+    pub canceled_because: Option<CancelReason>,
+    /// The post that canceled it, with `superseded_by_message`.
+    pub superseded_by_message_id: Option<MessageId>,
     pub error: Option<Error>,
     pub usage: Option<Usage>,
     pub target_message_id: Option<MessageId>,
@@ -219,6 +233,8 @@ impl Model {
             finished_at: self.finished_at,
             heartbeat_at: self.heartbeat_at,
             attempt: self.attempt,
+            canceled_because: self.canceled_because,
+            superseded_by_message_id: self.superseded_by_message_id,
             error: self.error.clone(),
             usage: self.usage,
             target_message_id: self.debug.target_message_id,
@@ -226,6 +242,14 @@ impl Model {
             skipped_because: self.debug.skipped_because.clone(),
             prompt: self.debug.prompt.clone(),
             created_at: self.created_at,
+        }
+    }
+
+    /// What the next runs of its round are: a forced turn is followed by plain ones.
+    pub fn kind_of_next_slot(&self) -> Kind {
+        match self.kind {
+            Kind::ForceTalk => Kind::UserTurn,
+            kind => kind,
         }
     }
 

@@ -36,6 +36,8 @@ pub struct SlotView {
     pub position: i64,
     pub membership_id: MembershipId,
     pub status: slot::Status,
+    /// A person forced it.
+    pub forced: bool,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
 }
@@ -59,6 +61,7 @@ fn slot_view(slot: &slot::Model) -> SlotView {
         position: slot.position,
         membership_id: slot.space_membership_id,
         status: slot.status,
+        forced: slot.forced,
         skip_reason: slot.skip_reason.clone(),
         chosen_because: slot.chosen_because.clone(),
     }

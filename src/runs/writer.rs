@@ -231,7 +231,8 @@ impl Writer<'_> {
                 won(queue::skip(tx, &run, now).await?)?;
                 self.left_queue(s, written, run, run::Status::Skipped, None);
             }
-            Change::CancelQueued(run) => {
+            Change::CancelQueued(mut run) => {
+                name_message(s, &mut run);
                 won(queue::cancel_queued(tx, &run, now).await?)?;
                 self.left_queue(s, written, run, run::Status::Canceled, None);
             }
@@ -239,7 +240,8 @@ impl Writer<'_> {
                 won(queue::fail_queued(tx, &run, &error, now).await?)?;
                 self.left_queue(s, written, run, run::Status::Failed, Some(error));
             }
-            Change::Finish { run, end } => {
+            Change::Finish { mut run, end } => {
+                name_message(s, &mut run);
                 won(queue::finish(tx, &run, run.lease, &end, now).await?)?;
                 self.stopped_running(s, written, run, end);
             }
@@ -344,6 +346,13 @@ pub(super) fn resolve(reference: Reference, s: &Situation) -> Option<MessageId> 
     match reference {
         Reference::Message(id) => Some(id),
         Reference::Appended => s.tail.as_ref().map(|it| it.id),
+    }
+}
+
+/// A run that a post cancels names that post, which this plan has appended before.
+fn name_message(s: &Situation, run: &mut run::Model) {
+    if run.canceled_because == Some(run::CancelReason::SupersededByMessage) {
+        run.superseded_by_message_id = resolve(Reference::Appended, s);
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Choice {
     pub id: MembershipId,
     /// The reason, as a person reads it: `mentioned "Bob"`, `next by position`.
     pub because: String,
+    /// A person forced it: the member may speak although it is muted.
+    pub is_forced: bool,
 }
 
 impl Choice {
@@ -55,12 +57,16 @@ impl Choice {
         Self {
             id,
             because: because.into(),
+            is_forced: false,
         }
     }
 
     /// Somebody was made to speak by the person named `by`.
     pub fn forced(id: MembershipId, by: &str) -> Self {
-        Self::new(id, format!("forced by {by}"))
+        Self {
+            is_forced: true,
+            ..Self::new(id, format!("forced by {by}"))
+        }
     }
 }
 

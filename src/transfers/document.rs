@@ -241,6 +241,8 @@ pub struct Slot {
     pub status: slot::Status,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
+    #[serde(default)]
+    pub forced: bool,
 }
 
 /// A run that has ended. Which node it was on stays in the house.
@@ -269,6 +271,10 @@ pub struct Run {
     pub trigger_seq: Option<i64>,
     pub target_seq: Option<i64>,
     pub expected_last_seq: Option<i64>,
+    #[serde(default)]
+    pub canceled_because: Option<run::CancelReason>,
+    #[serde(default)]
+    pub superseded_by_seq: Option<i64>,
     pub figures: Option<run::PromptRecord>,
     /// What it sent, while the house kept it.
     pub prompt: Option<Prompt>,

@@ -132,6 +132,7 @@ impl Leaving {
                 status: it.status,
                 skip_reason: it.skip_reason,
                 chosen_because: it.chosen_because,
+                forced: it.forced,
             });
         }
         let rounds = page.into_iter().map(|it| {
@@ -177,6 +178,7 @@ impl Leaving {
             named.extend(it.debug.trigger_message_id);
             named.extend(it.debug.target_message_id);
             named.extend(it.debug.expected_last_message_id);
+            named.extend(it.superseded_by_message_id);
         }
         for it in &prompts {
             named.extend(it.record.said().into_iter().map(|it| it.message));
@@ -250,6 +252,8 @@ fn document_of(
         trigger_seq: seq(it.debug.trigger_message_id),
         target_seq: seq(it.debug.target_message_id),
         expected_last_seq: seq(it.debug.expected_last_message_id),
+        canceled_because: it.canceled_because,
+        superseded_by_seq: seq(it.superseded_by_message_id),
         chosen_because: it.debug.chosen_because,
         skipped_because: it.debug.skipped_because,
         figures: it.debug.prompt,

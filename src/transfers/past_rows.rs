@@ -131,7 +131,12 @@ fn named_by(past: &Past) -> Vec<i64> {
     match past {
         Past::Round(it) => it.trigger_seq.into_iter().collect(),
         Past::Run(it) => {
-            let debug = [it.trigger_seq, it.target_seq, it.expected_last_seq];
+            let debug = [
+                it.trigger_seq,
+                it.target_seq,
+                it.expected_last_seq,
+                it.superseded_by_seq,
+            ];
             let said = it.prompt.iter().flat_map(|it| it.record.said());
             let said = said.map(|it| it.message.0);
             debug.into_iter().flatten().chain(said).collect()
@@ -189,6 +194,7 @@ impl Rows {
                 status: slot.status,
                 skip_reason: word(slot.skip_reason)?,
                 chosen_because: slot.chosen_because,
+                forced: slot.forced,
             });
         }
         let row = round::Model {
@@ -261,6 +267,8 @@ impl Rows {
             error: it.error,
             usage: it.usage,
             debug,
+            canceled_because: it.canceled_because,
+            superseded_by_message_id: scene.message(it.superseded_by_seq),
         });
         Ok(())
     }

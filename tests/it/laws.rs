@@ -134,6 +134,7 @@ fn breaches() -> Vec<(&'static str, Vec<Row>)> {
         ("I11", vec![run(1, "canceled"), message(1, 1, Some(1))]),
         ("T1", vec![message(1, 1, None), message(2, 3, None)]),
         ("S3", vec![unfinished_failure()]),
+        ("S14", vec![unexplained_cancel()]),
     ]
 }
 
@@ -194,10 +195,15 @@ fn slot(position: i64, status: &'static str) -> Row {
 
 /// A run of round 1 as the queue would leave it in this status.
 fn run(id: i64, status: &'static str) -> Row {
-    let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, finished_at, error";
+    let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, finished_at, error, canceled_because";
     let is_over = !["queued", "running"].contains(&status);
     let ended = if is_over { Number(3) } else { Null };
     let error = if status == "failed" { Text("{}") } else { Null };
+    let reason = if status == "canceled" {
+        Text("stopped")
+    } else {
+        Null
+    };
     let owner = [Number(1), Text("node"), Number(2), Number(2), Number(1)];
     let values = [
         vec![
@@ -210,7 +216,7 @@ fn run(id: i64, status: &'static str) -> Row {
             Number(1),
         ],
         owner.to_vec(),
-        vec![ended, error],
+        vec![ended, error, reason],
     ]
     .concat();
     Row {
@@ -223,8 +229,16 @@ fn run(id: i64, status: &'static str) -> Row {
 /// A failed run that says neither when nor why.
 fn unfinished_failure() -> Row {
     let mut row = run(1, "failed");
-    row.values.truncate(row.values.len() - 2);
-    row.values.extend([Null, Null]);
+    row.values.truncate(row.values.len() - 3);
+    row.values.extend([Null, Null, Null]);
+    row
+}
+
+/// A canceled run that does not say why.
+fn unexplained_cancel() -> Row {
+    let mut row = run(1, "canceled");
+    row.values.pop();
+    row.values.push(Null);
     row
 }
 

@@ -198,6 +198,16 @@ test("a run that was held before it began needs no notice", () => {
   assert.deepEqual([whenTold, room.notice.run], [null, null])
 })
 
+test("a new version that a message superseded is told to who asked for it", () => {
+  const room = openRoom()
+  const canceled_because = "superseded_by_message"
+  const run = { id: RUN, kind: "regenerate", status: "canceled", started_at: null, canceled_because }
+
+  room.apply({ type: "run_canceled", rev: 2, run, reason: canceled_because, message_id: 7 })
+
+  assert.equal(room.notice.run.canceled_because, canceled_because)
+})
+
 test("a canceled run whose text was kept needs no notice", () => {
   const room = streaming(openRoom(), "Hel")
 

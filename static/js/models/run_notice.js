@@ -14,7 +14,9 @@ export default class RunNotice {
   show({ type, run, error, tail }) {
     // Whose turn made no sense any more needs no word; who asked for another text waits for it.
     const isWished = run.kind === "regenerate"
-    if ((type === "run_skipped" && !isWished) || wasOnlyPlanned(run, type.slice(4))) return
+    const isSuperseded = isWished && run.canceled_because === "superseded_by_message"
+    if (type === "run_skipped" && !isWished) return
+    if (wasOnlyPlanned(run, type.slice(4)) && !isSuperseded) return
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 

@@ -17,6 +17,12 @@ export function explainRun(run) {
   return has(`run_error.${code}`) ? t(`run_error.${code}`) : t("run_error.unexpected")
 }
 
+// Why a run was canceled, in a few words; null where that is not known.
+export function explainCancel({ canceled_because: reason }) {
+  const key = `cancel_reason.${reason}`
+  return reason && has(key) ? t(key) : null
+}
+
 // A suggestion that does not come, as short as it would be.
 export function explainSuggestion({ code }) {
   if (code === "network") return t("error.network")

@@ -3,7 +3,7 @@ import { bdi, el, icon, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { may } from "../models/rights.js"
 import { button } from "./buttons.js"
-import { explainRun } from "./explain.js"
+import { explainCancel, explainRun } from "./explain.js"
 import { changeModel } from "./provider_dialog.js"
 
 export default class RunCard {
@@ -75,13 +75,20 @@ export default class RunCard {
 
   #ended(run) {
     const isSkipped = run.status === "skipped"
-    const name = this.#nameOf(run)
     return el(
       "p",
       { class: "card card--slim", "data-card": run.status },
       el("span", { class: "card__icon" }, icon(isSkipped ? "skip" : "stop")),
-      el("span", {}, isSkipped ? t("skipped.regenerate", { name }) : t("canceled.text", { name })),
+      el("span", {}, this.#endOf(run)),
     )
+  }
+
+  #endOf(run) {
+    const name = this.#nameOf(run)
+    const isOvertaken = run.canceled_because === "superseded_by_message" && run.kind === "regenerate"
+    if (run.status === "skipped" || isOvertaken) return t("skipped.regenerate", { name })
+    const reason = explainCancel(run)
+    return reason ? t("canceled.because", { name, reason }) : t("canceled.text", { name })
   }
 
   #nameOf(run) {

@@ -2,7 +2,7 @@
 import { bdi, el } from "../base/dom.js"
 import { has, t } from "../base/i18n.js"
 import { seconds } from "../base/time.js"
-import { explainChoice, explainRun } from "./explain.js"
+import { explainCancel, explainChoice, explainRun } from "./explain.js"
 
 export function factsOf(run) {
   const reason = has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason
@@ -21,6 +21,8 @@ export function factsOf(run) {
   if (run.prompt) facts.push([t("runs.model"), t("cast.model_of", modelOf(run.prompt))])
   if (run.attempt > 1) facts.push([t("runs.attempt"), String(run.attempt)])
   if (run.error) facts.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
+  const canceled = explainCancel(run)
+  if (canceled) facts.push([t("runs.canceled_because"), canceled])
   return facts
 }
 

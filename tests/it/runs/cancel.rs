@@ -6,6 +6,7 @@ use troupe::prompt::sent;
 use troupe::rounds::round;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
+use troupe::runs::run::CancelReason;
 use troupe::runs::run::Status;
 use troupe::runs::situation::State;
 
@@ -179,7 +180,7 @@ on_both! {
     async fn a_closed_conversation_drops_its_reply(backend) {
         let (room, gate) = writing(backend).await;
 
-        room.engine.space_closed(room.space).await.unwrap();
+        room.engine.space_closed(room.space, CancelReason::Archived).await.unwrap();
         room.upstream.hung_up(0).await;
         gate.open();
         room.settle().await;

@@ -28,3 +28,4 @@ pub mod speakers;
 pub mod start;
 pub mod statements;
 pub mod step_locks;
+pub mod superseded;

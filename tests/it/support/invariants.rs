@@ -85,6 +85,12 @@ fn runs_are_whole(facts: &Facts) -> Vec<Law> {
     let run = facts.hex("id");
     vec![
         Law {
+            name: "S14: a canceled run says why, and which post superseded it",
+            breaches: format!(
+                "SELECT {run} FROM conversation_runs WHERE (status = 'canceled') <> (canceled_because IS NOT NULL) OR (superseded_by_message_id IS NOT NULL) <> COALESCE(canceled_because = 'superseded_by_message', FALSE)"
+            ),
+        },
+        Law {
             name: "S13: a running run has an owner, a lease, a heartbeat and a cutoff",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs WHERE status = 'running' AND (worker_id IS NULL OR lease < 1 OR heartbeat_at IS NULL OR started_at IS NULL OR cutoff_seq IS NULL)"

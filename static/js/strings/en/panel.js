@@ -112,6 +112,7 @@ export default {
   "runs.usage": "{input} in, {output} out",
   "runs.attempt": "Attempt",
   "runs.error": "Error",
+  "runs.canceled_because": "Canceled because",
   "run_status.queued": "queued",
   "run_status.running": "running",
   "run_status.succeeded": "succeeded",

@@ -110,6 +110,7 @@ export default {
   "runs.usage": "输入{input}，输出{output}",
   "runs.attempt": "尝试次数",
   "runs.error": "错误",
+  "runs.canceled_because": "取消原因",
   "run_status.queued": "排队中",
   "run_status.running": "生成中",
   "run_status.succeeded": "已完成",

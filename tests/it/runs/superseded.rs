@@ -1,0 +1,195 @@
+//! A post against a forced turn, a regenerate or a running reply: none of them is lost without an
+//! event that says why (S14, L24).
+
+use troupe::runs::command::Refusal;
+use troupe::runs::engine::Engine;
+use troupe::runs::error::EngineError;
+use troupe::runs::run;
+use troupe::runs::run::CancelReason;
+use troupe::runs::run::Kind;
+use troupe::runs::run::Status;
+use troupe::spaces::space::InputPolicy;
+use troupe::spaces::space::ReplyOrder;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+
+/// Ada has answered, and from now on this node claims nothing.
+async fn answered(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+    room.human.says("Hi.").await;
+    room.settle().await;
+    room.engine.context().shutdown.draining.cancel();
+    room
+}
+
+async fn force(room: &EngineRoom, engine: &Engine, name: &str) -> run::View {
+    let seat = room.seat(name).await.id;
+    let forced = engine.force_talk(room.conversation, Some(seat), "Zoe".to_owned());
+    forced.await.expect("the member can speak")
+}
+
+async fn row(room: &EngineRoom, id: troupe::ids::RunId) -> run::Model {
+    let runs = room.runs().await.into_iter();
+    let found = runs.into_iter().find(|run| run.id == id);
+    found.expect("the run is stored")
+}
+
+/// How often a race is repeated.
+const TRIES: usize = 25;
+
+on_both! {
+    async fn a_post_that_supersedes_a_queued_regenerate_announces_its_end(backend) {
+        let room = answered(backend).await;
+        let regenerate = room.engine.regenerate(room.conversation, None, "Zoe".to_owned());
+        let regenerate = regenerate.await.unwrap().run;
+        let before = room.ear.log().len();
+
+        let posted = room.human.says("And?").await;
+
+        let expected = ["message_created", "run_canceled", "run_queued", "queue_updated"];
+        assert_eq!(room.ear.told_since(before), expected);
+        let event = room.ear.log()[before + 1].clone();
+        assert_eq!(event["reason"], "superseded_by_message");
+        assert_eq!(event["message_id"], posted.message.id.0);
+        assert_eq!(event["run"]["id"], regenerate.id.to_string());
+        assert_eq!(event["run"]["superseded_by_message_id"], posted.message.id.0);
+        let canceled = row(&room, regenerate.id).await;
+        assert_eq!(canceled.canceled_because, Some(CancelReason::SupersededByMessage));
+        assert_eq!(canceled.superseded_by_message_id, Some(posted.message.id));
+        assert_ne!(posted.run.expect("somebody answers").id, regenerate.id);
+        room.close().await;
+    }
+
+    async fn a_post_keeps_the_forced_turn_of_somebody_else(backend) {
+        let room = answered(backend).await;
+        let forced = force(&room, &room.engine, "Bob").await;
+
+        let first = room.human.says("And?").await.run.expect("a run is planned");
+        let second = room.human.says("And then?").await.run.expect("a run is planned");
+
+        for planned in [first, second] {
+            assert_eq!((planned.id, planned.kind), (forced.id, Kind::ForceTalk));
+            assert_eq!(planned.chosen_because.as_deref(), Some("forced by Zoe"));
+        }
+        let round = room.runtime().await.round.expect("the round of the post");
+        assert!(round.slots[0].forced);
+        assert_eq!(round.slots[0].space_membership_id, room.seat("Bob").await.id);
+        room.close().await;
+    }
+
+    async fn a_run_that_restart_cancels_names_the_post(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.during_generation_user_input_policy = InputPolicy::Restart)
+            .open()
+            .await;
+        let gate = room.upstream.gate();
+        let running = room.human.says("Count.").await.run.expect("Ada will answer");
+        room.upstream.requested(1).await;
+
+        let posted = room.human.says("No, wait.").await;
+        gate.open();
+        room.settle().await;
+
+        let canceled = row(&room, running.id).await;
+        assert_eq!(canceled.status, Status::Canceled);
+        assert_eq!(canceled.canceled_because, Some(CancelReason::SupersededByMessage));
+        assert_eq!(canceled.superseded_by_message_id, Some(posted.message.id));
+        room.close().await;
+    }
+
+    async fn a_stop_that_keeps_the_text_is_the_reason_of_the_run(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        let gate = room.upstream.gate();
+        room.human.says("Count.").await;
+        room.upstream.requested(1).await;
+
+        room.engine.stop(room.conversation, true).await.unwrap();
+        gate.open();
+        room.settle().await;
+
+        assert_eq!(room.only_run().await.canceled_because, Some(CancelReason::Stopped));
+        room.close().await;
+    }
+
+    async fn a_turn_that_expects_another_tail_is_skipped_and_announced(backend) {
+        let room = EngineRoom::on(backend)
+            .cast(&["Ada", "Bob"])
+            .rules(|it| (it.auto_mode_enabled, it.auto_mode_delay_ms) = (true, 5_000))
+            .open()
+            .await;
+        room.human.says("Hi.").await;
+        room.settle().await;
+        room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
+        room.human.says("Never mind.").await;
+
+        room.clock.advance_ms(5_000);
+        room.ear.hears_a("run_skipped").await;
+        room.settle().await;
+
+        let run = room.runs().await.pop().unwrap();
+        assert_eq!((run.kind, run.status), (Kind::AutoMode, Status::Skipped));
+        assert_eq!(run.debug.skipped_because.as_deref(), Some("expected_last_message_mismatch"));
+        room.close().await;
+    }
+
+    // L24.
+    async fn a_post_and_a_forced_turn_at_once_lose_neither(backend) {
+        for order in [ReplyOrder::List, ReplyOrder::Manual] {
+            let room = EngineRoom::on(backend)
+                .cast(&["Ada", "Bob"])
+                .rules(move |it| it.reply_order = order)
+                .open()
+                .await;
+            let other = room.another_node();
+
+            for _ in 0..TRIES {
+                let (posted, forced) = tokio::join!(
+                    room.human.says("Hi."),
+                    force(&room, &other, "Bob"),
+                );
+                room.engine.context().bell.ring();
+                room.settle_alone().await;
+
+                let forced = row(&room, forced.id).await;
+                assert_eq!((forced.kind, forced.status), (Kind::ForceTalk, Status::Succeeded));
+                let answers = posted.run.is_none_or(|it| it.id == forced.id);
+                assert!(answers || order == ReplyOrder::List, "{forced:?}");
+            }
+            room.close_deaf().await;
+        }
+    }
+
+    // L24.
+    async fn a_post_and_a_regenerate_at_once_lose_neither(backend) {
+        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        let other = room.another_node();
+        room.human.says("Hi.").await;
+        room.settle().await;
+
+        for _ in 0..TRIES {
+            let again = other.regenerate(room.conversation, None, "Zoe".to_owned());
+            let (again, posted) = tokio::join!(again, room.human.says("And?"));
+            room.engine.context().bell.ring();
+            room.settle_alone().await;
+
+            let again = match again {
+                Ok(again) if again.branch.is_none() => row(&room, again.run.id).await,
+                // The post was first: then it is written in a branch, or there is nothing to write.
+                Ok(_) | Err(EngineError::Refused(Refusal::NothingToRegenerate)) => continue,
+                Err(error) => panic!("{error}"),
+            };
+            match again.status {
+                Status::Succeeded => {}
+                Status::Canceled => {
+                    let reason = Some(CancelReason::SupersededByMessage);
+                    assert_eq!(again.canceled_because, reason);
+                    assert_eq!(again.superseded_by_message_id, Some(posted.message.id));
+                }
+                other => panic!("the regenerate is {other:?}"),
+            }
+        }
+        room.close_deaf().await;
+    }
+}
