@@ -13,6 +13,7 @@ use crate::generation::reasoning::Gathered;
 use crate::generation::sink::Sink;
 use crate::generation::trim::Trim;
 use crate::generation::trouble::Trouble;
+use crate::generation::usage::AnsweredCall;
 use crate::generation::watches::Watches;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
@@ -41,6 +42,8 @@ pub struct Answer<'a> {
     /// Somebody has seen something of this answer: it cannot begin anew.
     pub was_shown: bool,
     pub usage: Option<Usage>,
+    /// The attempts that the provider answered, for what they cost.
+    pub answered: Vec<AnsweredCall>,
     /// Set once the answer is complete; what comes later is no part of it.
     pub ended: Option<FinishReason>,
     /// The length limit of ours ended it.
@@ -60,9 +63,16 @@ impl<'a> Answer<'a> {
             logprobs: Vec::new(),
             was_shown: false,
             usage: None,
+            answered: Vec::new(),
             ended: None,
             is_capped: false,
             is_refusing: false,
+        }
+    }
+
+    fn note(&mut self, delta: &Delta) {
+        if let Some(call) = self.answered.last_mut() {
+            call.note(delta);
         }
     }
 
@@ -116,6 +126,7 @@ pub async fn attempt(
         .await
         .map_err(|_| Trouble::NoChunk)?
         .map_err(Trouble::Call)?;
+    answer.answered.push(AnsweredCall::default());
     crate::fail_point!("exec.after_connect");
     let mut room = watches.max_text_bytes;
     let mut late = Trouble::NoChunk;
@@ -125,6 +136,7 @@ pub async fn attempt(
         let delta = timeout_at(limit, stream.next()).await;
         let delta = delta.map_err(|_| late.clone())?;
         let delta = delta.ok_or(Trouble::CutShort)?.map_err(Trouble::Call)?;
+        answer.note(&delta);
         if begins(&delta) {
             late = Trouble::Silence;
         }
@@ -200,6 +212,7 @@ async fn read_usage(mut stream: DeltaStream, watches: &Watches, answer: &mut Ans
     let limit = Instant::now() + watches.idle.min(MAX_WAIT_FOR_USAGE);
     while let Ok(Some(Ok(delta))) = timeout_at(limit, stream.next()).await {
         tokio::task::consume_budget().await;
+        answer.note(&delta);
         if let Delta::Usage(usage) = delta {
             answer.usage = Some(usage);
         }

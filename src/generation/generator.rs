@@ -3,6 +3,8 @@
 //! **Invariant:** whatever ends the call, its request is dropped at once, and the outcome's text
 //! is what the sink was given. Nothing is tried again once the sink was given anything.
 
+use std::mem;
+
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,8 @@ use crate::generation::trim::Trim;
 use crate::generation::trouble::Tries;
 use crate::generation::trouble::Trouble;
 use crate::generation::trouble::seconds;
+use crate::generation::usage;
+use crate::generation::usage::TokenUsage;
 use crate::generation::watches::Watches;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
@@ -34,7 +38,9 @@ pub async fn generate(
     sink: &mut dyn Sink,
     cancel: &CancellationToken,
 ) -> Outcome {
-    conclude(listen(provider, request, trim, watches, sink, cancel).await)
+    let mut heard = listen(provider, request, trim, watches, sink, cancel).await;
+    let usage = usage::count(mem::take(&mut heard.answered), request).await;
+    conclude(heard, usage)
 }
 
 /// The same, without a judgment of what was said: for whoever takes an empty answer for one, too.
@@ -67,6 +73,7 @@ pub async fn listen(
         reasoning: answer.reasoning.finish(),
         calls: answer.calls.finish(),
         usage: answer.usage,
+        answered: answer.answered,
         is_capped: answer.is_capped,
     }
 }
@@ -97,13 +104,12 @@ async fn attempts(
     }
 }
 
-/// The judgment of what was said: an answer without anything to read has failed.
-pub fn conclude(heard: Heard) -> Outcome {
+/// The judgment of what was said, and what it cost: an answer without anything to read has failed.
+pub fn conclude(heard: Heard, usage: Option<TokenUsage>) -> Outcome {
     let Heard {
         end,
         text,
         reasoning,
-        usage,
         is_capped,
         ..
     } = heard;

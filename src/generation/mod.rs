@@ -12,4 +12,5 @@ pub mod reasoning;
 pub mod sink;
 pub mod trim;
 pub mod trouble;
+pub mod usage;
 pub mod watches;

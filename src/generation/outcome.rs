@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::generation::reasoning::Reasoning;
+use crate::generation::usage::AnsweredCall;
+use crate::generation::usage::TokenUsage;
 use crate::llm::delta::FinishReason;
 use crate::llm::delta::Usage;
 use crate::llm::tool::ToolCall;
@@ -16,7 +18,10 @@ pub struct Heard {
     pub reasoning: Option<Reasoning>,
     /// What was called, in order; of an answer that was cut off the last may lack its end.
     pub calls: Vec<ToolCall>,
+    /// As the provider reported it last.
     pub usage: Option<Usage>,
+    /// The calls that were answered, for [`count`](crate::generation::usage::count).
+    pub answered: Vec<AnsweredCall>,
     /// A limit of ours ended it.
     pub is_capped: bool,
 }
@@ -39,7 +44,7 @@ pub enum Outcome {
         /// Exactly what the sink was given; never blank.
         text: String,
         reasoning: Option<Reasoning>,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
         reason: FinishReason,
         /// The model or a limit of ours stopped it before it was done.
         truncated: bool,
@@ -48,13 +53,13 @@ pub enum Outcome {
         failure: Failure,
         /// What the sink was given before it failed; often empty.
         text: String,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
     },
     Canceled {
         /// What the sink was given before the cancel.
         text: String,
         reasoning: Option<Reasoning>,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
     },
 }
 

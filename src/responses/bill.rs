@@ -1,10 +1,10 @@
 //! What a turn cost: as its provider counted, or, where that is silent, as we do.
 
 use crate::generation::outcome::Heard;
+use crate::generation::usage::call_tokens;
+use crate::generation::usage::prompt_tokens;
 use crate::llm::request::Request;
 use crate::llm::tokens;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
 use crate::responses::document::Bill;
 
 /// The bill of one call of a model; `None`: nobody counted, and nothing came of it. `is_answer`: the
@@ -35,28 +35,4 @@ pub async fn of(heard: &Heard, request: &Request, is_answer: bool) -> Option<Bil
         })
     });
     counted.await.ok()
-}
-
-/// The tokens of a prompt, by our own count.
-pub fn prompt_tokens(request: &Request) -> i64 {
-    let messages = request.messages.iter();
-    let messages = messages.map(|it| tokens::count(&it.content) + call_tokens(&it.calls));
-    messages.sum::<i64>() + tool_tokens(&request.tools)
-}
-
-/// The tokens of what a model is told of tools.
-pub fn tool_tokens(tools: &[Tool]) -> i64 {
-    let cost = |it: &Tool| {
-        let description = it.description.as_deref().unwrap_or_default();
-        let parameters = it.parameters.to_string();
-        tokens::count(&it.name) + tokens::count(description) + tokens::count(&parameters)
-    };
-    tools.iter().map(cost).sum()
-}
-
-fn call_tokens(calls: &[ToolCall]) -> i64 {
-    let calls = calls.iter();
-    calls
-        .map(|it| tokens::count(&it.name) + tokens::count(&it.arguments))
-        .sum()
 }

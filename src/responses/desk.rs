@@ -1,8 +1,8 @@
 //! The verbs of the room: what doors call.
 
 use crate::clock::Timestamp;
+use crate::generation::usage;
 use crate::ids::UserId;
-use crate::responses::bill;
 use crate::responses::compaction;
 use crate::responses::document::Header;
 use crate::responses::event;
@@ -120,7 +120,7 @@ impl Desk {
         let _place = self.place(user)?;
         let prepared = self.prepare(user, &mut spec).await?;
         let request = prepared.request().clone();
-        let count = move || bill::prompt_tokens(&request);
+        let count = move || usage::prompt_tokens(&request);
         let counted = self.parts.shutdown.main().spawn_blocking(count).await;
         Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
     }

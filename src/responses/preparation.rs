@@ -1,6 +1,7 @@
 //! What a turn needs before its model can speak: whom to ask, and what to say.
 
 use crate::generation::trim::Trim;
+use crate::generation::usage;
 use crate::ids::UserId;
 use crate::llm::provider::Ability;
 use crate::llm::provider::Provider;
@@ -9,7 +10,6 @@ use crate::llm::tokens;
 use crate::llm::tool::Format;
 use crate::llm::tool::ToolChoice;
 use crate::providers::provider;
-use crate::responses::bill;
 use crate::responses::cast::Cast;
 use crate::responses::models;
 use crate::responses::parts::Parts;
@@ -115,7 +115,7 @@ async fn of_model(
     // Counting is work for a processor, and the items may be many.
     let fitting = parts.shutdown.main().spawn_blocking(move || {
         let entries = prompt::entries(instructions.as_deref(), &prior, &input);
-        let reserve = answer + window.map_or(0, |_| bill::tool_tokens(&tools));
+        let reserve = answer + window.map_or(0, |_| usage::tool_tokens(&tools));
         prompt::fit(entries, window, reserve, truncates, &tokens::count)
     });
     let fitted = fitting

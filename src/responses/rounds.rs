@@ -340,6 +340,7 @@ fn panicked() -> Heard {
         reasoning: None,
         calls: Vec::new(),
         usage: None,
+        answered: Vec::new(),
         is_capped: false,
     }
 }

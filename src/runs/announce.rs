@@ -242,6 +242,7 @@ fn log_end(s: &Situation, run: &run::Model) {
     let usage = run.usage.unwrap_or(run::Usage {
         prompt_tokens: 0,
         completion_tokens: 0,
+        estimated: false,
     });
     tracing::info!(
         run.id = %run.id,
@@ -255,6 +256,7 @@ fn log_end(s: &Situation, run: &run::Model) {
         llm.model = run.debug.prompt.as_ref().map(|it| it.model.as_str()),
         llm.tokens_in = usage.prompt_tokens,
         llm.tokens_out = usage.completion_tokens,
+        llm.tokens_estimated = usage.estimated,
         queue_wait_ms = run.waited_ms(),
         duration_ms = run.finished_at.map(|it| it.ms_since(began)),
         error = run.error.as_ref().map(|it| it.code.as_str()),

@@ -7,20 +7,20 @@
 
 use crate::generation::generator;
 use crate::generation::outcome::Failure;
-use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Outcome;
 use crate::generation::trim::Trim;
+use crate::generation::usage::TokenUsage;
 use crate::ids::ConversationId;
 use crate::ids::GenerationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::llm::delta::Usage;
 use crate::llm::request::Request;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::topic::Topic;
 use crate::runs::context::Context;
+use crate::runs::endings::token_limit_exceeded;
 use crate::runs::engine::Engine;
 use crate::runs::events::CopilotCandidate;
 use crate::runs::events::CopilotCandidateError;
@@ -163,15 +163,8 @@ impl Task<'_> {
         let wish = self.wish;
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(wish.space).one(db).await;
-        let has_spent_all =
-            |it: &space::Model| it.token_limit > 0 && it.tokens_used >= it.token_limit;
-        if space.is_ok_and(|it| it.as_ref().is_some_and(has_spent_all)) {
-            return Err(Failure {
-                code: FailureCode::TokenLimitExceeded,
-                message: "This space has used up its tokens. Its owner can raise the limit."
-                    .to_owned(),
-                retryable: true,
-            });
+        if space.is_ok_and(|it| it.is_some_and(|it| it.has_reached_its_limit(0))) {
+            return Err(token_limit_exceeded());
         }
         let instruction = wish.instruction.clone();
         preparation::prepare_candidate(
@@ -212,9 +205,8 @@ impl Task<'_> {
         }
     }
 
-    async fn spend(&self, usage: Usage) -> Result<(), DbErr> {
-        let space = self.wish.space;
-        let tokens = usage.prompt_tokens + usage.completion_tokens;
+    async fn spend(&self, usage: TokenUsage) -> Result<(), DbErr> {
+        let (space, tokens) = (self.wish.space, usage.total());
         let db = &self.context.db;
         db.write(move |tx| Box::pin(async move { space::spend(tx, space, tokens).await }))
             .await

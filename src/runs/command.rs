@@ -40,6 +40,8 @@ pub enum Command {
     HandedBack {
         run: RunId,
         lease: i64,
+        /// What its calls have cost so far.
+        usage: Option<run::Usage>,
     },
     /// The reaper found a round that nothing moves.
     Adrift,
@@ -166,6 +168,8 @@ pub enum End {
     /// A cancel was asked for; `partial` is what is to be kept, if anything.
     Canceled {
         partial: Option<Written>,
+        /// What it cost, where no text of it is kept.
+        usage: Option<run::Usage>,
         /// What was sent, where no text of it is kept.
         prompt: Option<Sent>,
     },
@@ -194,12 +198,26 @@ pub struct Sent {
 }
 
 impl End {
+    /// What its calls cost, if any was answered.
+    pub fn usage(&self) -> Option<run::Usage> {
+        match self {
+            Self::Succeeded(written) => written.usage,
+            Self::Failed { usage, .. } => *usage,
+            Self::Canceled { partial, usage, .. } => match partial {
+                Some(written) => written.usage,
+                None => *usage,
+            },
+        }
+    }
+
     /// What was sent, if anything was.
     pub fn sent(&self) -> Option<&Sent> {
         match self {
             Self::Succeeded(written) => written.prompt.as_ref(),
             Self::Failed { prompt, .. } => prompt.as_ref(),
-            Self::Canceled { partial, prompt } => match partial {
+            Self::Canceled {
+                partial, prompt, ..
+            } => match partial {
                 Some(written) => written.prompt.as_ref(),
                 None => prompt.as_ref(),
             },

@@ -1,6 +1,7 @@
 //! What becomes of a run: its turn comes, it ends, its node dies or closes.
 
 use crate::conversations::message;
+use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
 use crate::ids::RunId;
 use crate::rounds::round;
@@ -49,9 +50,9 @@ pub fn due(d: &mut Draft, id: RunId) {
     if !may_take_its_turn(d, &run) {
         return pass_over(d, run, "speaker_unavailable");
     }
-    if d.s.space.token_limit > 0 && d.s.space.tokens_used >= d.s.space.token_limit {
-        let message = "This space has used up its tokens. Its owner can raise the limit.";
-        return fail_at_the_claim(d, run, FailureCode::TokenLimitExceeded, message);
+    if d.s.space.has_reached_its_limit(0) {
+        let failure = token_limit_exceeded();
+        return fail_at_the_claim(d, run, failure.code, &failure.message);
     }
     if d.s.provider.is_none() {
         let message = "No model is connected. Connect one, then try again.";
@@ -59,6 +60,15 @@ pub fn due(d: &mut Draft, id: RunId) {
     }
     d.queued = None;
     d.push(Change::Claim(run));
+}
+
+/// Why no model is asked in a space whose tokens are used up.
+pub fn token_limit_exceeded() -> Failure {
+    Failure {
+        code: FailureCode::TokenLimitExceeded,
+        message: "This space has used up its tokens. Its owner can raise the limit.".to_owned(),
+        retryable: true,
+    }
 }
 
 /// Whether the speaker of a run may still speak in it.
@@ -116,9 +126,10 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
         }
         End::Canceled {
             partial: None,
+            usage,
             prompt,
         } => {
-            note(d, &mut run, None, prompt.as_ref());
+            note(&mut run, *usage, prompt.as_ref());
             run.canceled_because = Some(CancelReason::Stopped);
             d.push(Change::Finish {
                 run,
@@ -130,7 +141,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             usage,
             prompt,
         } => {
-            note(d, &mut run, *usage, prompt.as_ref());
+            note(&mut run, *usage, prompt.as_ref());
             let end = queue::End::Failed(error.clone());
             d.push(Change::Finish {
                 run: run.clone(),
@@ -159,7 +170,7 @@ fn keep(d: &mut Draft, run: RunId, end: &End) {
 
 /// The text becomes a message, and the slot is spoken.
 fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End) {
-    note(d, &mut run, written.usage, written.prompt.as_ref());
+    note(&mut run, written.usage, written.prompt.as_ref());
     if run.debug.target_message_id.is_some() {
         return regenerate::commit(d, run, written, end);
     }
@@ -204,12 +215,11 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
     }
 }
 
-fn note(d: &mut Draft, run: &mut run::Model, usage: Option<run::Usage>, prompt: Option<&Sent>) {
-    run.usage = usage;
+/// What it cost is added to what it had cost before it was handed back; the space's count rises
+/// with the end of the run.
+fn note(run: &mut run::Model, usage: Option<run::Usage>, prompt: Option<&Sent>) {
+    run.usage = run::Usage::and(run.usage, usage);
     run.debug.prompt = prompt.map(|it| it.figures.clone());
-    if let Some(usage) = usage {
-        d.push(Change::Spend(usage.prompt_tokens + usage.completion_tokens));
-    }
 }
 
 /// The run's heartbeat stopped. A crash must not cost a reader their reply: the same turn is
@@ -283,8 +293,14 @@ pub fn replan(d: &mut Draft, run: &run::Model, reason: run::Reason, attempt: i64
 }
 
 /// A closing node puts a run back, for another one to go on with at once.
-pub fn handed_back(d: &mut Draft, id: RunId, lease: i64) -> Result<(), Refusal> {
-    let run = still_ours(d, id, lease)?;
+pub fn handed_back(
+    d: &mut Draft,
+    (id, lease): (RunId, i64),
+    usage: Option<run::Usage>,
+) -> Result<(), Refusal> {
+    let mut run = still_ours(d, id, lease)?;
+    run.usage = run::Usage::and(run.usage, usage);
+    d.running = Some(run.clone());
     let superseded = d.queued.is_some();
     let stopped = run.cancel_requested_at.is_some();
     // Its slot waits at the cursor for a person; queued, it would speak before.

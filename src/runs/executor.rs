@@ -9,8 +9,8 @@ use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::Outcome;
 use crate::generation::reasoning::Reasoning;
 use crate::generation::trim::Trim;
+use crate::generation::usage::TokenUsage;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
 use crate::llm::tokens;
 use crate::prompt::context::Member;
 use crate::runs::command::Command;
@@ -36,18 +36,22 @@ use futures::FutureExt;
 use serde_json::Value;
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 /// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
 pub async fn execute(context: Context, claimed: Claimed, lease: Lease) {
     let Claimed { run, situation, .. } = claimed;
     let turn = AssertUnwindSafe(take_turn(&context, &run, &lease, situation)).catch_unwind();
-    let end = turn.await.unwrap_or_else(|_| {
+    let turn = turn.await.unwrap_or_else(|_| {
         let message = "Something went wrong on the server. It has been logged.";
-        Some(failed(FailureCode::Internal, message, true, None, None))
+        Turn {
+            end: Some(failed(FailureCode::Internal, message, true, None, None)),
+            usage: None,
+        }
     });
     crate::fail_point!("exec.before_commit");
     // From here on a heartbeat that finds no run of ours means that this very commit ended it.
-    commit(&context, &run, &lease, end).await;
+    commit(&context, &run, &lease, turn).await;
     crate::fail_point!("exec.after_commit");
     // Where somebody else ended it, on another node or with its conversation, nobody closed this.
     let live = &context.live;
@@ -56,39 +60,72 @@ pub async fn execute(context: Context, claimed: Claimed, lease: Lease) {
     context.bell.ring(); // a place among the running ones is free
 }
 
-/// Lets the speaker speak. `None`: the run is not ours any more, or to be handed back.
+/// What came of a turn.
+struct Turn {
+    /// `None`: the run is not ours any more, or to be handed back.
+    end: Option<End>,
+    /// What its calls cost.
+    usage: Option<run::Usage>,
+}
+
+/// Lets the speaker speak.
 async fn take_turn(
     context: &Context,
     run: &run::Model,
     lease: &Lease,
     situation: Situation,
-) -> Option<End> {
+) -> Turn {
     crate::fail_point!("exec.after_claim");
     let prepared = match preparation::prepare(context, run, situation).await {
         Ok(prepared) => prepared,
-        Err(failure) => return Some(failed_by(failure, None, None)),
+        Err(failure) => {
+            return Turn {
+                end: Some(failed_by(failure, None, None)),
+                usage: None,
+            };
+        }
     };
     let (outcome, receipts) = stream(context, run, lease, &prepared).await;
     let sent = prepared.sent;
+    let usage = usage_of(&outcome);
     if matches!(outcome, Outcome::Canceled { .. }) && lease.why() == Why::Lost {
-        keep_late(context, run, lease, sent).await;
-        return None;
+        keep_late(context, run, lease, (sent, usage)).await;
+        return Turn { end: None, usage };
     }
-    end_of(outcome, lease, sent, receipts)
+    let end = end_of(outcome, lease, sent, receipts);
+    Turn { end, usage }
 }
 
-/// Whoever cancels a run at once does not wait for what its executor knows: that is kept afterwards,
-/// so that people may see what was asked. Nothing hangs on it but that.
-async fn keep_late(context: &Context, run: &run::Model, lease: &Lease, sent: Sent) {
+fn usage_of(outcome: &Outcome) -> Option<run::Usage> {
+    let (Outcome::Succeeded { usage, .. }
+    | Outcome::Failed { usage, .. }
+    | Outcome::Canceled { usage, .. }) = outcome;
+    usage.map(run::Usage::from)
+}
+
+/// A cancel ends a run at once and does not wait for what its executor knows: what was sent and what
+/// it cost is stored and counted afterwards.
+async fn keep_late(
+    context: &Context,
+    run: &run::Model,
+    lease: &Lease,
+    (sent, usage): (Sent, Option<run::Usage>),
+) {
     let late = Late {
         run: run.id,
         conversation: run.conversation_id,
+        space: run.space_id,
         lease: lease.number,
         sent,
+        usage,
         now: context.clock.now(),
     };
-    if let Err(error) = writer_memory::keep_late(&context.db, late).await {
-        tracing::warn!(run.id = %run.id, %error, "what the canceled run {} sent is not kept: {error}", run.id);
+    for attempt in 1..=COMMIT_TRIES {
+        let Err(error) = writer_memory::keep_late(&context.db, late.clone()).await else {
+            return;
+        };
+        tracing::warn!(run.id = %run.id, attempt, %error, "what the canceled run {} sent and cost could not be stored: {error}", run.id);
+        tokio::time::sleep(wait_after(attempt)).await;
     }
 }
 
@@ -122,7 +159,7 @@ async fn stream(
         () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
     };
     flusher.flush();
-    (generator::conclude(took.heard), took.receipts)
+    (generator::conclude(took.heard, took.usage), took.receipts)
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
@@ -160,6 +197,7 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent, receipts: Vec<Value>) -> 
             Why::Lost | Why::Closing => None,
             Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled {
                 partial: None,
+                usage: usage.map(run::Usage::from),
                 prompt: Some(sent),
             }),
             Why::KeepPartial => {
@@ -167,6 +205,7 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent, receipts: Vec<Value>) -> 
                 metadata["stopped"] = json!(true);
                 Some(End::Canceled {
                     partial: Some(written(text, usage, metadata, sent)),
+                    usage: None,
                     prompt: None,
                 })
             }
@@ -189,24 +228,17 @@ fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     metadata
 }
 
-fn written(content: String, usage: Option<Usage>, metadata: Value, sent: Sent) -> Written {
+fn written(content: String, usage: Option<TokenUsage>, metadata: Value, sent: Sent) -> Written {
     Written {
         token_count: tokens::count(&content),
         content,
-        usage: usage.map(bill),
+        usage: usage.map(run::Usage::from),
         metadata,
         prompt: Some(sent),
     }
 }
 
-fn bill(usage: Usage) -> run::Usage {
-    run::Usage {
-        prompt_tokens: usage.prompt_tokens,
-        completion_tokens: usage.completion_tokens,
-    }
-}
-
-fn failed_by(failure: Failure, usage: Option<Usage>, sent: Option<Sent>) -> End {
+fn failed_by(failure: Failure, usage: Option<TokenUsage>, sent: Option<Sent>) -> End {
     failed(
         failure.code,
         &failure.message,
@@ -220,7 +252,7 @@ fn failed(
     code: FailureCode,
     message: &str,
     retryable: bool,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     prompt: Option<Sent>,
 ) -> End {
     let error = run::Error {
@@ -230,7 +262,7 @@ fn failed(
     };
     End::Failed {
         error,
-        usage: usage.map(bill),
+        usage: usage.map(run::Usage::from),
         prompt,
     }
 }
@@ -239,8 +271,12 @@ fn failed(
 /// longer than a restart of the database takes.
 const COMMIT_TRIES: u32 = 8;
 
-async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<End>) {
-    let command = match (end, lease.why()) {
+fn wait_after(attempt: u32) -> Duration {
+    Duration::from_millis(100 * 2_u64.pow(attempt))
+}
+
+async fn commit(context: &Context, run: &run::Model, lease: &Lease, turn: Turn) {
+    let command = match (turn.end, lease.why()) {
         (Some(end), _) => Command::Ended {
             run: run.id,
             lease: lease.number,
@@ -249,6 +285,7 @@ async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<
         (None, Why::Closing) => Command::HandedBack {
             run: run.id,
             lease: lease.number,
+            usage: turn.usage,
         },
         (None, _) => return,
     };
@@ -262,15 +299,14 @@ async fn commit(context: &Context, run: &run::Model, lease: &Lease, end: Option<
                 if let Command::Ended { end, .. } = &command
                     && let Some(sent) = end.sent()
                 {
-                    keep_late(context, run, lease, sent.clone()).await;
+                    keep_late(context, run, lease, (sent.clone(), turn.usage)).await;
                 }
                 return;
             }
             Err(EngineError::Refused(Refusal::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "the end of run {} could not be written: {error}", run.id);
-                let wait = std::time::Duration::from_millis(100 * 2_u64.pow(attempt));
-                tokio::time::sleep(wait).await;
+                tokio::time::sleep(wait_after(attempt)).await;
             }
         }
     }

@@ -46,6 +46,7 @@ pub mod positions;
 pub mod preparation;
 pub mod queue;
 pub mod queue_edit;
+pub mod queue_notes;
 pub mod reaper;
 pub mod regenerate;
 pub mod regenerate_turn;

@@ -92,8 +92,6 @@ pub enum Change {
     AutoModeTurns(i64),
     /// The copilot of this seat has said something.
     CopilotStep(MembershipId),
-    /// Tokens that the space has used.
-    Spend(i64),
     /// What a run sent.
     Keep(RunId, Arc<Record>),
     /// What macros and lore have noted in a turn that has come to its end.

@@ -73,7 +73,9 @@ pub fn plan(
             endings::abandoned(d, *run, *lease, *silent_for_ms)?;
         }
         Command::Greet(greetings) => greet(d, greetings),
-        Command::HandedBack { run, lease } => endings::handed_back(d, *run, *lease)?,
+        Command::HandedBack { run, lease, usage } => {
+            endings::handed_back(d, (*run, *lease), *usage)?;
+        }
         Command::Adrift => endings::adrift(d)?,
         Command::Stop { keep_partial } => control::stop(d, *keep_partial),
         Command::Pause => control::pause(d)?,

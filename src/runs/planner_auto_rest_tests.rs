@@ -191,6 +191,7 @@ fn what_a_person_stopped_leads_to_nothing() {
     let partial = Some(written("I am"));
     let plan = stage.ends(End::Canceled {
         partial,
+        usage: None,
         prompt: None,
     });
 

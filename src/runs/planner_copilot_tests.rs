@@ -281,6 +281,7 @@ fn kept_words_of_a_stopped_run_spend_a_step_and_are_not_answered() {
     let partial = Some(written("I was"));
     let told = stage.ends(End::Canceled {
         partial,
+        usage: None,
         prompt: None,
     });
 

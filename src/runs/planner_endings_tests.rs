@@ -92,6 +92,7 @@ fn what_a_run_cost_is_spent_also_when_it_failed() {
     let usage = Some(run::Usage {
         prompt_tokens: 7,
         completion_tokens: 5,
+        estimated: false,
     });
     let mut good = written("Hello.");
     good.usage = usage;
@@ -109,9 +110,8 @@ fn what_a_run_cost_is_spent_also_when_it_failed() {
 
     for end in [End::Succeeded(good), bad] {
         let mut stage = running();
-        let plan = stage.ends(end);
+        stage.ends(end);
 
-        assert_eq!(plan[0], "spend 12");
         assert_eq!(stage.s.space.tokens_used, 12);
         assert_eq!(stage.ended[0].usage, usage);
     }
@@ -147,6 +147,7 @@ fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
     let partial = Some(written("Hel"));
     let plan = stage.ends(End::Canceled {
         partial,
+        usage: None,
         prompt: None,
     });
 
@@ -166,6 +167,7 @@ fn a_stop_before_the_first_word_keeps_the_slot_pending() {
 
     let plan = stage.ends(End::Canceled {
         partial: None,
+        usage: None,
         prompt: None,
     });
 
@@ -183,6 +185,7 @@ fn a_kept_text_of_a_superseded_round_moves_no_slot() {
     let partial = Some(written("Hel"));
     let plan = stage.ends(End::Canceled {
         partial,
+        usage: None,
         prompt: None,
     });
 
@@ -209,7 +212,11 @@ fn who_does_not_hold_the_lease_changes_nothing() {
             lease,
             silent_for_ms,
         });
-        let back = stage.does(&Command::HandedBack { run, lease });
+        let back = stage.does(&Command::HandedBack {
+            run,
+            lease,
+            usage: None,
+        });
 
         for refusal in [late, reaped, back] {
             assert_eq!(refusal, Err(Refusal::AlreadyFinished));

@@ -113,7 +113,11 @@ impl Theater {
             }
             Act::HandBack => {
                 let (run, lease) = held?;
-                return Some(Command::HandedBack { run, lease });
+                return Some(Command::HandedBack {
+                    run,
+                    lease,
+                    usage: None,
+                });
             }
             Act::Adrift => return Some(Command::Adrift),
             Act::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
@@ -290,10 +294,12 @@ fn end(how: How, asked: bool) -> End {
         How::Failure => failure(),
         How::KeptIfAsked if asked => End::Canceled {
             partial: Some(written("Hel")),
+            usage: None,
             prompt: None,
         },
         How::NothingIfAsked if asked => End::Canceled {
             partial: None,
+            usage: None,
             prompt: None,
         },
         _ => success("Hello."),

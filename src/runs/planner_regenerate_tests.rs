@@ -242,6 +242,7 @@ fn what_was_streamed_is_kept_as_a_text_when_that_is_asked_for() {
     let partial = Some(written("Goo"));
     let plan = stage.ends(End::Canceled {
         partial,
+        usage: None,
         prompt: None,
     });
 

@@ -136,8 +136,12 @@ impl Stage {
     /// The running run's node closes.
     pub fn hands_back(&mut self) -> Vec<String> {
         let (run, lease) = self.running();
-        self.does(&Command::HandedBack { run, lease })
-            .expect("the run is ours")
+        self.does(&Command::HandedBack {
+            run,
+            lease,
+            usage: None,
+        })
+        .expect("the run is ours")
     }
 
     /// The running run and its fence.

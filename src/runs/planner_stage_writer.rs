@@ -36,7 +36,6 @@ impl Stage {
             Change::HideTurn(turn) => self.hide_turn(&turn),
             Change::AddSwipe(text) => self.add_swipe(text),
             Change::ShowSwipe(swipe) => self.show_swipe(swipe),
-            Change::Spend(tokens) => self.s.space.tokens_used += tokens,
             Change::Keep(..) | Change::Remember(_) => {}
             Change::CopilotStep(seat) => self.spend_copilot_step(seat),
             Change::AutoModeTurns(n) => self.s.conversation.auto_mode_turns = n,
@@ -119,6 +118,7 @@ impl Stage {
         if run.canceled_because == Some(run::CancelReason::SupersededByMessage) {
             run.superseded_by_message_id = self.resolve(Reference::Appended);
         }
+        self.s.space.tokens_used += run.usage.map_or(0, run::Usage::total);
         self.ended.push(run);
     }
 
@@ -128,6 +128,7 @@ impl Stage {
         assert!(self.s.queued.is_none(), "I1: the queued place is taken");
         running.status = Status::Queued;
         (running.started_at, running.cutoff_seq) = (None, None);
+        running.usage = run.usage;
         self.s.queued = Some(running);
     }
 
@@ -255,7 +256,6 @@ impl Stage {
                 format!("expire {}: {}", self.speaker(run), tell(end))
             }
             Change::HandBack(run) => format!("hand back {}", self.speaker(run)),
-            Change::Spend(tokens) => format!("spend {tokens}"),
             Change::Keep(..) => "keep what was sent".to_owned(),
             Change::Remember(_) => "remember".to_owned(),
             Change::CopilotStep(seat) => format!("a step of {}", self.name(*seat)),

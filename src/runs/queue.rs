@@ -198,32 +198,6 @@ pub async fn finish(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-/// Notes what a run had sent that was canceled before its executor could say so. `false`: it was
-/// not canceled under this lease, or that is known already.
-pub async fn note_late(
-    tx: &impl ConnectionTrait,
-    id: RunId,
-    lease: i64,
-    sent: &run::PromptRecord,
-) -> Result<bool, DbErr> {
-    let canceled = run::Entity::find_by_id(id)
-        .filter(Column::Status.eq(Status::Canceled))
-        .filter(Column::Lease.eq(lease))
-        .one(tx)
-        .await?;
-    let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
-        return Ok(false);
-    };
-    let mut debug = run.debug;
-    debug.prompt = Some(sent.clone());
-    let noted = run::Entity::update_many()
-        .col_expr(Column::Debug, Expr::value(json(&debug)))
-        .filter(Column::Id.eq(id))
-        .filter(Column::Status.eq(Status::Canceled))
-        .filter(Column::Lease.eq(lease));
-    Ok(noted.exec(tx).await?.rows_affected == 1)
-}
-
 /// Ends a run whose heartbeat is as far from now as `stale` says, if the lease is the one that was
 /// seen: a node that came back to life in between keeps it.
 pub async fn expire(
@@ -245,10 +219,15 @@ pub async fn expire(
 }
 
 /// Gives a running run back, for another node or the next start to claim.
-pub async fn hand_back(tx: &impl ConnectionTrait, id: RunId, lease: i64) -> Result<bool, DbErr> {
+pub async fn hand_back(
+    tx: &impl ConnectionTrait,
+    run: &run::Model,
+    lease: i64,
+) -> Result<bool, DbErr> {
     let nothing: Option<i64> = None;
-    let res = moving(id, Status::Running)
+    let res = moving(run.id, Status::Running)
         .filter(Column::Lease.eq(lease))
+        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
         .col_expr(Column::Status, Expr::value(Status::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::StartedAt, Expr::value(nothing))
@@ -323,7 +302,7 @@ fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entit
         .filter(Column::Id.eq(run.id))
 }
 
-fn json(value: &impl serde::Serialize) -> serde_json::Value {
+pub(super) fn json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
 }
 

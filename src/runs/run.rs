@@ -3,6 +3,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::words::words;
+use crate::generation::usage::TokenUsage;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -149,6 +150,40 @@ pub struct Error {
 pub struct Usage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
+    /// A part of it was not reported by the provider and is the server's own count.
+    #[serde(default)]
+    pub estimated: bool,
+}
+
+impl From<TokenUsage> for Usage {
+    fn from(it: TokenUsage) -> Self {
+        Self {
+            prompt_tokens: it.prompt_tokens,
+            completion_tokens: it.completion_tokens,
+            estimated: it.estimated,
+        }
+    }
+}
+
+impl Usage {
+    /// Prompt and completion together.
+    pub fn total(self) -> i64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    /// With what further calls of the same run cost.
+    pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
+        let (Some(before), Some(more)) = (before, more) else {
+            return before.or(more);
+        };
+        Some(Self {
+            prompt_tokens: before.prompt_tokens.saturating_add(more.prompt_tokens),
+            completion_tokens: before
+                .completion_tokens
+                .saturating_add(more.completion_tokens),
+            estimated: before.estimated || more.estimated,
+        })
+    }
 }
 
 /// What led to a run and what went into it: for people who ask why.

@@ -6,13 +6,15 @@
 
 use crate::generation::generator;
 use crate::generation::outcome::Ended;
+use crate::generation::outcome::Failure;
 use crate::generation::outcome::Heard;
 use crate::generation::reasoning::Reasoning;
 use crate::generation::sink::Sink;
 use crate::generation::trim::Trim;
+use crate::generation::usage;
+use crate::generation::usage::TokenUsage;
 use crate::generation::watches::Watches;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tool::ToolCall;
@@ -20,15 +22,18 @@ use crate::llm::tool::ToolChoice;
 use crate::runs::consent::Consent;
 use crate::runs::consent::Verdict;
 use crate::runs::context::Context;
+use crate::runs::endings::token_limit_exceeded;
 use crate::runs::lease::Lease;
 use crate::runs::offers::Offer;
 use crate::runs::run;
 use crate::runs::tool_approval::Question;
+use crate::spaces::space;
 use crate::tools::arguments;
 use crate::tools::executor::Job;
 use crate::tools::telling;
 use crate::tools::tool::Arguments;
 use crate::tools::tool::Outcome;
+use sea_orm::EntityTrait;
 use serde_json::Value;
 use serde_json::json;
 use std::borrow::Cow;
@@ -58,6 +63,8 @@ pub struct ToolTurn<'a> {
 pub struct Took {
     /// All that was said, as if in one go.
     pub heard: Heard,
+    /// What all calls of the model cost.
+    pub usage: Option<TokenUsage>,
     /// What was called, and what came of each, as people may see it.
     pub receipts: Vec<Value>,
 }
@@ -86,8 +93,16 @@ impl ToolTurn<'_> {
             if step == MAX_STEPS || receipts.len() >= MAX_CALLS {
                 request.to_mut().tool_choice = ToolChoice::None;
             }
+            if step > 1
+                && let Some(failure) = self.token_limit(said.usage).await
+            {
+                said.end = Some(Ended::Failed(failure));
+                break;
+            }
             watches.total = until.saturating_duration_since(Instant::now());
             let mut heard = self.listen(&request, &watches, &mut said).await;
+            let answered = std::mem::take(&mut heard.answered);
+            said.usage = usage::sum(said.usage, usage::count(answered, &request).await);
             watches.max_text_bytes -= heard.text.len().min(watches.max_text_bytes);
             let calls = std::mem::take(&mut heard.calls);
             let text = heard.text.clone();
@@ -113,9 +128,23 @@ impl ToolTurn<'_> {
             }
         }
         Took {
+            usage: said.usage,
             heard: said.finish(),
             receipts,
         }
+    }
+
+    /// Whether the space's limit is reached with what this run has cost so far: then the model is
+    /// not asked again.
+    async fn token_limit(&self, so_far: Option<TokenUsage>) -> Option<Failure> {
+        let db = self.context.db.reader();
+        let space = space::Entity::find_by_id(self.run.space_id).one(db).await;
+        // Where the database does not answer, the commit will tell.
+        let space = space.ok().flatten()?;
+        let so_far = so_far.map_or(0, TokenUsage::total);
+        space
+            .has_reached_its_limit(so_far)
+            .then(token_limit_exceeded)
     }
 
     async fn listen(&self, request: &Request, watches: &Watches, said: &mut Said<'_>) -> Heard {
@@ -246,7 +275,7 @@ struct Said<'a> {
     /// Something was said in an earlier step: what is said now begins a paragraph.
     is_apart: bool,
     thoughts: Option<Reasoning>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     end: Option<Ended>,
     is_capped: bool,
 }
@@ -274,13 +303,6 @@ impl<'a> Said<'a> {
             }),
             (before, now) => before.or(now),
         };
-        self.usage = match (self.usage, heard.usage) {
-            (Some(before), Some(now)) => Some(Usage {
-                prompt_tokens: before.prompt_tokens + now.prompt_tokens,
-                completion_tokens: before.completion_tokens + now.completion_tokens,
-            }),
-            (before, now) => before.or(now),
-        };
         self.is_capped = heard.is_capped;
         self.end = Some(heard.end);
     }
@@ -298,7 +320,8 @@ impl<'a> Said<'a> {
             text: self.text,
             reasoning: self.thoughts,
             calls: Vec::new(),
-            usage: self.usage,
+            usage: None,
+            answered: Vec::new(),
             is_capped: self.is_capped,
         }
     }

@@ -119,7 +119,6 @@ impl Writer<'_> {
             Change::HideTurn(turn) => self.hide_turn(s, written, turn).await?,
             Change::AddSwipe(text) => self.add_swipe(s, written, text).await?,
             Change::ShowSwipe(swipe) => self.show_swipe(s, written, swipe).await?,
-            Change::Spend(tokens) => self.spend(s, tokens).await?,
             Change::Keep(run, record) => self.keep(s, run, &record).await?,
             Change::Remember(memory) => self.remember(s, &memory).await?,
             Change::CopilotStep(seat) => {
@@ -213,8 +212,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn spend(&self, s: &mut Situation, tokens: i64) -> Result<(), DbErr> {
-        s.space.tokens_used += tokens;
+    /// The space's count rises by what a run cost, in the transaction that ends it.
+    async fn spend(&self, s: &mut Situation, run: &run::Model) -> Result<(), DbErr> {
+        let tokens = run.usage.map_or(0, run::Usage::total);
+        if tokens == 0 {
+            return Ok(());
+        }
+        s.space.tokens_used = s.space.tokens_used.saturating_add(tokens);
         space::spend(self.tx, s.space.id, tokens).await
     }
 
@@ -229,20 +233,24 @@ impl Writer<'_> {
             Change::Claim(run) => self.claim(s, written, run).await?,
             Change::SkipQueued(run) => {
                 won(queue::skip(tx, &run, now).await?)?;
+                self.spend(s, &run).await?;
                 self.left_queue(s, written, run, run::Status::Skipped, None);
             }
             Change::CancelQueued(mut run) => {
                 name_message(s, &mut run);
                 won(queue::cancel_queued(tx, &run, now).await?)?;
+                self.spend(s, &run).await?;
                 self.left_queue(s, written, run, run::Status::Canceled, None);
             }
             Change::FailQueued(run, error) => {
                 won(queue::fail_queued(tx, &run, &error, now).await?)?;
+                self.spend(s, &run).await?;
                 self.left_queue(s, written, run, run::Status::Failed, Some(error));
             }
             Change::Finish { mut run, end } => {
                 name_message(s, &mut run);
                 won(queue::finish(tx, &run, run.lease, &end, now).await?)?;
+                self.spend(s, &run).await?;
                 self.stopped_running(s, written, run, end);
             }
             Change::Expire {
@@ -255,11 +263,12 @@ impl Writer<'_> {
                     dialect: self.dialect,
                 };
                 won(queue::expire(tx, &run, run.lease, &end, now, &stale).await?)?;
+                self.spend(s, &run).await?;
                 crate::fail_point!("reap.mid", ?);
                 self.stopped_running(s, written, run, end);
             }
             Change::HandBack(run) => {
-                won(queue::hand_back(tx, run.id, run.lease).await?)?;
+                won(queue::hand_back(tx, &run, run.lease).await?)?;
                 s.running = None;
                 let mut queued = run.clone();
                 queued.status = run::Status::Queued;

@@ -5,30 +5,39 @@ use crate::conversations::conversation;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::prompt::builder::Memory;
 use crate::prompt::record::Record;
 use crate::prompt::run_prompt;
 use crate::prompt::space_variable;
 use crate::runs::command::Sent;
-use crate::runs::queue;
+use crate::runs::queue_notes;
+use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
+use crate::spaces::space;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use serde_json::Value;
 use serde_json::json;
 
-/// What a run sent that somebody else has ended.
+/// What is known of a run that a cancel has ended before.
+#[derive(Clone)]
 pub struct Late {
     pub run: RunId,
     pub conversation: ConversationId,
+    pub space: SpaceId,
     /// The number under which it was executed.
     pub lease: i64,
     pub sent: Sent,
+    /// What its calls cost.
+    pub usage: Option<run::Usage>,
     pub now: Timestamp,
 }
 
-/// Keeps what a canceled run sent. Nothing is kept of one that goes on elsewhere, that is known
-/// already, or that went with its conversation.
+/// Keeps what a canceled run sent, and counts what it cost: once, as it is known already where the
+/// executor itself ended the run. Nothing is kept of a run that goes on elsewhere or was reaped; of
+/// one that was deleted with its conversation only the cost is counted.
 ///
 /// # Errors
 /// When the database fails.
@@ -37,10 +46,12 @@ pub async fn keep_late(db: &Db, late: Late) -> Result<(), DbErr> {
         Box::pin(async move {
             // Its conversation may be deleted at this very moment.
             if conversation::lock(tx, late.conversation).await?.is_none() {
-                return Ok(());
+                return spend(tx, &late).await;
             }
             let figures = &late.sent.figures;
-            if queue::note_late(tx, late.run, late.lease, figures).await? {
+            let run = (late.run, late.lease);
+            if queue_notes::note_late(tx, run, figures, late.usage).await? {
+                spend(tx, &late).await?;
                 let record = late.sent.record.as_ref().clone();
                 run_prompt::keep(tx, late.run, late.conversation, record, late.now).await?;
             }
@@ -48,6 +59,13 @@ pub async fn keep_late(db: &Db, late: Late) -> Result<(), DbErr> {
         })
     })
     .await
+}
+
+async fn spend(tx: &impl ConnectionTrait, late: &Late) -> Result<(), DbErr> {
+    match late.usage.map_or(0, run::Usage::total) {
+        0 => Ok(()),
+        tokens => space::spend(tx, late.space, tokens).await,
+    }
 }
 
 impl Writer<'_> {

@@ -108,6 +108,11 @@ pub struct View {
 }
 
 impl Model {
+    /// Whether its calls have used up `token_limit`, with `more` tokens that are not counted yet.
+    pub fn has_reached_its_limit(&self, more: i64) -> bool {
+        self.token_limit > 0 && self.tokens_used.saturating_add(more) >= self.token_limit
+    }
+
     /// What people in this space may read of it.
     pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> View {
         View {

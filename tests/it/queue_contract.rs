@@ -87,7 +87,7 @@ on_both! {
 
         let claimed = claim().await.unwrap().expect("nobody else wants it");
         let again = claim().await.unwrap();
-        queue::hand_back(bench.db(), run.id, 1).await.unwrap();
+        queue::hand_back(bench.db(), &run, 1).await.unwrap();
         let third = claim().await.unwrap().expect("it was given back");
 
         assert_eq!(claimed.status, Status::Running);
@@ -202,6 +202,7 @@ on_both! {
         let usage = run::Usage {
             prompt_tokens: 7,
             completion_tokens: 5,
+            estimated: false,
         };
         let mut run = bench.in_status(Status::Running);
         bench.insert(&run).await;

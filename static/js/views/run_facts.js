@@ -13,17 +13,17 @@ export function factsOf(run) {
       t("runs.took"),
       t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) }),
     ])
-  if (run.usage)
-    facts.push([
-      t("runs.tokens"),
-      t("runs.usage", { input: run.usage.prompt_tokens, output: run.usage.completion_tokens }),
-    ])
+  if (run.usage) facts.push([t("runs.tokens"), usageOf(run.usage)])
   if (run.prompt) facts.push([t("runs.model"), t("cast.model_of", modelOf(run.prompt))])
   if (run.attempt > 1) facts.push([t("runs.attempt"), String(run.attempt)])
   if (run.error) facts.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
   const canceled = explainCancel(run)
   if (canceled) facts.push([t("runs.canceled_because"), canceled])
   return facts
+}
+
+function usageOf({ prompt_tokens: input, completion_tokens: output, estimated }) {
+  return t(estimated ? "runs.usage_estimated" : "runs.usage", { input, output })
 }
 
 function modelOf({ provider, model }) {

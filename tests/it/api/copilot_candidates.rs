@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use serde_json::json;
+use troupe::llm::tokens;
 
 use crate::realtime::stage::Stage;
 use crate::realtime::stage::code;
@@ -264,6 +265,21 @@ on_both! {
             assert_eq!(code(&told), "token_limit_exceeded");
         }
         assert_eq!(room.upstream.n_requests(), 3);
+        room.close().await;
+    }
+
+    async fn a_candidate_without_reported_usage_is_estimated(backend) {
+        let room = Room::open(backend).await;
+        let ear = ear_of(&room.stage.bob).await;
+        room.upstream.always(Script::stream().role().words("One two three.").finish("stop").done());
+
+        let generation = room.bob_asks(json!({"count": 1})).await;
+        all_of(&ear, &generation, 1).await;
+
+        let body = room.upstream.body(0);
+        let messages = body["messages"].as_array().expect("a prompt").iter();
+        let sent: i64 = messages.map(|it| tokens::count(it["content"].as_str().unwrap_or_default())).sum();
+        assert_eq!(room.tokens_used().await, sent + tokens::count("One two three."));
         room.close().await;
     }
 

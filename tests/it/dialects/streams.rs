@@ -3,8 +3,8 @@
 use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::Outcome;
 use troupe::generation::reasoning::Reasoning;
+use troupe::generation::usage::TokenUsage;
 use troupe::llm::delta::FinishReason;
-use troupe::llm::delta::Usage;
 use troupe::llm::registry::ProviderKind;
 
 use super::kinds::ALL;
@@ -19,7 +19,8 @@ use crate::support::model_call::patient;
 use crate::support::model_call::text;
 use crate::support::upstream::server::Upstream;
 
-const BILL: Usage = Usage {
+const BILL: TokenUsage = TokenUsage {
+    estimated: false,
     prompt_tokens: 7,
     completion_tokens: 5,
 };

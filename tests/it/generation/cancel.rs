@@ -7,6 +7,7 @@ use troupe::generation::outcome::Outcome;
 
 use crate::support::model_call::Speaking;
 use crate::support::model_call::begun;
+use crate::support::model_call::estimated;
 use crate::support::model_call::patient;
 use crate::support::model_call::succeeded;
 use crate::support::upstream::script::Script;
@@ -62,12 +63,13 @@ async fn a_canceled_answer_keeps_what_was_said() {
 
     speaking.cancel.cancel();
 
+    let usage = estimated(&heard);
     assert_eq!(
         speaking.ends().await,
         Outcome::Canceled {
             text: heard,
             reasoning: None,
-            usage: None
+            usage,
         }
     );
 }

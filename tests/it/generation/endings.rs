@@ -12,6 +12,7 @@ use troupe::llm::delta::FinishReason;
 use crate::support::model_call::SHORT;
 use crate::support::model_call::begun;
 use crate::support::model_call::code;
+use crate::support::model_call::estimated;
 use crate::support::model_call::failure;
 use crate::support::model_call::patient;
 use crate::support::model_call::speak;
@@ -111,12 +112,13 @@ async fn a_length_limit_truncates_and_a_filter_is_told() {
         let outcome = speak(&upstream, patient()).await;
 
         let text = "Once upon a time".to_owned();
+        let usage = estimated(&text);
         assert_eq!(
             outcome,
             Outcome::Succeeded {
                 text,
                 reasoning: None,
-                usage: None,
+                usage,
                 reason,
                 truncated: is_truncated
             }
@@ -203,18 +205,21 @@ async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
 
     let outcome = speak(&upstream, patient()).await;
 
-    let text = "Well.".to_owned();
-    let reason = FinishReason::Stop;
+    let Outcome::Succeeded {
+        text,
+        reason,
+        truncated,
+        usage,
+        ..
+    } = outcome
+    else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(
-        outcome,
-        Outcome::Succeeded {
-            text,
-            reasoning: None,
-            usage: None,
-            reason,
-            truncated: false
-        }
+        (text.as_str(), reason, truncated),
+        ("Well.", FinishReason::Stop, false)
     );
+    assert!(usage.is_some_and(|it| it.estimated), "{usage:?}");
     upstream.hung_up(0).await;
 }
 

@@ -114,7 +114,7 @@ async fn moves(bench: &Bench, it: Move, run: &run::Model) -> Result<bool, DbErr>
         Move::Expire(ending) => {
             queue::expire(db, run, lease, &ending.end(), now, &bench.stale()).await
         }
-        Move::HandBack => queue::hand_back(db, run.id, lease).await,
+        Move::HandBack => queue::hand_back(db, run, lease).await,
         Move::CancelQueued => queue::cancel_queued(db, run, now).await,
         Move::Skip => queue::skip(db, run, now).await,
         Move::FailQueued => queue::fail_queued(db, run, &broken(), now).await,

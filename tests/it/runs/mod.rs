@@ -29,3 +29,4 @@ pub mod start;
 pub mod statements;
 pub mod step_locks;
 pub mod superseded;
+pub mod token_usage;

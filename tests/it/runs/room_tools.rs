@@ -50,6 +50,16 @@ fn told(body: &Value) -> Vec<&str> {
     answers.map(|it| it["content"].as_str().unwrap()).collect()
 }
 
+async fn newest_run(room: &Room) -> Value {
+    let runs = format!("/api/conversations/{}/runs", room.conversation);
+    expect(200, room.person.get(&runs).await)["data"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone()
+}
+
 async fn open_questions(room: &Room) -> usize {
     let door = format!("/api/conversations/{}/tool_approvals", room.conversation);
     let open = expect(200, room.person.get(&door).await);
@@ -186,6 +196,39 @@ on_both! {
         expect(200, decide(&room.person, &new, true).await);
         room.settle().await;
         assert_eq!(tail(&room).await["content"], "Seven!");
+    }
+
+    async fn the_token_limit_is_checked_before_each_further_call_of_a_run(backend) {
+        let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
+        let space = format!("/api/spaces/{}", id(&room.space));
+        expect(200, room.person.patch(&space, json!({"token_limit": 25})).await);
+        room.upstream.always(Script::calls(ROLL)); // 10 tokens each time
+
+        room.say("Roll, please.").await;
+        room.settle().await;
+
+        let run = newest_run(&room).await;
+        assert_eq!(run["error"]["code"], "token_limit_exceeded");
+        assert_eq!(run["usage"], json!({"prompt_tokens": 21, "completion_tokens": 9, "estimated": false}));
+        assert_eq!(room.upstream.n_requests(), 3);
+        assert_eq!(expect(200, room.person.get(&space).await)["tokens_used"], 30);
+    }
+
+    async fn the_usage_of_a_run_is_estimated_when_one_of_its_calls_is(backend) {
+        let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
+        room.upstream.next(Script::calls(ROLL));
+        room.upstream.next(Script::stream().role().words("Seven!").finish("stop").done());
+
+        room.say("Roll, please.").await;
+        room.settle().await;
+
+        let usage = &newest_run(&room).await["usage"];
+        let (sent, got) = (usage["prompt_tokens"].as_i64(), usage["completion_tokens"].as_i64());
+        assert_eq!(usage["estimated"], true);
+        assert!(sent > Some(7) && got > Some(3), "{usage}");
+        let space = format!("/api/spaces/{}", id(&room.space));
+        let used = expect(200, room.person.get(&space).await)["tokens_used"].as_i64();
+        assert_eq!(used, sent.zip(got).map(|(sent, got)| sent + got));
     }
 
     async fn a_model_that_calls_for_ever_is_made_to_speak(backend) {

@@ -12,9 +12,10 @@ use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::Outcome;
 use troupe::generation::sink::Sink;
 use troupe::generation::trim::Trim;
+use troupe::generation::usage;
+use troupe::generation::usage::TokenUsage;
 use troupe::generation::watches::Watches;
 use troupe::llm::delta::FinishReason;
-use troupe::llm::delta::Usage;
 use troupe::llm::egress::Egress;
 use troupe::llm::egress::SystemNames;
 use troupe::llm::provider::Provider;
@@ -25,6 +26,7 @@ use troupe::llm::request::Message;
 use troupe::llm::request::Request;
 use troupe::llm::request::Role;
 use troupe::llm::secret::Secret;
+use troupe::llm::tokens;
 use troupe::llm::tuning::Tuning;
 
 use crate::support::upstream::script::Script;
@@ -131,13 +133,43 @@ pub fn succeeded(said: &str) -> Outcome {
     Outcome::Succeeded {
         text: said.to_owned(),
         reasoning: None,
-        usage: Some(Usage {
+        usage: Some(TokenUsage {
             prompt_tokens: 7,
             completion_tokens: said.split(' ').count() as i64,
+            estimated: false,
         }),
         reason: FinishReason::Stop,
         truncated: false,
     }
+}
+
+/// The same where an attempt was answered before and said nothing: its prompt counts, too.
+pub fn succeeded_again(said: &str) -> Outcome {
+    match succeeded(said) {
+        Outcome::Succeeded {
+            text,
+            reasoning,
+            usage,
+            reason,
+            truncated,
+        } => Outcome::Succeeded {
+            usage: usage::sum(estimated(""), usage),
+            text,
+            reasoning,
+            reason,
+            truncated,
+        },
+        other => other,
+    }
+}
+
+/// What the server itself counts for [`request`] and this answer.
+pub fn estimated(said: &str) -> Option<TokenUsage> {
+    Some(TokenUsage {
+        prompt_tokens: tokens::count("Be Ada.") + tokens::count("Eve: Hi."),
+        completion_tokens: tokens::count(said),
+        estimated: true,
+    })
 }
 
 /// The beginning of an answer.

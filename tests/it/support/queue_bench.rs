@@ -144,7 +144,7 @@ impl Bench {
                 let end = End::Failed(error);
                 queue::expire(db, run, lease, &end, now, &self.stale()).await
             }
-            "hand_back" => queue::hand_back(db, run.id, lease).await,
+            "hand_back" => queue::hand_back(db, run, lease).await,
             other => panic!("no move: {other}"),
         };
         won.expect("the database answers")

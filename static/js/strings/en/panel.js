@@ -110,6 +110,7 @@ export default {
   "runs.seconds": "{n} s",
   "runs.tokens": "Tokens",
   "runs.usage": "{input} in, {output} out",
+  "runs.usage_estimated": "about {input} in, {output} out (estimated)",
   "runs.attempt": "Attempt",
   "runs.error": "Error",
   "runs.canceled_because": "Canceled because",

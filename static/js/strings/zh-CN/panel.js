@@ -108,6 +108,7 @@ export default {
   "runs.seconds": "{n}秒",
   "runs.tokens": "token",
   "runs.usage": "输入{input}，输出{output}",
+  "runs.usage_estimated": "约输入{input}，输出{output}（估算）",
   "runs.attempt": "尝试次数",
   "runs.error": "错误",
   "runs.canceled_because": "取消原因",

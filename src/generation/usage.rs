@@ -1,0 +1,319 @@
+//! What the calls of a model cost: as the provider reported, or estimated by the server's tokenizer.
+//!
+//! **Invariant:** each call that was answered with a success status is counted once and never as 0
+//! where something was sent; one that was refused before costs nothing.
+
+use crate::llm::delta::Delta;
+use crate::llm::delta::Usage;
+use crate::llm::request::Message;
+use crate::llm::request::Request;
+use crate::llm::tokens;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCall;
+
+/// Tokens of one call or of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenUsage {
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    /// A part of it was not reported by the provider.
+    pub estimated: bool,
+}
+
+impl TokenUsage {
+    /// Prompt and completion together.
+    pub fn total(self) -> i64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    /// Both together; estimated when either is.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: self
+                .completion_tokens
+                .saturating_add(other.completion_tokens),
+            estimated: self.estimated || other.estimated,
+        }
+    }
+}
+
+/// The sum of what is known; `None` where nothing is.
+pub fn sum(one: Option<TokenUsage>, other: Option<TokenUsage>) -> Option<TokenUsage> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.and(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A call that the provider answered with a success status.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnsweredCall {
+    /// The provider's last report.
+    reported: Option<Usage>,
+    /// The answer came to its end.
+    is_whole: bool,
+    received: Received,
+}
+
+impl AnsweredCall {
+    /// Takes note of the next piece of the answer.
+    pub fn note(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Usage(usage) => self.reported = Some(*usage),
+            Delta::End(_) => self.is_whole = true,
+            Delta::Text(text) | Delta::Refusal(text) | Delta::Reasoning(text) => {
+                self.received.push(text);
+            }
+            Delta::Call(piece) => {
+                self.received
+                    .push(piece.name.as_deref().unwrap_or_default());
+                self.received.push(&piece.arguments);
+            }
+            Delta::Life | Delta::Logprobs(_) | Delta::Citation(_) => {}
+        }
+    }
+
+    /// Whether the report says all that must be known.
+    fn is_reported(&self) -> bool {
+        let is_full = |it: &Usage| it.prompt_tokens > 0 && it.completion_tokens > 0;
+        self.is_whole && self.reported.as_ref().is_some_and(is_full)
+    }
+
+    /// With what was sent, as the tokenizer counts it. What the provider left out, and what it had
+    /// not reported when the call was cut off, is estimated.
+    fn usage(&self, sent_tokens: i64) -> TokenUsage {
+        let reported = self.reported.unwrap_or_default();
+        let received = match self.is_reported() {
+            true => 0,
+            false => self.received.tokens(),
+        };
+        let prompt = part(reported.prompt_tokens, sent_tokens, true);
+        let completion = part(reported.completion_tokens, received, self.is_whole);
+        TokenUsage {
+            prompt_tokens: prompt.0,
+            completion_tokens: completion.0,
+            estimated: prompt.1 || completion.1,
+        }
+    }
+}
+
+/// The tokens of one part, and whether they are estimated. A report that is not final yet is taken
+/// only if it is not below the estimate.
+fn part(reported: i64, estimate: i64, is_final: bool) -> (i64, bool) {
+    let is_missing = reported <= 0 || !is_final && reported < estimate;
+    match is_missing && estimate > 0 {
+        true => (estimate, true),
+        false => (reported.max(0), false),
+    }
+}
+
+/// More of an answer is not kept to be counted: the rest is assumed to be like it.
+const MAX_SAMPLE_BYTES: usize = 64 * 1024;
+
+/// What was received of one call, text, thoughts and tool calls together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Received {
+    sample: String,
+    n_bytes: usize,
+}
+
+impl Received {
+    fn push(&mut self, text: &str) {
+        self.n_bytes = self.n_bytes.saturating_add(text.len());
+        let left = MAX_SAMPLE_BYTES.saturating_sub(self.sample.len());
+        self.sample
+            .push_str(&text[..text.floor_char_boundary(left)]);
+    }
+
+    fn tokens(&self) -> i64 {
+        let counted = i128::from(tokens::count(&self.sample));
+        let (all, sampled) = (self.n_bytes as i128, self.sample.len().max(1) as i128);
+        i64::try_from(counted * all / sampled).unwrap_or(i64::MAX)
+    }
+}
+
+/// What these calls cost, which were all sent the same request. `None`: none was answered.
+pub async fn count(calls: Vec<AnsweredCall>, request: &Request) -> Option<TokenUsage> {
+    let total = |calls: &[AnsweredCall], sent: i64| {
+        let all = calls.iter().map(|it| it.usage(sent));
+        all.reduce(TokenUsage::and)
+    };
+    if calls.iter().all(AnsweredCall::is_reported) {
+        return total(&calls, 0);
+    }
+    let request = request.clone();
+    // Counting is work for a processor: it must not hold up other turns.
+    let counting = tokio::task::spawn_blocking(move || total(&calls, prompt_tokens(&request)));
+    counting.await.ok().flatten()
+}
+
+/// The tokens of a prompt, by our own count.
+pub fn prompt_tokens(request: &Request) -> i64 {
+    let messages = request.messages.iter();
+    let messages = messages.map(|it| message_tokens(it) + call_tokens(&it.calls));
+    messages.sum::<i64>() + tool_tokens(&request.tools)
+}
+
+/// A name is sent in front of the text, or in a field of its own.
+fn message_tokens(message: &Message) -> i64 {
+    match &message.name {
+        Some(name) => tokens::count(&format!("{name}: {}", message.content)),
+        None => tokens::count(&message.content),
+    }
+}
+
+/// The tokens of what a model is told of tools.
+pub fn tool_tokens(tools: &[Tool]) -> i64 {
+    let cost = |it: &Tool| {
+        let description = it.description.as_deref().unwrap_or_default();
+        let parameters = it.parameters.to_string();
+        tokens::count(&it.name) + tokens::count(description) + tokens::count(&parameters)
+    };
+    tools.iter().map(cost).sum()
+}
+
+/// The tokens of calls of tools.
+pub fn call_tokens(calls: &[ToolCall]) -> i64 {
+    let calls = calls.iter();
+    calls
+        .map(|it| tokens::count(&it.name) + tokens::count(&it.arguments))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AnsweredCall;
+    use super::MAX_SAMPLE_BYTES;
+    use super::TokenUsage;
+    use super::count;
+    use crate::llm::delta::Delta;
+    use crate::llm::delta::FinishReason;
+    use crate::llm::delta::Usage;
+    use crate::llm::request::Message;
+    use crate::llm::request::Request;
+    use crate::llm::request::Role;
+    use crate::llm::tokens;
+    use crate::llm::tool::CallPiece;
+
+    fn text(text: &str) -> Delta {
+        Delta::Text(text.to_owned())
+    }
+
+    fn report(prompt_tokens: i64, completion_tokens: i64) -> Delta {
+        Delta::Usage(Usage {
+            prompt_tokens,
+            completion_tokens,
+        })
+    }
+
+    fn end() -> Delta {
+        Delta::End(FinishReason::Stop)
+    }
+
+    /// What calls cost that were sent the two tokens of "hello world".
+    async fn cost(calls: &[&[Delta]]) -> Option<(i64, i64, bool)> {
+        let request = Request {
+            messages: vec![Message::new(Role::User, "hello world")],
+            ..Request::default()
+        };
+        let calls = calls.iter().map(|deltas| {
+            let mut call = AnsweredCall::default();
+            deltas.iter().for_each(|it| call.note(it));
+            call
+        });
+        let cost = count(calls.collect(), &request).await;
+        cost.map(|it| (it.prompt_tokens, it.completion_tokens, it.estimated))
+    }
+
+    #[tokio::test]
+    async fn a_report_counts_as_it_is_and_no_answer_costs_nothing() {
+        assert_eq!(
+            cost(&[&[text("Hi."), report(9, 5), end()]]).await,
+            Some((9, 5, false))
+        );
+        assert_eq!(
+            cost(&[&[text("Hi."), end(), report(9, 5)]]).await,
+            Some((9, 5, false))
+        );
+        assert_eq!(cost(&[]).await, None);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_reported_is_estimated_and_marked() {
+        let two = tokens::count("hello world");
+        let thought = Delta::Reasoning("hello world".to_owned());
+        let call = Delta::Call(CallPiece {
+            arguments: "hello world".to_owned(),
+            ..CallPiece::default()
+        });
+
+        assert_eq!(cost(&[&[]]).await, Some((two, 0, true)));
+        for said in [text("hello world"), thought, call] {
+            assert_eq!(
+                cost(&[&[said.clone(), end()]]).await,
+                Some((two, two, true))
+            );
+            assert_eq!(
+                cost(&[&[said, report(0, -9), end()]]).await,
+                Some((two, two, true))
+            );
+        }
+        assert_eq!(
+            cost(&[&[text("hello world"), report(9, 0), end()]]).await,
+            Some((9, two, true))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_report_from_before_the_cut_is_completed() {
+        let two = tokens::count("hello world");
+
+        assert_eq!(
+            cost(&[&[report(9, 1), text("hello world")]]).await,
+            Some((9, two, true))
+        );
+        assert_eq!(
+            cost(&[&[text("hello world"), report(9, 7)]]).await,
+            Some((9, 7, false))
+        );
+    }
+
+    #[tokio::test]
+    async fn calls_are_added_up_and_estimated_when_any_is() {
+        let two = tokens::count("hello world");
+        let reported: &[Delta] = &[text("Hi."), report(9, 5), end()];
+
+        assert_eq!(cost(&[reported, reported]).await, Some((18, 10, false)));
+        let mixed = cost(&[reported, &[text("hello world")]]).await;
+        assert_eq!(mixed, Some((9 + two, 5 + two, true)));
+    }
+
+    #[test]
+    fn a_sum_of_absurd_reports_stays_a_number() {
+        let absurd = TokenUsage {
+            prompt_tokens: i64::MAX,
+            completion_tokens: i64::MAX,
+            estimated: false,
+        };
+
+        assert_eq!(absurd.and(absurd).total(), i64::MAX);
+    }
+
+    #[test]
+    fn a_flood_is_estimated_from_its_beginning() {
+        let mut call = AnsweredCall::default();
+        for _ in 0..10 {
+            call.note(&text(&"hello world ".repeat(MAX_SAMPLE_BYTES / 12)));
+        }
+
+        let (tokens, expected) = (
+            call.usage(0).completion_tokens,
+            10 * 2 * MAX_SAMPLE_BYTES / 12,
+        );
+        assert!(
+            tokens > 0 && (tokens - expected as i64).abs() < expected as i64 / 10,
+            "{tokens}"
+        );
+    }
+}
