@@ -8,6 +8,7 @@ use crate::characters::card::Card;
 use crate::characters::character;
 use crate::characters::room::Shelf;
 use crate::characters::shelf;
+use crate::db::slices;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -25,7 +26,7 @@ use actix_web::web::Path;
 use serde_json::Map;
 use serde_json::Value;
 
-/// One's own characters.
+/// One's own characters: at most 2 MiB of cards at once.
 #[utoipa::path(
     get,
     path = "/api/characters",
@@ -39,7 +40,9 @@ pub async fn list(
     page: Page,
 ) -> ApiResult<Json<Listing<character::View>>> {
     let own = character::of_owner(caller.id());
-    let found = page.of(own, character::Column::Id, app.db.reader()).await?;
+    let bytes = slices::json_bytes(character::Column::Card);
+    let found = page.of_large(own, character::Column::Id, bytes, app.db.reader());
+    let found = found.await?;
     Ok(Json(found.map(|it| it.view())))
 }
 

@@ -68,6 +68,7 @@ pub async fn list(
             Ok::<_, DbErr>(Listing {
                 data: data.collect(),
                 has_more: found.has_more,
+                cursor: found.cursor,
             })
         })
     });

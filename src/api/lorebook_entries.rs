@@ -5,6 +5,7 @@ use crate::api::lore_entry_bodies::EntryView;
 use crate::api::lore_entry_bodies::NewEntry;
 use crate::api::lorebooks;
 use crate::app::App;
+use crate::db::slices;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -31,7 +32,7 @@ pub struct At {
     lorebook_entry_id: LorebookEntryId,
 }
 
-/// The entries of a lorebook.
+/// The entries of a lorebook: at most 2 MiB at once.
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/entries",
@@ -47,9 +48,9 @@ pub async fn entries(
 ) -> ApiResult<Json<Listing<EntryView>>> {
     let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
     let entries = lorebook_entry::of_books(book.id);
-    let found = page
-        .of(entries, lorebook_entry::Column::Id, app.db.reader())
-        .await?;
+    let bytes = slices::json_bytes(lorebook_entry::Column::Document);
+    let found = page.of_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
+    let found = found.await?;
     Ok(Json(found.map(|it| EntryView::of(&it))))
 }
 

@@ -9,6 +9,7 @@ use crate::api::lorebook_bodies::Trial;
 use crate::api::lorebook_bodies::Tried;
 use crate::api::lorebook_bodies::Whole;
 use crate::app::App;
+use crate::db::slices;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -57,7 +58,8 @@ pub async fn list(
 ) -> ApiResult<Json<Listing<lorebook::View>>> {
     let db = app.db.reader();
     let own = lorebook::of_owner(caller.id());
-    let found = page.of(own, lorebook::Column::Id, db).await?;
+    let bytes = slices::json_bytes(lorebook::Column::Document);
+    let found = page.of_large(own, lorebook::Column::Id, bytes, db).await?;
     let n_entries = lorebook::n_entries(db, found.data.iter().map(|it| it.id)).await?;
     Ok(Json(found.map(|it| {
         let n = n_entries.get(&it.id).copied();

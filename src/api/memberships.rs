@@ -63,17 +63,21 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
     let from = place(page.after).map_or(0, |it| it + 1);
     let to = place(page.before).unwrap_or(seats.len()).max(from);
     let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-    let (from, to) = match page.before.is_some() && page.after.is_none() {
+    let backwards = page.is_backwards();
+    let (from, to) = match backwards {
         true => (to.saturating_sub(limit), to),
         false => (from, to.min(from.saturating_add(limit))),
     };
-    let rest = match page.before.is_some() && page.after.is_none() {
+    let rest = match backwards {
         true => from > 0,
         false => to < place(page.before).unwrap_or(seats.len()),
     };
+    let part = &seats[from..to];
+    let last = if backwards { part.first() } else { part.last() };
     Listing {
-        data: seats[from..to].iter().collect(),
+        data: part.iter().collect(),
         has_more: rest,
+        cursor: last.filter(|_| rest).map(|it| it.id.0.into()),
     }
 }
 

@@ -4,9 +4,9 @@ use crate::api::engine_error::answer;
 use crate::app::App;
 use crate::conversations::message;
 use crate::conversations::message_text::MessageText;
-use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::http::auth::CurrentUser;
+use crate::http::encoded;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::if_match;
@@ -19,26 +19,20 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
-use crate::ids::RunId;
 use crate::runs::command::Edit;
 use crate::runs::command::Refusal;
 use crate::runs::error::EngineError;
+use crate::runs::message_pages::Wanted;
 use crate::runs::run;
 use crate::spaces::permissions::Act;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
-use actix_web::web;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::json;
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// The longest `client_id`, in characters.
@@ -86,29 +80,19 @@ pub struct Posted {
     run: Option<run::View>,
 }
 
-/// One text of a message.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Swipe)]
-pub struct SwipeView {
-    position: i64,
-    content: String,
-    /// `content` as safe HTML.
-    #[schema(value_type = String)]
-    html: Arc<str>,
-    conversation_run_id: Option<RunId>,
-}
-
 /// Messages by `seq`, ascending; the newest, unless a cursor is given.
 ///
-/// A cursor is a `seq`. Hidden messages are left out. `around` takes the id of a message and no
-/// cursor beside it: half of the page comes before that message, and `has_more` speaks of both sides.
+/// A cursor is a `seq`. Hidden messages are left out. A page stops before 2 MiB of JSON; it has one
+/// message at least. `around` takes the id of a message and no cursor beside it: half of the page
+/// comes before that message, `has_more` speaks of both sides, and `cursor` is null.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
     params(
         Page,
-        ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle.")
+        ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle."),
+        ("html" = inline(Option<bool>), Query, description = "Whether each message comes with its HTML.")
     ),
     responses((status = 200, body = Listing<message::View>), (status = 404))
 )]
@@ -118,7 +102,7 @@ pub async fn list(
     id: Path<ConversationId>,
     page: Page,
     request: HttpRequest,
-) -> ApiResult<Json<Listing<message::View>>> {
+) -> ApiResult<HttpResponse> {
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     let around = page::value_of::<MessageId>(request.query_string(), "around")?;
     let part = match (around, page.before, page.after) {
@@ -129,11 +113,32 @@ pub async fn list(
         (None, None, Some(seq)) => timeline::Page::After(seq),
         (None, None, None) => timeline::Page::Newest,
     };
-    let (data, has_more) = app
-        .engine
-        .messages(at.conversation.id, part, page.limit)
-        .await?;
-    Ok(Json(Listing { data, has_more }))
+    let wanted = Wanted {
+        page: part,
+        limit: page.limit,
+        html: wants_html(&request)?,
+    };
+    let found = app.engine.messages(at.conversation.id, wanted).await?;
+    Ok(encoded::listing(
+        found.entries,
+        found.has_more,
+        found.cursor,
+    ))
+}
+
+/// Whether HTML is asked for.
+///
+/// # Errors
+/// 400.
+pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
+    let html = page::value_of(request.query_string(), "html")?;
+    Ok(html.unwrap_or(false))
+}
+
+/// A message as it is shown here: with its HTML only if that was asked for.
+pub fn shown(mut view: message::View, html: bool) -> message::View {
+    view.html = view.html.filter(|_| html);
+    view
 }
 
 /// A message of elsewhere and one that is hidden are nowhere.
@@ -160,6 +165,7 @@ fn one_place_only() -> ApiError {
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
     request_body = Post,
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
     responses(
         (status = 200, description = "It was posted before.", body = Posted),
         (status = 201, body = Posted),
@@ -174,7 +180,9 @@ pub async fn create(
     caller: CurrentUser,
     id: Path<ConversationId>,
     body: Body<Post>,
+    request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
+    let html = wants_html(&request)?;
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Post)?;
     let author = at.own_seat()?;
@@ -201,7 +209,7 @@ pub async fn create(
         false => HttpResponse::Created(),
     };
     Ok(reply.json(Posted {
-        message: posted.message,
+        message: shown(posted.message, html),
         run: posted.run,
     }))
 }
@@ -212,7 +220,8 @@ pub async fn create(
     path = "/api/messages/{message_id}",
     tag = "messages",
     params(
-        ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`.")
+        ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`."),
+        ("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")
     ),
     request_body = Change,
     responses(
@@ -229,6 +238,7 @@ pub async fn change(
     body: Body<Change>,
     request: HttpRequest,
 ) -> ApiResult<Json<message::View>> {
+    let html = wants_html(&request)?;
     let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
     at.may_change_message(&row)?;
     let body = body.read().await?;
@@ -243,11 +253,14 @@ pub async fn change(
                 by: at.seat.as_ref().map(|it| it.id),
             };
             match app.engine.edit(at.conversation.id, edit).await {
-                Ok(message) => Ok(Json(message)),
-                Err(error) => Err(changed(&app, row.id, error).await),
+                Ok(message) => Ok(Json(shown(message, html))),
+                Err(error) => Err(changed(&app, row.id, html, error).await),
             }
         }
-        (None, Some(visibility)) => Ok(Json(set_visibility(&app, &at, &row, visibility).await?)),
+        (None, Some(visibility)) => {
+            let changed = set_visibility(&app, &at, &row, visibility).await?;
+            Ok(Json(shown(changed, html)))
+        }
         (None, None) => {
             Err(ApiError::new(400, "missing_field", "Say what to change.").about("content"))
         }
@@ -260,12 +273,14 @@ pub async fn change(
 
 /// The answer to a change of a message that was refused; a conflict of versions carries the message
 /// as it is now.
-pub async fn changed(app: &App, id: MessageId, error: EngineError) -> ApiError {
+pub async fn changed(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
     let is_conflict = matches!(error, EngineError::Refused(Refusal::EditConflict));
     let mut refused = answer(error);
     if is_conflict {
         match app.engine.message(id).await {
-            Ok(present) => refused.current = present.map(|it| Box::new(json!(it))),
+            Ok(present) => {
+                refused.current = present.map(|it| Box::new(json!(shown(it, html))));
+            }
             Err(error) => return error.into(),
         }
     }
@@ -292,48 +307,6 @@ pub async fn hide(
     at.may_change_message(&row)?;
     set_visibility(&app, &at, &row, message::Visibility::Hidden).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// Every text of a message, from 0.
-#[utoipa::path(
-    get,
-    path = "/api/messages/{message_id}/swipes",
-    tag = "messages",
-    responses((status = 200, body = Listing<SwipeView>))
-)]
-pub async fn swipes(
-    app: Data<App>,
-    caller: CurrentUser,
-    id: Path<MessageId>,
-) -> ApiResult<Json<Listing<SwipeView>>> {
-    let (row, _) = seat::at_message(&app, &caller, id.into_inner()).await?;
-    if row.visibility == message::Visibility::Hidden {
-        return Err(ApiError::not_found());
-    }
-    let found = swipe::Entity::find()
-        .filter(swipe::Column::MessageId.eq(row.id))
-        .order_by_asc(swipe::Column::Position)
-        .all(app.db.reader())
-        .await?;
-    let markdown = app.engine.context().markdown.clone();
-    let show = move |position: i64, content: &str, run: Option<RunId>| SwipeView {
-        position,
-        content: content.to_owned(),
-        html: markdown.render(content),
-        conversation_run_id: run,
-    };
-    // Many long texts are much to render: not on the thread of this door.
-    let rendering = web::block(move || -> Vec<_> {
-        match found.is_empty() {
-            true => vec![show(0, &row.content, row.conversation_run_id)],
-            false => found
-                .iter()
-                .map(|it| show(it.position, &it.content, it.conversation_run_id))
-                .collect(),
-        }
-    });
-    let data = rendering.await.map_err(ApiError::internal)?;
-    Ok(Json(Listing::whole(data)))
 }
 
 async fn set_visibility(

@@ -46,6 +46,7 @@ pub mod setup;
 pub mod space_files;
 pub mod space_rules;
 pub mod spaces;
+pub mod swipes;
 pub mod tool_approvals;
 pub mod users;
 pub mod versions;

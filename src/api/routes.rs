@@ -33,6 +33,7 @@ use crate::api::session;
 use crate::api::setup;
 use crate::api::space_files;
 use crate::api::spaces;
+use crate::api::swipes;
 use crate::api::tool_approvals;
 use crate::api::users;
 use crate::api::versions;
@@ -205,7 +206,7 @@ fn play() -> Vec<Door> {
         messages::create,
         messages::change,
         messages::hide,
-        messages::swipes,
+        swipes::swipes,
         versions::select,
         search::find,
         buttons::generate,

@@ -4,10 +4,12 @@ use crate::app::App;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::pages;
 use crate::conversations::search;
 use crate::conversations::search::Terms;
 use crate::conversations::snippet;
 use crate::conversations::snippet::Snippet;
+use crate::db::slices;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -32,6 +34,7 @@ use sea_orm::QueryFilter;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use utoipa::ToSchema;
@@ -97,10 +100,19 @@ pub async fn find(
         return Ok(Json(Listing::whole(Vec::new())));
     };
     let select = search::found(&terms, spaces, app.db.dialect());
-    let found = page
-        .newest_first(select, message::Column::Id, app.db.reader())
-        .await?;
-    hits(&app, found, &terms, &allowed).await.map(Json)
+    let forwards = page.after.is_some() && page.before.is_none();
+    let by_id = (message::Column::Id, pages::bytes());
+    let keys = page.keys(select, by_id, !forwards, app.db.reader());
+    let keys = keys.await?;
+    let cursor = keys.rows.last().filter(|_| keys.has_more);
+    let cursor = cursor.map(|(id, _)| (*id).into());
+    let mut found = found(&app, &keys.rows, &terms).await?;
+    found.sort_by_key(|it| Reverse(it.id));
+    Ok(Json(Listing {
+        data: hits(&app, found, &allowed).await?,
+        has_more: keys.has_more,
+        cursor,
+    }))
 }
 
 /// What to look for, as the document tells of it.
@@ -108,48 +120,68 @@ pub async fn find(
 #[schema(max_length = 200)]
 pub struct Wanted(#[allow(dead_code)] String);
 
+/// A message that was found, without its text.
+struct Found {
+    id: MessageId,
+    conversation: ConversationId,
+    seq: i64,
+    author: MembershipId,
+    created_at: Timestamp,
+    snippet: Snippet,
+}
+
+/// What was found. Long texts are held a slice at a time.
+async fn found(app: &App, keys: &[(i64, i64)], terms: &Terms) -> ApiResult<Vec<Found>> {
+    let mut found = Vec::with_capacity(keys.len());
+    for slice in slices::slices(keys, slices::SLICE_BYTES) {
+        let rows = message::Entity::find()
+            .filter(message::Column::Id.is_in(slice.iter().map(|(id, _)| *id)))
+            .filter(message::Column::Visibility.ne(message::Visibility::Hidden))
+            .all(app.db.reader())
+            .await?;
+        found.extend(rows.into_iter().map(|row| Found {
+            id: row.id,
+            conversation: row.conversation_id,
+            seq: row.seq,
+            author: row.space_membership_id,
+            created_at: row.created_at,
+            snippet: snippet::around(&row.content, terms.words()),
+        }));
+    }
+    Ok(found)
+}
+
 /// Shows what was found. What is not in a space that the caller may see is left out, whatever the
 /// query said.
-async fn hits(
-    app: &App,
-    found: Listing<message::Model>,
-    terms: &Terms,
-    allowed: &HashSet<SpaceId>,
-) -> ApiResult<Listing<Hit>> {
-    let places = places(app, &found.data).await?;
-    let names = names(app, &found.data).await?;
-    let data = found.data.iter().filter_map(|row| {
-        let (conversation, space_name) = places.get(&row.conversation_id)?;
+async fn hits(app: &App, found: Vec<Found>, allowed: &HashSet<SpaceId>) -> ApiResult<Vec<Hit>> {
+    let places = places(app, &found).await?;
+    let names = names(app, &found).await?;
+    let hits = found.into_iter().filter_map(|it| {
+        let (conversation, space_name) = places.get(&it.conversation)?;
         if !allowed.contains(&conversation.space_id) {
-            tracing::error!(message.id = %row.id, "a search found what it must not");
+            tracing::error!(message.id = %it.id, "a search found what it must not");
             return None;
         }
         Some(Hit {
-            message_id: row.id,
-            conversation_id: row.conversation_id,
+            message_id: it.id,
+            conversation_id: it.conversation,
             conversation_title: conversation.title.clone(),
             space_id: conversation.space_id,
             space_name: space_name.clone(),
-            seq: row.seq,
-            author_name: names
-                .get(&row.space_membership_id)
-                .cloned()
-                .unwrap_or_default(),
-            snippet: snippet::around(&row.content, terms.words()),
-            created_at: row.created_at,
+            seq: it.seq,
+            author_name: names.get(&it.author).cloned().unwrap_or_default(),
+            snippet: it.snippet,
+            created_at: it.created_at,
         })
     });
-    Ok(Listing {
-        data: data.collect(),
-        has_more: found.has_more,
-    })
+    Ok(hits.collect())
 }
 
 async fn places(
     app: &App,
-    found: &[message::Model],
+    found: &[Found],
 ) -> ApiResult<HashMap<ConversationId, (conversation::Model, String)>> {
-    let ids: HashSet<ConversationId> = found.iter().map(|it| it.conversation_id).collect();
+    let ids: HashSet<ConversationId> = found.iter().map(|it| it.conversation).collect();
     let rows = conversation::Entity::find()
         .filter(conversation::Column::Id.is_in(ids))
         .find_also_related(space::Entity)
@@ -162,8 +194,8 @@ async fn places(
     Ok(places.collect())
 }
 
-async fn names(app: &App, found: &[message::Model]) -> ApiResult<HashMap<MembershipId, String>> {
-    let ids: HashSet<MembershipId> = found.iter().map(|it| it.space_membership_id).collect();
+async fn names(app: &App, found: &[Found]) -> ApiResult<HashMap<MembershipId, String>> {
+    let ids: HashSet<MembershipId> = found.iter().map(|it| it.author).collect();
     let rows = membership::Entity::find()
         .filter(membership::Column::Id.is_in(ids))
         .all(app.db.reader())

@@ -15,6 +15,7 @@ use crate::ids::MessageId;
 use crate::runs::run;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Act;
+use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -142,6 +143,7 @@ pub async fn branch(
     path = "/api/messages/{message_id}/swipes/select",
     tag = "messages",
     request_body = Choice,
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
     responses(
         (status = 200, body = message::View),
         (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `not_tail`; `fork_point`; `already_finished`."),
@@ -154,7 +156,9 @@ pub async fn select(
     caller: CurrentUser,
     id: Path<MessageId>,
     body: Body<Choice>,
+    request: HttpRequest,
 ) -> ApiResult<Json<message::View>> {
+    let html = messages::wants_html(&request)?;
     let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
     at.may_switch_swipes(&row)?;
     let Choice {
@@ -165,7 +169,7 @@ pub async fn select(
         .engine
         .select_swipe(at.conversation.id, row.id, position, expected_version);
     match selected.await {
-        Ok(message) => Ok(Json(message)),
-        Err(error) => Err(messages::changed(&app, row.id, error).await),
+        Ok(message) => Ok(Json(messages::shown(message, html))),
+        Err(error) => Err(messages::changed(&app, row.id, html, error).await),
     }
 }

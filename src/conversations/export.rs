@@ -1,7 +1,7 @@
 //! A conversation as a file: JSONL that SillyTavern reads, or plain text for people.
 //!
-//! **Invariant:** a file is made piece by piece. What is held is a page of messages, however long
-//! the conversation is; what is said while it is being read is not in it.
+//! **Invariant:** a file is made piece by piece. What is held is a slice of messages, however long
+//! the conversation and however many its versions are; what is said while it is being read is not in it.
 
 use crate::clock::Timestamp;
 use crate::conversations::chat_extra;
@@ -9,8 +9,10 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::message::Role;
 use crate::conversations::message::Visibility;
+use crate::conversations::pages;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
+use crate::db::slices;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::spaces::membership;
@@ -83,13 +85,10 @@ impl<C: ConnectionTrait> Export<C> {
             self.at = Some(0);
             return Ok(Some(self.head()));
         };
-        // What comes after was not there when this began.
-        let page = timeline::Page::Between(at, self.conversation.last_seq + 1);
-        let (messages, _) = timeline::page(&self.db, self.conversation.id, page, PAGE).await?;
-        let Some(last) = messages.last() else {
+        let Some((last, messages)) = self.next_messages(at).await? else {
             return Ok(None);
         };
-        self.at = Some(last.seq);
+        self.at = Some(last);
         let mut texts = texts_of(&self.db, &messages).await?;
         let mut piece = String::new();
         for message in &messages {
@@ -105,6 +104,42 @@ impl<C: ConnectionTrait> Export<C> {
             }
         }
         Ok(Some(piece))
+    }
+
+    /// What comes after `at`: as many messages as may be held with all their texts, and the number
+    /// of the last one.
+    async fn next_messages(
+        &self,
+        mut at: i64,
+    ) -> Result<Option<(i64, Vec<message::Model>)>, DbErr> {
+        loop {
+            let stubs = self.next_stubs(at).await?;
+            let Some((last, _)) = stubs.last() else {
+                return Ok(None);
+            };
+            at = *last;
+            let rows = pages::rows(&self.db, self.conversation.id, &stubs).await?;
+            // What was hidden since it was found is passed over.
+            if !rows.is_empty() {
+                return Ok(Some((at, rows)));
+            }
+        }
+    }
+
+    async fn next_stubs(&self, at: i64) -> Result<Vec<pages::Stub>, DbErr> {
+        let id = self.conversation.id;
+        // What comes after was not there when this began.
+        let page = timeline::Page::Between(at, self.conversation.last_seq + 1);
+        let mut stubs = pages::stubs(&self.db, id, page, PAGE).await?;
+        if self.format == Format::Jsonl {
+            let seqs: Vec<i64> = stubs.iter().map(|(seq, _)| *seq).collect();
+            let of_swipes = swipe::bytes_by_seq(&self.db, id, &seqs).await?;
+            for (seq, bytes) in &mut stubs {
+                *bytes += of_swipes.get(seq).copied().unwrap_or_default();
+            }
+        }
+        stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
+        Ok(stubs)
     }
 
     fn head(&self) -> String {

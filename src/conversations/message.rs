@@ -89,9 +89,9 @@ pub struct View {
     pub author_name: String,
     pub role: Role,
     pub content: String,
-    /// `content` as safe HTML: the only HTML a client ever shows.
-    #[schema(value_type = String)]
-    pub html: Arc<str>,
+    /// `content` as safe HTML: the only HTML a client ever shows. Null where it was not asked for.
+    #[schema(value_type = Option<String>)]
+    pub html: Option<Arc<str>>,
     /// From 1; grows by 1 with each change of the shown text. An edit names the one it was made from.
     pub version: i64,
     pub visibility: Visibility,
@@ -117,7 +117,8 @@ pub struct Swipes {
 
 impl Model {
     /// What people may read of this message; `n_swipes` counts the alternatives that are stored.
-    pub fn view(&self, author_name: &str, n_swipes: i64, markdown: &Markdown) -> View {
+    /// Its HTML is there if there is something to render it with.
+    pub fn view(&self, author_name: &str, n_swipes: i64, markdown: Option<&Markdown>) -> View {
         View {
             id: self.id,
             conversation_id: self.conversation_id,
@@ -126,7 +127,7 @@ impl Model {
             author_name: author_name.to_owned(),
             role: self.role,
             content: self.content.clone(),
-            html: markdown.render(&self.content),
+            html: markdown.map(|it| it.render(&self.content)),
             version: self.version,
             visibility: self.visibility,
             conversation_run_id: self.conversation_run_id,

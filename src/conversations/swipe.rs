@@ -6,15 +6,19 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
+use crate::db::slices;
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SwipeId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
+use sea_orm::JoinType;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use std::collections::HashMap;
 
 /// In the metadata of a message: a character came in with it. About the message, not about a text.
@@ -40,7 +44,14 @@ pub struct Model {
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::conversations::message::Entity",
+        from = "Column::MessageId",
+        to = "crate::conversations::message::Column::Id"
+    )]
+    Message,
+}
 
 impl ActiveModelBehavior for ActiveModel {}
 
@@ -55,6 +66,31 @@ pub async fn counts(
         .column(Column::MessageId)
         .column_as(Column::Id.count(), "count")
         .group_by(Column::MessageId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// How many bytes all texts of each of these messages store, by the number of the message; one with
+/// a single text is not in the answer.
+///
+/// # Errors
+/// When the database fails.
+pub async fn bytes_by_seq(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    seqs: &[i64],
+) -> Result<HashMap<i64, i64>, DbErr> {
+    let total = slices::stored_bytes((Entity, Column::Content)).sum();
+    let rows: Vec<(i64, i64)> = Entity::find()
+        .join(JoinType::InnerJoin, Relation::Message.def())
+        .filter(message::Column::ConversationId.eq(conversation))
+        .filter(message::Column::Seq.is_in(seqs.iter().copied()))
+        .select_only()
+        .column(message::Column::Seq)
+        .column_as(total.cast_as("bigint"), "bytes")
+        .group_by(message::Column::Seq)
         .into_tuple()
         .all(db)
         .await?;

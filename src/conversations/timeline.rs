@@ -1,4 +1,4 @@
-//! The order of a timeline: its tail, its pages, and appending at its end.
+//! The order of a timeline: its tail, its parts, and appending at its end.
 //!
 //! **Invariant:** `seq` is consecutive from 1. It is given from the conversation's row, under its
 //! lock, in the transaction that inserts; no reader who saw `k` ever finds a new `j < k`.
@@ -145,50 +145,6 @@ pub enum Page {
     Around(i64),
 }
 
-/// A page of what is not hidden, ascending, and whether there is more in that direction; of
-/// [`Page::Around`], in either.
-pub async fn page(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    page: Page,
-    limit: u64,
-) -> Result<(Vec<Model>, bool), DbErr> {
-    let query = match page {
-        Page::Around(seq) => return around(db, id, seq, limit).await,
-        Page::Newest => shown(id).order_by_desc(Column::Seq),
-        Page::Before(seq) => shown(id)
-            .filter(Column::Seq.lt(seq))
-            .order_by_desc(Column::Seq),
-        Page::After(seq) => shown(id)
-            .filter(Column::Seq.gt(seq))
-            .order_by_asc(Column::Seq),
-        Page::Between(after, before) => shown(id)
-            .filter(Column::Seq.gt(after))
-            .filter(Column::Seq.lt(before))
-            .order_by_asc(Column::Seq),
-    };
-    let mut found = query.limit(limit + 1).all(db).await?;
-    let has_more = found.len() as u64 > limit;
-    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    found.sort_by_key(|it| it.seq);
-    Ok((found, has_more))
-}
-
-/// Half of the page stands before `seq`. Where one side has less, the page is shorter: who reads on
-/// asks for more there anyway.
-async fn around(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    seq: i64,
-    limit: u64,
-) -> Result<(Vec<Model>, bool), DbErr> {
-    let (earlier, later) = (limit / 2, limit - limit / 2);
-    let (mut found, has_older) = Box::pin(page(db, id, Page::Before(seq), earlier)).await?;
-    let (rest, has_newer) = Box::pin(page(db, id, Page::After(seq - 1), later)).await?;
-    found.extend(rest);
-    Ok((found, has_older || has_newer))
-}
-
 /// The place of a message that is not hidden in this conversation.
 pub async fn seq_of(
     db: &impl ConnectionTrait,
@@ -198,23 +154,6 @@ pub async fn seq_of(
     let query = shown(id).filter(Column::Id.eq(message));
     let seq = query.select_only().column(Column::Seq);
     seq.into_tuple().one(db).await
-}
-
-/// Everything created, changed or hidden after `rev`, in order of `seq`; one more than `limit`
-/// says that there is more.
-pub async fn changed_since(
-    db: &impl ConnectionTrait,
-    id: ConversationId,
-    rev: i64,
-    limit: u64,
-) -> Result<Vec<Model>, DbErr> {
-    Entity::find()
-        .filter(Column::ConversationId.eq(id))
-        .filter(Column::Rev.gt(rev))
-        .order_by_asc(Column::Seq)
-        .limit(limit + 1)
-        .all(db)
-        .await
 }
 
 /// A row for [`append`], with nothing that only later events can know.

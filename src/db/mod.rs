@@ -8,5 +8,6 @@ pub mod lock;
 pub mod meter;
 pub mod migrate;
 pub mod read;
+pub mod slices;
 pub mod words;
 pub mod write;

@@ -10,12 +10,15 @@ use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
+use sea_orm::ModelTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::Select;
 use sea_orm::Value;
+use sea_orm::sea_query::sea_value_to_json_value;
 use serde::Serialize;
+use serde_json::Value as Json;
 use std::future::Ready;
 use std::future::ready;
 use std::str::FromStr;
@@ -33,6 +36,7 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::path::ParameterBuilder;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::schema::Type;
 
 const DEFAULT_LIMIT: u64 = 50;
@@ -52,6 +56,8 @@ pub struct Listing<T> {
     pub data: Vec<T>,
     /// Whether there is more in the direction that was asked for.
     pub has_more: bool,
+    /// If there is more: the value for the next `after` or `before`, in the same direction.
+    pub cursor: Option<Json>,
 }
 
 impl<K: FromStr> FromRequest for Page<K> {
@@ -121,12 +127,20 @@ impl<T: ToSchema> ComposeSchema for Listing<T> {
             .description(Some(
                 "Whether there is more in the direction that was asked for.",
             ));
+        let types = [Type::Integer, Type::String, Type::Null];
+        let cursor = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter(types))
+            .description(Some(
+                "The value for the next `after` or `before`, in the same direction; null where there is no more.",
+            ));
         ObjectBuilder::new()
             .schema_type(Type::Object)
             .property("data", ArrayBuilder::new().items(item))
             .required("data")
             .property("has_more", more)
             .required("has_more")
+            .property("cursor", cursor)
+            .required("cursor")
             .into()
     }
 }
@@ -149,7 +163,7 @@ impl<K: Clone + Into<Value>> Page<K> {
         key: E::Column,
         db: &impl ConnectionTrait,
     ) -> Result<Listing<E::Model>, DbErr> {
-        let backwards = self.before.is_some() && self.after.is_none();
+        let backwards = self.is_backwards();
         let mut part = self.nearest(select, key, backwards, db).await?;
         if backwards {
             part.data.reverse();
@@ -178,25 +192,48 @@ impl<K: Clone + Into<Value>> Page<K> {
     /// What is nearest to the cursor, in the direction in which it was read.
     async fn nearest<E: EntityTrait>(
         &self,
-        mut select: Select<E>,
+        select: Select<E>,
         key: E::Column,
         backwards: bool,
         db: &impl ConnectionTrait,
     ) -> Result<Listing<E::Model>, DbErr> {
+        let select = self.part(select, key, backwards);
+        let mut data = select.limit(self.limit + 1).all(db).await?;
+        let has_more = data.len() as u64 > self.limit;
+        data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        let last = data.last().filter(|_| has_more);
+        let cursor = last.map(|it| sea_value_to_json_value(&it.get(key)));
+        Ok(Listing {
+            data,
+            has_more,
+            cursor,
+        })
+    }
+
+    /// What lies on this side of the cursor, the nearest first.
+    pub(super) fn part<E: EntityTrait>(
+        &self,
+        mut select: Select<E>,
+        key: E::Column,
+        backwards: bool,
+    ) -> Select<E> {
         if let Some(after) = self.after.clone() {
             select = select.filter(key.gt(after));
         }
         if let Some(before) = self.before.clone() {
             select = select.filter(key.lt(before));
         }
-        select = match backwards {
+        match backwards {
             true => select.order_by_desc(key),
             false => select.order_by_asc(key),
-        };
-        let mut data = select.limit(self.limit + 1).all(db).await?;
-        let has_more = data.len() as u64 > self.limit;
-        data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        Ok(Listing { data, has_more })
+        }
+    }
+}
+
+impl<K> Page<K> {
+    /// Whether an ascending list is read towards its beginning.
+    pub fn is_backwards(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
     }
 }
 
@@ -206,6 +243,7 @@ impl<T> Listing<T> {
         Self {
             data,
             has_more: false,
+            cursor: None,
         }
     }
 
@@ -214,6 +252,7 @@ impl<T> Listing<T> {
         Listing {
             data: self.data.into_iter().map(view).collect(),
             has_more: self.has_more,
+            cursor: self.cursor,
         }
     }
 }

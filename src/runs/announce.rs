@@ -113,7 +113,7 @@ impl Announcer<'_> {
         }
         let author = self.s.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        let message = row.view(name, told.n_swipes, &self.context.markdown);
+        let message = row.view(name, told.n_swipes, Some(&self.context.markdown));
         self.durable(
             &MessageEvent {
                 is_new,

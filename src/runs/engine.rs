@@ -394,7 +394,7 @@ impl Engine {
         row.view(
             name,
             done.situation.subject_n_swipes,
-            &self.context.markdown,
+            Some(&self.context.markdown),
         )
     }
 }

@@ -2,12 +2,15 @@
 
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::swipe;
+use crate::conversations::pages;
+use crate::conversations::pages::Budget;
+use crate::conversations::pages::Changes;
+use crate::conversations::pages::Details;
 use crate::conversations::timeline;
 use crate::conversations::timeline::Page;
+use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
-use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::rounds::round;
@@ -26,13 +29,10 @@ use crate::runs::views::RoundView;
 use crate::runs::views::Runtime;
 use crate::spaces::membership;
 use crate::spaces::space;
-use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
 use serde::Serialize;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -52,6 +52,8 @@ pub struct Snapshot {
     /// The messages are the newest ones, and what the client had is void.
     pub reset: bool,
     pub messages: Vec<Entry>,
+    /// Whether older messages stand before these. False where the messages are what has changed.
+    pub has_more: bool,
     pub state: State,
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
@@ -82,10 +84,26 @@ impl Engine {
         id: ConversationId,
         after_rev: Option<i64>,
     ) -> Result<Option<Snapshot>, DbErr> {
+        match self.snapshot_of(id, after_rev, false).await? {
+            // With its HTML it is larger than what may be sent at once.
+            Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
+                self.snapshot_of(id, after_rev, true).await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// With `reset` the newest messages, whatever the client has.
+    async fn snapshot_of(
+        &self,
+        id: ConversationId,
+        after_rev: Option<i64>,
+        reset: bool,
+    ) -> Result<Option<Snapshot>, DbErr> {
         let read = self
             .context
             .db
-            .read(move |tx| Box::pin(async move { Found::read(tx, id, after_rev).await }));
+            .read(move |tx| Box::pin(async move { Found::read(tx, id, after_rev, reset).await }));
         let Some(found) = read.await? else {
             return Ok(None);
         };
@@ -96,12 +114,23 @@ impl Engine {
             tool_approvals,
             reset,
             messages,
+            hidden,
             details,
+            has_more,
         } = found;
+        let is_cut = has_more;
+        let (views, has_more) = self.views(messages, details).await?;
+        let mut entries: Vec<(i64, Entry)> = views
+            .into_iter()
+            .map(|it| (it.seq, Entry::Message(Box::new(it))))
+            .collect();
+        entries.extend(hidden.into_iter().map(|it| (it.seq, Entry::Gone(it))));
+        entries.sort_by_key(|(seq, _)| *seq);
         Ok(Some(Snapshot {
             rev: row.rev,
             reset,
-            messages: self.entries(messages, details).await?,
+            messages: entries.into_iter().map(|(_, entry)| entry).collect(),
+            has_more: has_more || is_cut,
             state: runtime.state(),
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
@@ -179,82 +208,28 @@ impl Engine {
         Ok(next.or(can.first()).map(|it| it.id))
     }
 
-    /// A page of a timeline, ascending, and whether there is more.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn messages(
-        &self,
-        id: ConversationId,
-        page: Page,
-        limit: u64,
-    ) -> Result<(Vec<message::View>, bool), DbErr> {
-        let read = self.context.db.read(move |tx| {
-            Box::pin(async move {
-                let (rows, has_more) = timeline::page(tx, id, page, limit).await?;
-                let details = Details::read(tx, &rows).await?;
-                Ok::<_, DbErr>((rows, details, has_more))
-            })
-        });
-        let (rows, details, has_more) = read.await?;
-        Ok((self.views(rows, details).await?, has_more))
-    }
-
-    /// A message as people see it now. `None`: it is hidden or not there.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn message(&self, id: MessageId) -> Result<Option<message::View>, DbErr> {
-        let read = self.context.db.read(move |tx| {
-            Box::pin(async move {
-                let found = message::Entity::find_by_id(id).one(tx).await?;
-                let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
-                let rows: Vec<message::Model> = shown.into_iter().collect();
-                let details = Details::read(tx, &rows).await?;
-                Ok::<_, DbErr>((rows, details))
-            })
-        });
-        let (rows, details) = read.await?;
-        let views = self.views(rows, details).await?;
-        Ok(views.into_iter().next())
-    }
-
-    async fn entries(
-        &self,
-        rows: Vec<message::Model>,
-        details: Details,
-    ) -> Result<Vec<Entry>, DbErr> {
-        let gone = |it: &message::Model| it.visibility == message::Visibility::Hidden;
-        let mut entries: Vec<(i64, Entry)> = rows
-            .iter()
-            .filter(|it| gone(it))
-            .map(|it| (it.seq, Entry::Gone(it.gone())))
-            .collect();
-        let shown = rows.into_iter().filter(|it| !gone(it)).collect();
-        let shown = self.views(shown, details).await?.into_iter();
-        entries.extend(shown.map(|it| (it.seq, Entry::Message(Box::new(it)))));
-        entries.sort_by_key(|(seq, _)| *seq);
-        Ok(entries.into_iter().map(|(_, entry)| entry).collect())
-    }
-
+    /// The newest of these messages with their HTML, ascending, as many as may be sent at once; and
+    /// whether some are left out.
     async fn views(
         &self,
         rows: Vec<message::Model>,
         details: Details,
-    ) -> Result<Vec<message::View>, DbErr> {
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
+    ) -> Result<(Vec<message::View>, bool), DbErr> {
         let markdown = Arc::clone(&self.context.markdown);
-        let view = move |row: &message::Model| {
-            let name = details.names.get(&row.space_membership_id);
-            let name = name.map_or("", String::as_str);
-            let n_swipes = details.swipes.get(&row.id).copied().unwrap_or_default();
-            row.view(name, n_swipes, &markdown)
+        let render = move || {
+            let mut budget = Budget::new(pages::MAX_BYTES);
+            let n_rows = rows.len();
+            let views = rows.into_iter().rev();
+            let views = views.map(|it| details.view(&it, Some(&markdown)));
+            let mut views: Vec<_> = views
+                .take_while(|it| budget.takes(pages::n_json_bytes(it)))
+                .collect();
+            views.reverse();
+            let is_cut = views.len() < n_rows;
+            (views, is_cut)
         };
-        // A page of long texts is much to render, and this may be a thread of sockets.
-        let main = self.context.shutdown.main();
-        let rendering = main.spawn_blocking(move || rows.iter().map(view).collect());
+        // Long texts are much to render, and this may be a thread of sockets.
+        let rendering = self.context.shutdown.main().spawn_blocking(render);
         let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
         rendering.await.map_err(ended)
     }
@@ -268,7 +243,9 @@ struct Found {
     tool_approvals: Vec<tool_approval::View>,
     reset: bool,
     messages: Vec<message::Model>,
+    hidden: Vec<message::Gone>,
     details: Details,
+    has_more: bool,
 }
 
 impl Found {
@@ -276,23 +253,24 @@ impl Found {
         tx: &impl ConnectionTrait,
         id: ConversationId,
         after_rev: Option<i64>,
+        reset: bool,
     ) -> Result<Option<Self>, DbErr> {
         let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
             return Ok(None);
         };
         let runtime = runtime_of(tx, id).await?;
         let changed = match after_rev {
-            Some(rev) if rev <= row.rev => {
-                Some(timeline::changed_since(tx, id, rev, MOST_CHANGES).await?)
+            Some(rev) if rev <= row.rev && !reset => {
+                pages::changed_since(tx, id, rev, MOST_CHANGES).await?
             }
             _ => None,
         };
-        let changed = changed.filter(|it| it.len() as u64 <= MOST_CHANGES);
         let reset = after_rev.is_some() && changed.is_none();
-        let messages = match changed {
-            Some(changed) => changed,
-            None => timeline::page(tx, id, Page::Newest, NEWEST).await?.0,
+        let (Changes { shown, hidden }, has_more) = match changed {
+            Some(changed) => (changed, false),
+            None => newest(tx, id).await?,
         };
+        let messages = pages::rows(tx, id, &shown).await?;
         // Only a running run asks.
         let tool_approvals = match &runtime.running {
             Some(_) => tool_approval::open_in(tx, id).await?,
@@ -309,36 +287,23 @@ impl Found {
             runtime,
             reset,
             messages,
+            hidden,
+            has_more,
         }))
     }
 }
 
-/// What is shown beside the texts of messages.
-#[derive(Default)]
-struct Details {
-    /// How many texts a message has, where it has several.
-    swipes: HashMap<MessageId, i64>,
-    names: HashMap<MembershipId, String>,
-}
-
-impl Details {
-    async fn read(tx: &impl ConnectionTrait, rows: &[message::Model]) -> Result<Self, DbErr> {
-        if rows.is_empty() {
-            return Ok(Self::default());
-        }
-        let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
-        let authors = membership::Entity::find()
-            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
-            .all(tx)
-            .await?;
-        let names = authors
-            .into_iter()
-            .map(|it| (it.id, it.cached_display_name));
-        Ok(Self {
-            swipes: swipe::counts(tx, &ids).await?,
-            names: names.collect(),
-        })
-    }
+/// The newest messages, and whether there are older ones. No more are read than can be sent: HTML
+/// is about as long as its text.
+async fn newest(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(Changes, bool), DbErr> {
+    let mut shown = pages::stubs(tx, id, Page::Newest, NEWEST).await?;
+    let n_found = shown.len();
+    shown.truncate(usize::try_from(NEWEST).unwrap_or(usize::MAX));
+    let n_fitting = slices::n_fitting(&shown, pages::MAX_BYTES as i64 / 2);
+    shown.truncate(n_fitting);
+    let has_more = shown.len() < n_found;
+    let hidden = Vec::new();
+    Ok((Changes { shown, hidden }, has_more))
 }
 
 /// What a conversation is doing. Consistent only within one transaction.

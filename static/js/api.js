@@ -61,7 +61,7 @@ export default class Api {
     this.#post(`/spaces/${spaceId}/memberships`, { character_id: characterId })
   changeMembership = (id, body) => this.#patch(`/memberships/${id}`, body)
   removeMembership = (id) => this.#delete(`/memberships/${id}`)
-  characters = () => this.#get("/characters?limit=200")
+  characters = () => this.#all("/characters")
   createCharacter = (body) => this.#post("/characters", body)
   character = (id) => this.#get(`/characters/${id}`)
   changeCharacter = (id, body) => this.#patch(`/characters/${id}`, body)
@@ -90,13 +90,15 @@ export default class Api {
 
   // Messages
   // `query`: `before`, `after` (places as `seq`), `around` (the id of a message), `limit`.
-  messages = (id, query) => this.#get(`/conversations/${id}/messages${search(query)}`)
-  postMessage = (id, body) => this.#post(`/conversations/${id}/messages`, body)
-  changeMessage = (id, body) => this.#patch(`/messages/${id}`, body)
+  messages = (id, query) => this.#get(`/conversations/${id}/messages${search({ ...query, html: true })}`)
+  postMessage = (id, body) => this.#post(`/conversations/${id}/messages?html=true`, body)
+  changeMessage = (id, body) => this.#patch(`/messages/${id}?html=true`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
-  swipes = (id) => this.#get(`/messages/${id}/swipes`)
-  selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select`, { position })
+  // The text at a position.
+  swipe = async (id, position) =>
+    (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]
+  selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select?html=true`, { position })
   regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })
 
@@ -125,7 +127,7 @@ export default class Api {
     this.#get(`/conversations/${id}/prompt${speakerId ? `?speaker_id=${speakerId}` : ""}`)
 
   // Lorebooks
-  lorebooks = () => this.#get("/lorebooks?limit=200")
+  lorebooks = () => this.#all("/lorebooks")
   lorebook = (id) => this.#get(`/lorebooks/${id}`)
   createLorebook = (body) => this.#post("/lorebooks", body)
   changeLorebook = (id, body) => this.#patch(`/lorebooks/${id}`, body)
@@ -173,6 +175,17 @@ export default class Api {
 
   #get(path) {
     return this.#call("GET", path)
+  }
+  // A whole list, however many answers it takes: each is bounded in bytes.
+  async #all(path) {
+    const data = []
+    let page = null
+    do {
+      const after = page?.cursor
+      page = await this.#get(path + search({ limit: 200, after }))
+      data.push(...page.data)
+    } while (page.has_more && (page.cursor ?? null) !== null)
+    return { ...page, data }
   }
   #post(path, body) {
     return this.#call("POST", path, { body })

@@ -109,6 +109,7 @@ pub async fn list(
     Ok(Json(Listing {
         data: views.collect(),
         has_more: found.has_more,
+        cursor: found.cursor,
     }))
 }
 

@@ -103,6 +103,7 @@ pub async fn list(
     Ok(Json(Listing {
         data: views(&app, found.data).await?,
         has_more: found.has_more,
+        cursor: found.cursor,
     }))
 }
 

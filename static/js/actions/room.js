@@ -155,8 +155,8 @@ export default class RoomActions {
   // of its own; the message itself names only that of the first.
   async runOf(message) {
     if (!hasVersions(message)) return message.conversation_run_id
-    const { data } = await this.#api.swipes(message.id)
-    return data.find(({ position }) => position === message.swipes.active)?.conversation_run_id ?? null
+    const text = await this.#api.swipe(message.id, message.swipes.active)
+    return text?.conversation_run_id ?? null
   }
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)

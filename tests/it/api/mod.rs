@@ -26,6 +26,7 @@ pub mod messages;
 pub mod metrics;
 pub mod openapi;
 pub mod origins;
+pub mod pages_in_bytes;
 pub mod presets;
 pub mod prompts;
 pub mod providers;

@@ -94,7 +94,10 @@ async fn a_deleted_sample_does_not_come_back() {
     assert_eq!(admin.delete(&path).await.0, 204);
 
     let spaces = expect(200, admin.get("/api/spaces").await);
-    assert_eq!(spaces, json!({"data": [], "has_more": false}));
+    assert_eq!(
+        spaces,
+        json!({"data": [], "has_more": false, "cursor": null})
+    );
     assert_eq!(
         refusal(&admin.get(&path).await),
         (404, "not_found".to_owned())

@@ -23,7 +23,7 @@ async fn greeted(ann: &Person) -> (i64, i64) {
 }
 
 async fn select(person: &Person, message: i64, position: i64) -> (u16, Value) {
-    let path = format!("/api/messages/{message}/swipes/select");
+    let path = format!("/api/messages/{message}/swipes/select?html=true");
     person.post(&path, json!({"position": position})).await
 }
 

@@ -1,0 +1,191 @@
+//! The texts of a message.
+
+use crate::api::messages;
+use crate::app::App;
+use crate::conversations::markdown::Markdown;
+use crate::conversations::message;
+use crate::conversations::pages;
+use crate::conversations::pages::Budget;
+use crate::conversations::swipe;
+use crate::conversations::swipe::Column;
+use crate::conversations::swipe::Entity;
+use crate::db::slices;
+use crate::http::auth::CurrentUser;
+use crate::http::encoded;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::large_page::Keys;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::ids::MessageId;
+use crate::ids::RunId;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What stands around the entries of a list.
+const FRAME_BYTES: usize = 64;
+
+/// One text of a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Swipe)]
+pub struct SwipeView {
+    position: i64,
+    content: String,
+    /// `content` as safe HTML. Null where it was not asked for.
+    #[schema(value_type = Option<String>)]
+    html: Option<Arc<str>>,
+    conversation_run_id: Option<RunId>,
+}
+
+impl SwipeView {
+    fn of(it: swipe::Model, markdown: Option<&Markdown>) -> Self {
+        Self {
+            position: it.position,
+            html: markdown.map(|md| md.render(&it.content)),
+            content: it.content,
+            conversation_run_id: it.conversation_run_id,
+        }
+    }
+}
+
+/// The texts of a message by position, from 0.
+///
+/// A cursor is a position. A page stops before 2 MiB of JSON; it has one text at least.
+#[utoipa::path(
+    get,
+    path = "/api/messages/{message_id}/swipes",
+    tag = "messages",
+    params(
+        Page,
+        ("html" = inline(Option<bool>), Query, description = "Whether each text comes with its HTML.")
+    ),
+    responses((status = 200, body = Listing<SwipeView>))
+)]
+pub async fn swipes(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MessageId>,
+    page: Page,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let (row, _) = seat::at_message(&app, &caller, id.into_inner()).await?;
+    if row.visibility == message::Visibility::Hidden {
+        return Err(ApiError::not_found());
+    }
+    let markdown = match messages::wants_html(&request)? {
+        true => Some(app.engine.context().markdown.clone()),
+        false => None,
+    };
+    let db = app.db.reader();
+    let of_message = Entity::find().filter(Column::MessageId.eq(row.id));
+    let bytes = slices::stored_bytes(Column::Content);
+    let backwards = page.is_backwards();
+    let found = page.keys(of_message.clone(), (Column::Position, bytes), backwards, db);
+    let Keys { rows, mut has_more } = found.await?;
+    let mut shown = Shown::new(markdown);
+    if rows.is_empty() && swipe::counts(db, &[row.id]).await?.is_empty() {
+        if is_in(page, 0) {
+            shown.take(&app, vec![only_text(row)]).await?;
+        }
+    } else {
+        for slice in slices::slices(&rows, slices::SLICE_BYTES) {
+            let positions = slice.iter().map(|(position, _)| *position);
+            let texts = of_message.clone().filter(Column::Position.is_in(positions));
+            let texts = match backwards {
+                true => texts.order_by_desc(Column::Position),
+                false => texts.order_by_asc(Column::Position),
+            };
+            if !shown.take(&app, texts.all(db).await?).await? {
+                has_more = true;
+                break;
+            }
+        }
+    }
+    let cursor = shown.last;
+    if backwards {
+        shown.entries.reverse();
+    }
+    Ok(encoded::listing(shown.entries, has_more, cursor))
+}
+
+/// Whether a position lies between the cursors.
+fn is_in(page: Page, position: i64) -> bool {
+    page.after.is_none_or(|it| it < position) && page.before.is_none_or(|it| it > position)
+}
+
+/// The text of a message that never had another.
+fn only_text(row: message::Model) -> swipe::Model {
+    swipe::Model {
+        id: crate::ids::SwipeId(0), // it has no row
+        message_id: row.id,
+        position: 0,
+        content: row.content,
+        conversation_run_id: row.conversation_run_id,
+        metadata: row.metadata,
+        token_count: row.token_count,
+        edited_at: row.edited_at,
+        edited_by: row.edited_by,
+    }
+}
+
+/// The page as far as it is made.
+struct Shown {
+    markdown: Option<Arc<Markdown>>,
+    budget: Budget,
+    entries: Vec<String>,
+    /// The position of the last one.
+    last: Option<i64>,
+}
+
+impl Shown {
+    fn new(markdown: Option<Arc<Markdown>>) -> Self {
+        Self {
+            markdown,
+            budget: Budget::new(pages::MAX_BYTES - FRAME_BYTES),
+            entries: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Adds texts; says whether all of them fit.
+    async fn take(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
+        let (markdown, mut budget) = (self.markdown.clone(), self.budget);
+        let encode = move || -> Result<_, serde_json::Error> {
+            let mut encoded = Vec::with_capacity(texts.len());
+            for text in texts {
+                let position = text.position;
+                let mut json = serde_json::to_string(&SwipeView::of(text, markdown.as_deref()))?;
+                // It is held until a slow reader has it.
+                json.shrink_to_fit();
+                if !budget.takes(json.len()) {
+                    return Ok((encoded, None));
+                }
+                encoded.push((position, json));
+            }
+            Ok((encoded, Some(budget)))
+        };
+        // Long texts are much to render: not on a thread of the web server.
+        let encoding = app.shutdown.main().spawn_blocking(encode);
+        let (encoded, left) = encoding
+            .await
+            .map_err(ApiError::internal)?
+            .map_err(ApiError::internal)?;
+        self.last = encoded.last().map(|(at, _)| *at).or(self.last);
+        self.entries.extend(encoded.into_iter().map(|(_, it)| it));
+        match left {
+            Some(left) => self.budget = left,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}

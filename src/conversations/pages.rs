@@ -1,0 +1,263 @@
+//! Pages of a timeline, bounded in bytes.
+//!
+//! **Invariant:** a page has at most [`MAX_BYTES`] of JSON, or one message; while it is made, one
+//! slice of rows is held besides, however many and however long the messages are.
+
+use crate::conversations::markdown::Markdown;
+use crate::conversations::message;
+use crate::conversations::message::Column;
+use crate::conversations::message::Entity;
+use crate::conversations::message::Model;
+use crate::conversations::message::Visibility;
+use crate::conversations::swipe;
+use crate::conversations::timeline::Page;
+use crate::db::slices;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::spaces::membership;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::Select;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SimpleExpr;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::Write;
+
+/// The most bytes of JSON in a page of messages, of their texts, or in the window of a socket.
+pub const MAX_BYTES: usize = 2 * 1024 * 1024;
+
+/// A message that was not read: its `seq`, and how many bytes it stores.
+pub type Stub = (i64, i64);
+
+/// Which messages belong to a page, those nearest to its cursor first; one more than `limit` shows
+/// that there are more. Of [`Page::Around`] this is the half from that place on.
+///
+/// # Errors
+/// When the database fails.
+pub async fn stubs(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    page: Page,
+    limit: u64,
+) -> Result<Vec<Stub>, DbErr> {
+    let query = match page {
+        Page::Newest => shown(id).order_by_desc(Column::Seq),
+        Page::Before(seq) => shown(id)
+            .filter(Column::Seq.lt(seq))
+            .order_by_desc(Column::Seq),
+        Page::After(seq) => shown(id)
+            .filter(Column::Seq.gt(seq))
+            .order_by_asc(Column::Seq),
+        Page::Around(seq) => shown(id)
+            .filter(Column::Seq.gte(seq))
+            .order_by_asc(Column::Seq),
+        Page::Between(after, before) => shown(id)
+            .filter(Column::Seq.gt(after))
+            .filter(Column::Seq.lt(before))
+            .order_by_asc(Column::Seq),
+    };
+    let stubs = query
+        .select_only()
+        .column(Column::Seq)
+        .column_as(bytes(), "bytes")
+        .limit(limit + 1);
+    stubs.into_tuple().all(db).await
+}
+
+/// The messages with these numbers that are not hidden, ascending.
+///
+/// # Errors
+/// When the database fails.
+pub async fn rows(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    stubs: &[Stub],
+) -> Result<Vec<Model>, DbErr> {
+    let seqs = stubs.iter().map(|(seq, _)| *seq);
+    let query = shown(id).filter(Column::Seq.is_in(seqs));
+    query.order_by_asc(Column::Seq).all(db).await
+}
+
+/// How many bytes a message stores.
+pub fn bytes() -> SimpleExpr {
+    slices::stored_bytes((Entity, Column::Content))
+        .add(slices::json_bytes((Entity, Column::Metadata)))
+}
+
+fn shown(id: ConversationId) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+}
+
+/// What changed on a timeline.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// What can be seen, ascending.
+    pub shown: Vec<Stub>,
+    pub hidden: Vec<message::Gone>,
+}
+
+/// Everything created, changed or hidden after `rev`. `None`: more than `limit` messages, or more
+/// than [`MAX_BYTES`] of texts.
+///
+/// # Errors
+/// When the database fails.
+pub async fn changed_since(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    rev: i64,
+    limit: u64,
+) -> Result<Option<Changes>, DbErr> {
+    let found: Vec<(MessageId, i64, i64, Visibility, i64)> = Entity::find()
+        .filter(Column::ConversationId.eq(id))
+        .filter(Column::Rev.gt(rev))
+        .order_by_asc(Column::Seq)
+        .select_only()
+        .columns([Column::Id, Column::Seq, Column::Rev, Column::Visibility])
+        .column_as(bytes(), "bytes")
+        .limit(limit + 1)
+        .into_tuple()
+        .all(db)
+        .await?;
+    if found.len() as u64 > limit {
+        return Ok(None);
+    }
+    let mut changes = Changes::default();
+    for (id, seq, rev, visibility, bytes) in found {
+        match visibility {
+            Visibility::Hidden => changes.hidden.push(message::Gone {
+                id,
+                seq,
+                visibility,
+                rev,
+            }),
+            Visibility::Normal | Visibility::Excluded => changes.shown.push((seq, bytes)),
+        }
+    }
+    let total: i64 = changes.shown.iter().map(|(_, bytes)| *bytes).sum();
+    Ok((total <= MAX_BYTES as i64).then_some(changes))
+}
+
+/// What is shown beside the texts of messages.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// How many texts a message has, where it has several.
+    swipes: HashMap<MessageId, i64>,
+    names: HashMap<MembershipId, String>,
+}
+
+impl Details {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn read(db: &impl ConnectionTrait, rows: &[Model]) -> Result<Self, DbErr> {
+        if rows.is_empty() {
+            return Ok(Self::default());
+        }
+        let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
+        let authors = membership::Entity::find()
+            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
+            .all(db)
+            .await?;
+        let names = authors
+            .into_iter()
+            .map(|it| (it.id, it.cached_display_name));
+        Ok(Self {
+            swipes: swipe::counts(db, &ids).await?,
+            names: names.collect(),
+        })
+    }
+
+    /// A message as the API shows it, with its HTML if there is something to render it with.
+    pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::View {
+        let name = self.names.get(&row.space_membership_id);
+        let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
+        row.view(name.map_or("", String::as_str), n_swipes, markdown)
+    }
+}
+
+/// How many bytes of JSON a page may still take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    left: usize,
+    is_empty: bool,
+}
+
+impl Budget {
+    /// Of a page of at most so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            left: most,
+            is_empty: true,
+        }
+    }
+
+    /// Whether an entry of so many bytes still belongs to the page. The first one always does;
+    /// after one that does not, none does.
+    pub fn takes(&mut self, n_bytes: usize) -> bool {
+        // A comma stands between two entries.
+        let left = self.left.checked_sub(n_bytes + 1);
+        let takes = left.is_some() || self.is_empty;
+        self.left = left.unwrap_or(0);
+        self.is_empty = false;
+        takes
+    }
+}
+
+/// How many bytes a document has as JSON.
+pub fn n_json_bytes(document: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail, and our documents can be written.
+    let _ = serde_json::to_writer(&mut counter, document);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+    use super::n_json_bytes;
+
+    #[test]
+    fn a_page_has_one_entry_however_large_and_none_after_one_that_does_not_fit() {
+        let mut tight = Budget::new(10);
+        assert_eq!([100, 1].map(|it| tight.takes(it)), [true, false]);
+
+        let mut wide = Budget::new(100);
+        assert_eq!(
+            [40, 40, 40, 1].map(|it| wide.takes(it)),
+            [true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn bytes_are_counted_as_they_are_sent() {
+        for text in ["", "plain", "\u{1}\"\n", "月亮"] {
+            assert_eq!(
+                n_json_bytes(&text),
+                serde_json::to_string(text).unwrap().len()
+            );
+        }
+    }
+}

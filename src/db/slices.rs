@@ -1,0 +1,66 @@
+//! Large rows, a slice at a time: which rows are wanted is read first, with the bytes that each
+//! stores, and then only as many of them as may be held.
+
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Func;
+use sea_orm::sea_query::IntoColumnRef;
+use sea_orm::sea_query::SimpleExpr;
+
+/// The most stored bytes of rows that are held at once, unless a single row is larger.
+pub const SLICE_BYTES: i64 = 256 * 1024;
+
+/// How many bytes a column of texts or of binary data stores. Neither database reads the value.
+pub fn stored_bytes(column: impl IntoColumnRef) -> SimpleExpr {
+    let length = Func::cust("octet_length").arg(Expr::col(column));
+    length.cast_as("bigint")
+}
+
+/// How many bytes a column of JSON documents has as text.
+pub fn json_bytes(column: impl IntoColumnRef) -> SimpleExpr {
+    let text = Expr::col(column).cast_as("text");
+    Func::cust("octet_length").arg(text).cast_as("bigint")
+}
+
+/// How many of the first rows, given by key and bytes, have at most `most` bytes together. The
+/// first one always counts.
+pub fn n_fitting<K>(rows: &[(K, i64)], most: i64) -> usize {
+    let mut total: i64 = 0;
+    let fits = rows.iter().enumerate().take_while(|(at, (_, bytes))| {
+        total = total.saturating_add(*bytes);
+        *at == 0 || total <= most
+    });
+    fits.count()
+}
+
+/// The rows in slices of at most `most` bytes, or of one row.
+pub fn slices<K>(mut rows: &[(K, i64)], most: i64) -> Vec<&[(K, i64)]> {
+    let mut slices = Vec::new();
+    while !rows.is_empty() {
+        let (slice, rest) = rows.split_at(n_fitting(rows, most));
+        slices.push(slice);
+        rows = rest;
+    }
+    slices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::n_fitting;
+    use super::slices;
+
+    #[test]
+    fn a_slice_has_at_least_one_row_and_no_more_bytes_than_it_may() {
+        let rows = [(1, 60), (2, 60), (3, 10), (4, 500), (5, 0)];
+
+        assert_eq!(n_fitting::<i64>(&[], 100), 0);
+        assert_eq!(n_fitting(&rows, 10), 1);
+        assert_eq!(n_fitting(&rows, 130), 3);
+        assert_eq!(n_fitting(&rows, i64::MAX), 5);
+        let keys: Vec<Vec<i64>> = slices(&rows, 100)
+            .into_iter()
+            .map(|it| it.iter().map(|(key, _)| *key).collect())
+            .collect();
+        assert_eq!(keys, [vec![1], vec![2, 3], vec![4], vec![5]]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Parts of lists whose rows are large: as many rows are read as one answer may carry.
+//!
+//! **Invariant:** an answer has at most [`MAX_BYTES`] of documents, or one; what does not fit stays
+//! in the database, and `has_more` and `cursor` lead to it.
+
+use crate::db::slices;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::Select;
+use sea_orm::TryGetable;
+use sea_orm::Value;
+use sea_orm::sea_query::SimpleExpr;
+use serde_json::Value as Json;
+
+/// The most stored bytes of one answer.
+pub const MAX_BYTES: i64 = 2 * 1024 * 1024;
+
+/// What an entry has beside its large columns.
+const ENTRY_BYTES: i64 = 1024;
+
+/// Which rows an answer has: their keys, and the bytes of their large columns, the nearest to the
+/// cursor first.
+#[derive(Debug)]
+pub struct Keys<K> {
+    pub rows: Vec<(K, i64)>,
+    pub has_more: bool,
+}
+
+impl<K: Clone + Into<Value> + TryGetable> Page<K> {
+    /// The keys of this part of `select`; `bytes` is the size of a row.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn keys<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        (key, bytes): (E::Column, SimpleExpr),
+        backwards: bool,
+        db: &impl ConnectionTrait,
+    ) -> Result<Keys<K>, DbErr> {
+        let keys = self
+            .part(select, key, backwards)
+            .select_only()
+            .column(key)
+            .column_as(bytes, "bytes")
+            .limit(self.limit + 1);
+        let mut rows: Vec<(K, i64)> = keys.into_tuple().all(db).await?;
+        let has_more = rows.len() as u64 > self.limit;
+        rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        Ok(Keys { rows, has_more })
+    }
+
+    /// Reads this part of `select`, ordered by `key`, up to [`MAX_BYTES`]; `bytes` is the size of a
+    /// row.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn of_large<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        bytes: SimpleExpr,
+        db: &impl ConnectionTrait,
+    ) -> Result<Listing<E::Model>, DbErr>
+    where
+        Json: From<K>,
+    {
+        let backwards = self.is_backwards();
+        let found = self.keys(select.clone(), (key, bytes), backwards, db);
+        let Keys { mut rows, has_more } = found.await?;
+        for (_, bytes) in &mut rows {
+            *bytes += ENTRY_BYTES;
+        }
+        let n_found = rows.len();
+        rows.truncate(slices::n_fitting(&rows, MAX_BYTES));
+        let has_more = has_more || rows.len() < n_found;
+        let cursor = rows.last().filter(|_| has_more).map(|it| it.0.clone());
+        let keys = rows.into_iter().map(|(key, _)| key);
+        let data = select.filter(key.is_in(keys)).order_by_asc(key);
+        Ok(Listing {
+            data: data.all(db).await?,
+            has_more,
+            cursor: cursor.map(Json::from),
+        })
+    }
+}

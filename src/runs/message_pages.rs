@@ -1,0 +1,192 @@
+//! Pages of messages as they are sent: read, rendered and encoded a slice at a time.
+//!
+//! **Invariant:** what is held for a page is its JSON and one slice of rows: a page of long
+//! messages costs no more than its bound, however many readers are slow.
+
+use crate::conversations::markdown::Markdown;
+use crate::conversations::message;
+use crate::conversations::pages;
+use crate::conversations::pages::Budget;
+use crate::conversations::pages::Details;
+use crate::conversations::pages::Stub;
+use crate::conversations::timeline::Page;
+use crate::db::slices;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::runs::engine::Engine;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use std::sync::Arc;
+
+/// What stands around the entries of a list.
+const FRAME_BYTES: usize = 64;
+
+/// A page of a timeline, ascending.
+#[derive(Debug, Default)]
+pub struct MessagePage {
+    /// Messages as JSON.
+    pub entries: Vec<String>,
+    /// Whether there is more in the direction that was asked for; of [`Page::Around`], in either.
+    pub has_more: bool,
+    /// The `seq` to read on from, in the same direction. [`Page::Around`] has none.
+    pub cursor: Option<i64>,
+}
+
+/// Which page of a timeline, and how it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub page: Page,
+    /// Messages at most.
+    pub limit: u64,
+    /// Whether each message comes with its HTML.
+    pub html: bool,
+}
+
+impl Wanted {
+    fn is_backwards(&self) -> bool {
+        matches!(self.page, Page::Newest | Page::Before(_))
+    }
+}
+
+impl Engine {
+    /// A page of a timeline, of at most [`pages::MAX_BYTES`] of JSON, or of one message.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn messages(&self, id: ConversationId, wanted: Wanted) -> Result<MessagePage, DbErr> {
+        let most = pages::MAX_BYTES - FRAME_BYTES;
+        let Page::Around(seq) = wanted.page else {
+            return self.part(id, wanted, most).await;
+        };
+        let half = wanted.limit / 2;
+        let before = Wanted {
+            page: Page::Before(seq),
+            limit: half,
+            ..wanted
+        };
+        let after = Wanted {
+            limit: wanted.limit - half,
+            ..wanted
+        };
+        let before = self.part(id, before, most / 2).await?;
+        let after = self.part(id, after, most / 2).await?;
+        let mut entries = before.entries;
+        entries.extend(after.entries);
+        Ok(MessagePage {
+            entries,
+            has_more: before.has_more || after.has_more,
+            cursor: None,
+        })
+    }
+
+    /// A message as people see it now, with its HTML. `None`: it is hidden or not there.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn message(&self, id: MessageId) -> Result<Option<message::View>, DbErr> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let found = message::Entity::find_by_id(id).one(tx).await?;
+                let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
+                let rows: Vec<message::Model> = shown.into_iter().collect();
+                let details = Details::read(tx, &rows).await?;
+                Ok::<_, DbErr>((rows, details))
+            })
+        });
+        let (rows, details) = read.await?;
+        let markdown = Arc::clone(&self.context.markdown);
+        let render = move || rows.first().map(|it| details.view(it, Some(&markdown)));
+        let rendering = self.context.shutdown.main().spawn_blocking(render);
+        let ended = |_| DbErr::Custom("a message could not be rendered".to_owned());
+        rendering.await.map_err(ended)
+    }
+
+    async fn part(
+        &self,
+        id: ConversationId,
+        wanted: Wanted,
+        most: usize,
+    ) -> Result<MessagePage, DbErr> {
+        let Wanted { page, limit, .. } = wanted;
+        let mut stubs = pages::stubs(self.context.db.reader(), id, page, limit).await?;
+        let n_found = stubs.len();
+        stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut found = MessagePage {
+            has_more: stubs.len() < n_found,
+            ..Default::default()
+        };
+        let mut budget = Budget::new(most);
+        for slice in slices::slices(&stubs, slices::SLICE_BYTES) {
+            let (encoded, left) = self.encoded(id, slice.to_vec(), wanted, budget).await?;
+            // What was hidden since it was found is passed over.
+            let last = match left {
+                Some(_) => slice.last().map(|(seq, _)| *seq),
+                None => encoded.last().map(|(seq, _)| *seq),
+            };
+            found.cursor = last.or(found.cursor);
+            found.entries.extend(encoded.into_iter().map(|(_, it)| it));
+            match left {
+                Some(left) => budget = left,
+                None => {
+                    found.has_more = true;
+                    break;
+                }
+            }
+        }
+        if wanted.is_backwards() {
+            found.entries.reverse();
+        }
+        Ok(found)
+    }
+
+    /// These messages as JSON, the nearest to the cursor first, and the budget that is left; `None`:
+    /// not all of them fit.
+    async fn encoded(
+        &self,
+        id: ConversationId,
+        slice: Vec<Stub>,
+        wanted: Wanted,
+        mut budget: Budget,
+    ) -> Result<(Vec<(i64, String)>, Option<Budget>), DbErr> {
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move {
+                let rows = pages::rows(tx, id, &slice).await?;
+                let details = Details::read(tx, &rows).await?;
+                Ok::<_, DbErr>((rows, details))
+            })
+        });
+        let (mut rows, details) = read.await?;
+        if wanted.is_backwards() {
+            rows.reverse();
+        }
+        let markdown = wanted.html.then(|| Arc::clone(&self.context.markdown));
+        let encode = move || -> Result<_, serde_json::Error> {
+            let mut encoded = Vec::with_capacity(rows.len());
+            for row in rows {
+                let seq = row.seq;
+                let json = encode(row, &details, markdown.as_deref())?;
+                if !budget.takes(json.len()) {
+                    return Ok((encoded, None));
+                }
+                encoded.push((seq, json));
+            }
+            Ok((encoded, Some(budget)))
+        };
+        // Long texts are much to render, and this is a thread of the web server.
+        let encoding = self.context.shutdown.main().spawn_blocking(encode);
+        let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
+        let encoded = encoding.await.map_err(ended)?;
+        encoded.map_err(|error| DbErr::Custom(error.to_string()))
+    }
+}
+
+fn encode(
+    row: message::Model,
+    details: &Details,
+    markdown: Option<&Markdown>,
+) -> Result<String, serde_json::Error> {
+    let mut json = serde_json::to_string(&details.view(&row, markdown))?;
+    // It is held until a slow reader has it.
+    json.shrink_to_fit();
+    Ok(json)
+}
