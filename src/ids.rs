@@ -74,6 +74,8 @@ row_id! {
     SlotId;
     /// A chat or a space that is being brought in.
     ImportId;
+    /// The invitation of one person into a space.
+    InvitationId;
     /// The question whether a tool may be called.
     ToolApprovalId;
 }

@@ -28,6 +28,9 @@ mod m20261122_000030_find_what_goes_with_a_seat;
 mod m20261122_000031_find_unused_assets;
 mod m20261122_000040_responses;
 mod m20261122_000041_tool_approvals;
+mod m20261123_000056_names_that_look_alike;
+mod m20261123_000057_space_invitations;
+mod m20261123_000058_share_whole_card;
 mod m20261123_000060_keep_forced_turns;
 mod m20261123_000067_message_versions;
 
@@ -59,6 +62,9 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000031_find_unused_assets::Migration),
             Box::new(m20261122_000040_responses::Migration),
             Box::new(m20261122_000041_tool_approvals::Migration),
+            Box::new(m20261123_000056_names_that_look_alike::Migration),
+            Box::new(m20261123_000057_space_invitations::Migration),
+            Box::new(m20261123_000058_share_whole_card::Migration),
             Box::new(m20261123_000060_keep_forced_turns::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
         ]

@@ -25,6 +25,16 @@ impl Likeness {
         }
     }
 
+    /// The look in the case in which the name was written.
+    pub fn as_written(&self) -> &str {
+        &self.as_written
+    }
+
+    /// The look in one case.
+    pub fn in_one_case(&self) -> &str {
+        &self.in_one_case
+    }
+
     /// Whether one would be taken for the other.
     pub fn is_like(&self, other: &Self) -> bool {
         self.as_written == other.as_written || self.in_one_case == other.in_one_case
@@ -55,6 +65,7 @@ mod tests {
             ("admin", "admin"),
             ("admin", "Admin"),
             ("admin", "\u{430}dmin"),            // Cyrillic а
+            ("admin", "adm\u{131}n"),            // dotless ı
             ("ADMIN", "\u{410}D\u{41c}IN"),      // Cyrillic А and М
             ("Anna", "\u{391}nn\u{3b1}"),        // Greek Α and α
             ("Ann", "\u{ff21}\u{ff4e}\u{ff4e}"), // wide letters

@@ -13,6 +13,9 @@ use std::net::IpAddr;
 use std::net::Ipv6Addr;
 
 const MINUTE_MS: i64 = 60_000;
+/// Invitations of unknown people: how many, within how many milliseconds. More would let one person
+/// ask every account of the server.
+const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
 
 /// Every limit of the house.
 pub struct Limits {
@@ -21,6 +24,8 @@ pub struct Limits {
     pub registrations: Limit<Address>,
     /// Tokens of invites that nobody made, per address.
     pub guesses: Limit<Address>,
+    /// Invitations of people whom the inviter meets in no space, per inviter.
+    pub invitations: Limit<UserId>,
     /// Messages per person.
     pub posts: Limit<UserId>,
     /// Responses per key.
@@ -43,6 +48,7 @@ impl Limits {
             },
             registrations: Limit::new("registration", registrations, clock, everywhere),
             guesses: Limit::new("guess", failures, clock, everywhere),
+            invitations: Limit::new("invitation", INVITATIONS, clock, everywhere),
             posts: Limit::new("post", posts, clock, everywhere),
             responses: Limit::new("response", responses, clock, everywhere),
             sockets: Sockets::new(per_user, per_address, everywhere),

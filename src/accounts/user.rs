@@ -1,5 +1,6 @@
 //! Table `users`: people with an account.
 
+use crate::accounts::likeness::Likeness;
 use crate::accounts::names::Username;
 use crate::accounts::token;
 use crate::clock::Timestamp;
@@ -26,6 +27,10 @@ pub struct Model {
     pub username: String,
     /// [`fold`] of the username: what must be unique.
     pub username_key: String,
+    /// How the username looks ([`Likeness`]): no two accounts hold the same look. `None`: an older
+    /// account looked alike when this rule came.
+    pub username_look_as_written: Option<String>,
+    pub username_look_in_one_case: Option<String>,
     pub display_name: String,
     /// `None`: a guest, who lives by the session.
     pub password_hash: Option<String>,
@@ -123,7 +128,7 @@ pub struct Change {
 /// Why an account was not made or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
-    #[error("This username is taken.")]
+    #[error("This username is taken, or it looks like one that is.")]
     Taken,
     #[error(transparent)]
     Db(#[from] DbErr),
@@ -189,7 +194,10 @@ pub async fn update(
         ..Default::default()
     };
     if let Some(username) = change.username {
+        let look = Likeness::of(username.as_str());
         row.username_key = Set(fold(username.as_str()));
+        row.username_look_as_written = Set(Some(look.as_written().to_owned()));
+        row.username_look_in_one_case = Set(Some(look.in_one_case().to_owned()));
         row.username = Set(username.as_str().to_owned());
     }
     if let Some(display_name) = change.display_name {
@@ -205,9 +213,12 @@ pub async fn update(
 }
 
 fn row(new: NewUser, role: Role, now: Timestamp) -> ActiveModel {
+    let look = Likeness::of(new.username.as_str());
     ActiveModel {
         id: NotSet,
         username_key: Set(fold(new.username.as_str())),
+        username_look_as_written: Set(Some(look.as_written().to_owned())),
+        username_look_in_one_case: Set(Some(look.in_one_case().to_owned())),
         username: Set(new.username.as_str().to_owned()),
         display_name: Set(new.display_name),
         password_hash: Set(new.password_hash),

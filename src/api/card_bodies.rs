@@ -63,7 +63,16 @@ impl ToSchema for NewCharacter {
 
 impl PartialSchema for CharacterChange {
     fn schema() -> RefOr<Schema> {
-        let either = AnyOfBuilder::new().item(whole()).item(flat());
+        let share = || {
+            ObjectBuilder::new()
+                .schema_type(Type::Boolean)
+                .description(Some(
+                    "Whether everyone who shares a space with the character may read the whole card.",
+                ))
+        };
+        let whole = whole().property("share_whole_card", share());
+        let flat = flat().property("share_whole_card", share());
+        let either = AnyOfBuilder::new().item(whole).item(flat);
         let about = "Another card, or some fields of its `data`; the others stay.";
         either.description(Some(about)).into()
     }

@@ -198,6 +198,7 @@ pub async fn import(
             content((Object = "application/json"), (String = "image/png"), (String = "application/zip")),
             headers(("content-disposition" = String))
         ),
+        (status = 403, description = "`card_not_shared`."),
         (status = 422, description = "`too_large_for_png`: as CHARX it can leave.")
     )
 )]
@@ -208,6 +209,13 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let found = characters::visible(&app, &caller, id.into_inner()).await?;
+    if !characters::may_read_whole(&caller, &found) {
+        return Err(ApiError::new(
+            403,
+            "card_not_shared",
+            "The owner of this character does not share its whole card.",
+        ));
+    }
     let format = page::value_of(request.query_string(), "format")?;
     let spec = page::value_of(request.query_string(), "spec")?;
     let spec = spec.map(|it| match it {

@@ -19,6 +19,7 @@ use crate::ids::CharacterId;
 use crate::ids::UserId;
 use crate::spaces::events;
 use crate::spaces::roster;
+use crate::spaces::shared_spaces;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -94,6 +95,9 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
 }
 
 /// A character of one's own, or one met in a space.
+///
+/// The whole card is for its owner and admins, and with `share_whole_card` for everyone who shares a
+/// space with it; for others `card` is null and `public_card` is what they may read.
 #[utoipa::path(
     get,
     path = r"/api/characters/{character_id:\d+}",
@@ -106,7 +110,15 @@ pub async fn show(
     id: Path<CharacterId>,
 ) -> ApiResult<Json<character::View>> {
     let found = visible(&app, &caller, id.into_inner()).await?;
-    Ok(Json(found.view()))
+    Ok(Json(match may_read_whole(&caller, &found) {
+        true => found.view(),
+        false => found.public_view(),
+    }))
+}
+
+/// Whether the caller, to whom the character is visible, may read its whole card.
+pub fn may_read_whole(caller: &CurrentUser, found: &character::Model) -> bool {
+    caller.is_admin() || found.owner_id == Some(caller.id()) || found.share_whole_card
 }
 
 /// Changes a card. Its seats take the new name.
@@ -128,24 +140,43 @@ pub async fn change(
 ) -> ApiResult<Json<character::View>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let mut body = body.read().await?;
+    let share = body.shift_remove("share_whole_card");
+    let share = share.map(share_whole_card).transpose()?;
     let card = match body.shift_remove("card") {
         Some(document) => {
             nothing_beside(&body, &[])?;
-            Card::from_document(document)?
+            Some(Card::from_document(document)?)
         }
         None => {
             nothing_beside(&body, &FLAT_FIELDS)?;
-            present.card()?.edited(body)?
+            let changes_card = !body.is_empty() || share.is_none();
+            match changes_card {
+                true => Some(present.card()?.edited(body)?),
+                false => None,
+            }
         }
     };
-    let limit = app.config.limits.stored_bytes;
-    let changed = shelf::replace(&app.db, &present, limit, card).await?;
+    let mut changed = present.clone();
+    if let Some(card) = card {
+        let limit = app.config.limits.stored_bytes;
+        changed = shelf::replace(&app.db, &present, limit, card).await?;
+    }
+    if let Some(share) = share.filter(|it| *it != present.share_whole_card) {
+        changed = character::set_share_whole_card(&app.db, present.id, share).await?;
+    }
     if changed.name != present.name {
         for seat in roster::show_character(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }
     Ok(Json(changed.view()))
+}
+
+fn share_whole_card(value: Value) -> ApiResult<bool> {
+    value.as_bool().ok_or_else(|| {
+        let message = "`share_whole_card` is true or false.";
+        ApiError::new(400, "invalid_type", message).about("share_whole_card")
+    })
 }
 
 /// Takes a character off the shelf. Its seats keep the card.
@@ -196,7 +227,7 @@ async fn may_read(
     id: CharacterId,
 ) -> ApiResult<bool> {
     let is_theirs = caller.is_admin() || owner == Some(caller.id());
-    Ok(is_theirs || roster::share_a_space(app.db.reader(), caller.id(), id).await?)
+    Ok(is_theirs || shared_spaces::of_character(app.db.reader(), caller.id(), id).await?)
 }
 
 /// The caller's shelf.

@@ -32,7 +32,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// By which name a guest is known; whoever is signed in keeps the name of the account.
+/// The name for this space. A guest needs one; an account that sends none joins under its own name.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -42,7 +42,7 @@ pub struct Join {
 
 /// What one would join.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Invitation)]
+#[schema(as = InvitePreview)]
 pub struct Preview {
     space: SpacePreview,
     /// The name of whoever owns the space.
@@ -113,9 +113,9 @@ pub async fn look(
     }))
 }
 
-/// Joins: as whoever is signed in; else, with a name, as a guest.
+/// Joins: as the person who is signed in; else, with a name, as a guest.
 ///
-/// A guest's account lives by its session. Who is inside already is let in without taking a use.
+/// A guest's account lives by its session. An account may choose another name for this space. Who is inside already is let in without taking a use.
 #[utoipa::path(
     post,
     path = "/api/join/{token}",
@@ -129,6 +129,7 @@ pub async fn look(
         (status = 401, description = "`not_authenticated`: this invitation is for people with an account."),
         (status = 403, description = "`space_archived`; `cross_origin`."),
         (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 409, description = "`name_taken_here`: another member has a name that looks like this one."),
         (status = 410, description = "`invite_expired`: expired or used up."),
         (status = 429, description = "`rate_limited`: too many links from this address led nowhere, or too many accounts were made from it.")
     )
@@ -143,7 +144,14 @@ pub async fn join(
     let token = token.into_inner();
     let body = body.read_or_default().await?;
     match caller {
-        Some(caller) => enter(&app, &request, token, Joiner::Known(caller.user)).await,
+        Some(caller) => {
+            let display_name = body.display_name.as_deref();
+            let joiner = Joiner::Known {
+                user: caller.user,
+                display_name: display_name.map(users::display_name_of).transpose()?,
+            };
+            enter(&app, &request, token, joiner).await
+        }
         None => enter_as_guest(&app, &request, token, body).await,
     }
 }
@@ -251,7 +259,7 @@ impl From<JoinError> for ApiError {
             ),
             JoinError::Spent => Self::new(410, "invite_expired", error.to_string()),
             JoinError::Archived => Self::new(403, "space_archived", error.to_string()),
-            JoinError::NameInUse => users::name_in_use(),
+            JoinError::NameTaken => users::name_taken_here(),
             JoinError::User(error) => error.into(),
             JoinError::Db(error) => error.into(),
         }

@@ -1,8 +1,9 @@
 //! Seats: who sits in a space, taking a seat, and leaving it.
 
-use crate::accounts::user;
 use crate::api::engine_error::answer;
 use crate::api::new_seat::NewSeat;
+use crate::api::space_invitations;
+use crate::api::users;
 use crate::app::App;
 use crate::characters::character;
 use crate::http::auth::CurrentUser;
@@ -21,7 +22,6 @@ use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
 use crate::spaces::events;
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
 use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
 use crate::spaces::permissions;
@@ -30,6 +30,7 @@ use crate::spaces::roster;
 use crate::spaces::roster::LeaveError;
 use crate::spaces::roster::Newcomer;
 use crate::spaces::roster::SeatError;
+use crate::spaces::shared_spaces;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -81,9 +82,10 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
     }
 }
 
-/// Seats a character, who greets, or a person.
+/// Adds a character, which greets, or a person.
 ///
-/// Say `character_id`, or `user_id` with or without a `role`, but not both.
+/// Send `character_id`, or `user_id` with or without a `role`, but not both. A person with whom the
+/// caller shares a space is added; every other id gets an invitation, also one that does not exist.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/memberships",
@@ -91,7 +93,9 @@ fn part(seats: &[membership::Model], page: Page) -> Listing<&membership::Model> 
     request_body = NewSeat,
     responses(
         (status = 201, body = membership::View),
-        (status = 409, description = "`already_member`; `already_finished`.")
+        (status = 202, description = "The person is invited.", body = space_invitations::Invited),
+        (status = 409, description = "`already_member`; `already_finished`; `name_taken_here`."),
+        (status = 429, description = "`rate_limited`: more than 30 invitations in an hour.")
     )
 )]
 pub async fn create(
@@ -103,13 +107,17 @@ pub async fn create(
     let at = seat::in_space(&app, &caller, space.into_inner()).await?;
     at.may_write(Act::Moderate)?;
     let body = body.read().await?;
-    let newcomer = match (body.character_id, body.user_id) {
+    let card = match (body.character_id, body.user_id) {
         (Some(id), None) if body.role.is_some() => {
             let message = format!("Character {id} takes no role: roles are for people.");
             return Err(ApiError::invalid_value("role", message));
         }
-        (Some(id), None) => Newcomer::Character(own_card(&app, &at, &caller, id).await?),
-        (None, Some(id)) => newcomer(&app, &at, id, body.role).await?,
+        (Some(id), None) => own_card(&app, &at, &caller, id).await?,
+        (None, Some(id)) => {
+            let role = body.role.unwrap_or(Role::Member);
+            may_let_in_as(&at, role)?;
+            return space_invitations::add_or_invite(&app, &at, &caller, (id, role)).await;
+        }
         (Some(_), Some(_)) => {
             let message = "A seat is for a character or for a person, not for both.";
             return Err(ApiError::invalid_value("user_id", message));
@@ -119,11 +127,10 @@ pub async fn create(
             return Err(ApiError::new(400, "missing_field", message).about("character_id"));
         }
     };
+    let newcomer = Newcomer::Character(card);
     let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
     announce(&app, &taken);
-    if taken.kind == Kind::Character {
-        app.engine.greet(taken.id).await.map_err(answer)?;
-    }
+    app.engine.greet(taken.id).await.map_err(answer)?;
     Ok(HttpResponse::Created().json(taken.view()))
 }
 
@@ -141,21 +148,11 @@ async fn own_card(
     if caller.is_admin() || card.owner_id == Some(caller.id()) {
         return Ok(card);
     }
-    match roster::share_a_space(db, caller.id(), id).await? {
+    match shared_spaces::of_character(db, caller.id(), id).await? {
         true => Err(ApiError::forbidden(
             "Only its owner may seat this character.",
         )),
         false => Err(ApiError::not_found()),
-    }
-}
-
-async fn newcomer(app: &App, at: &InSpace, id: UserId, role: Option<Role>) -> ApiResult<Newcomer> {
-    let role = role.unwrap_or(Role::Member);
-    may_let_in_as(at, role)?;
-    let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
-    match user.filter(|it| it.status == user::Status::Active) {
-        Some(user) => Ok(Newcomer::User(user, role)),
-        None => Err(ApiError::not_found()),
     }
 }
 
@@ -257,6 +254,7 @@ impl From<SeatError> for ApiError {
     fn from(error: SeatError) -> Self {
         match error {
             SeatError::AlreadyMember => Self::conflict("already_member", error.to_string()),
+            SeatError::NameTaken => users::name_taken_here(),
             SeatError::Gone => Self::not_found(),
             SeatError::Db(error) => error.into(),
         }

@@ -44,6 +44,7 @@ pub mod session;
 pub mod settings;
 pub mod setup;
 pub mod space_files;
+pub mod space_invitations;
 pub mod space_rules;
 pub mod spaces;
 pub mod swipes;

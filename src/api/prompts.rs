@@ -8,14 +8,18 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::llm::request::Message;
 use crate::prompt::blocks;
 use crate::prompt::blocks::Block;
+use crate::prompt::card_use::HiddenCards;
 use crate::prompt::lore;
 use crate::prompt::lore::Told;
 use crate::prompt::sent;
 use crate::runs::preparation;
 use crate::runs::run;
+use crate::spaces::card_rights;
+use crate::spaces::membership;
 use crate::spaces::permissions::Act;
 use crate::warning::Warning;
 use actix_web::web::Data;
@@ -62,6 +66,8 @@ pub struct Prompt {
 }
 
 /// What a model would be told now. Nothing is stored.
+///
+/// The text of a card that the caller may not read is left out; its blocks have `withheld: true`.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/prompt",
@@ -93,17 +99,27 @@ pub async fn preview(
     let shown = preparation::preview(app.engine.context(), id, speaker, None).await?;
     let (provider, built) = shown.ok_or_else(no_speaker)?;
     let built = built.map_err(|error| ApiError::new(422, "context_overflow", error.to_string()))?;
+    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
+    let (mut blocks, mut lore) = (built.blocks, built.lore);
+    hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));
     let figures = Figures {
         total_tokens: built.total_tokens,
         limit_tokens: built.limit_tokens,
         dropped_messages: built.dropped_messages,
     };
-    Ok(Json(prompt(
-        provider.model,
-        built.blocks,
-        built.lore,
-        figures,
-    )))
+    Ok(Json(prompt(provider.model, blocks, lore, figures)))
+}
+
+/// The cards of a space that the caller may not read.
+async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiResult<HiddenCards> {
+    if caller.is_admin() {
+        return Ok(HiddenCards::default());
+    }
+    let db = app.db.reader();
+    let seats = membership::in_space(db, space).await?;
+    let ids = seats.iter().filter_map(|it| it.character_id);
+    let hidden = card_rights::hidden_from(db, caller.id(), ids).await?;
+    Ok(HiddenCards::new(hidden))
 }
 
 /// What a model was told by a run. The newest runs of a conversation keep it; its messages read as
@@ -127,8 +143,11 @@ pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiRe
         limit_tokens: record.limit_tokens,
         dropped_messages: record.dropped_messages,
     };
-    let (model, told) = (record.model.clone(), record.lore.clone());
-    let blocks = record.blocks(|it| texts.of(it));
+    let hidden = hidden_cards(&app, &caller, at.space.id).await?;
+    let (model, mut told) = (record.model.clone(), record.lore.clone());
+    let entered = record.cards.clone();
+    let mut blocks = record.blocks(|it| texts.of(it));
+    hidden.withhold(&mut blocks, &mut told, entered.as_deref());
     Ok(Json(prompt(model, blocks, told, figures)))
 }
 

@@ -32,6 +32,7 @@ use crate::api::seat_changes;
 use crate::api::session;
 use crate::api::setup;
 use crate::api::space_files;
+use crate::api::space_invitations;
 use crate::api::spaces;
 use crate::api::swipes;
 use crate::api::tool_approvals;
@@ -42,7 +43,7 @@ use crate::http::door::doors;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
-pub const ROOMS: [(&str, &str); 18] = [
+pub const ROOMS: [(&str, &str); 19] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
     ("users", "Accounts, and one's own."),
@@ -56,6 +57,10 @@ pub const ROOMS: [(&str, &str); 18] = [
         "Seats in a space, of people and of characters.",
     ),
     ("invites", "Links that let people in, and coming in by one."),
+    (
+        "invitations",
+        "One person is asked to join a space, and accepts or declines.",
+    ),
     (
         "conversations",
         "Timelines, and the buttons that move their schedule.",
@@ -125,6 +130,11 @@ fn rooms() -> Vec<Door> {
         invites::list,
         invites::create,
         invites::revoke,
+        space_invitations::of_space,
+        space_invitations::own,
+        space_invitations::accept,
+        space_invitations::decline,
+        space_invitations::revoke,
         join::look,
         join::join,
     ]

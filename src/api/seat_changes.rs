@@ -9,6 +9,7 @@ use crate::api::memberships;
 use crate::api::presets;
 use crate::api::settings;
 use crate::api::spaces;
+use crate::api::users;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
@@ -57,6 +58,10 @@ pub struct Wanted {
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false)]
     participation: Option<Participation>,
+    /// The name of one's own membership in this space; null: the account's name.
+    #[serde(deserialize_with = "json::nullable")]
+    #[schema(value_type = Option<ShownName>)]
+    display_name: Option<Option<String>>,
     #[serde(deserialize_with = "json::nullable")]
     #[schema(value_type = Option<String>, max_length = 20_000)]
     persona: Option<Option<String>>,
@@ -99,7 +104,7 @@ pub struct Wanted {
     request_body = Wanted,
     responses(
         (status = 200, body = membership::View),
-        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`.")
+        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`; `name_taken_here`.")
     )
 )]
 pub async fn change(
@@ -130,6 +135,7 @@ pub async fn change(
             return Err(spaces::stale(serde_json::json!(present.view())));
         }
         Err(ChangeError::Gone) => return Err(ApiError::not_found()),
+        Err(ChangeError::NameTaken) => return Err(users::name_taken_here()),
         Err(ChangeError::Db(error)) => return Err(error.into()),
     };
     for seat in std::iter::once(&changed.seat).chain(&changed.others) {
@@ -169,6 +175,9 @@ fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiRes
             "Persona and copilot are for everybody to set for themselves.",
         ));
     }
+    if body.display_name.is_some() {
+        may_rename(is_own, target)?;
+    }
     let moderates = body.position.is_some() || body.participation.is_some();
     if moderates {
         at.may(Act::Moderate)?;
@@ -186,6 +195,20 @@ fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiRes
     match body.role {
         Some(role) if role != target.role => may_give_role(at, target, role),
         _ => Ok(()),
+    }
+}
+
+/// A person's name in a space is that person's alone to choose; a character's is that of its card.
+fn may_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
+    match (target.kind, is_own) {
+        (Kind::Human, true) => Ok(()),
+        (Kind::Human, false) => Err(ApiError::forbidden(
+            "Only the person can change the name of their membership.",
+        )),
+        (Kind::Character, _) => Err(ApiError::invalid_value(
+            "display_name",
+            "A character has the name of its card.",
+        )),
     }
 }
 
@@ -243,6 +266,7 @@ async fn judged(
         role: body.role,
         position: body.position,
         participation: body.participation,
+        own_display_name: body.display_name.map(own_name).transpose()?,
         persona: body.persona.map(persona).transpose()?,
         aliases: body.aliases.map(aliases).transpose()?,
         talkativeness: body.talkativeness,
@@ -255,6 +279,10 @@ async fn judged(
     };
     copilot_change::judge(app, at, target, &mut change).await?;
     Ok(change)
+}
+
+fn own_name(name: Option<String>) -> ApiResult<Option<String>> {
+    name.as_deref().map(users::display_name_of).transpose()
 }
 
 fn persona(text: Option<String>) -> ApiResult<Option<String>> {

@@ -7,6 +7,7 @@ use crate::api::presets;
 use crate::api::space_rules::NOT_IN_A_NEW_ONE;
 use crate::api::space_rules::NewSpace;
 use crate::api::space_rules::Wanted;
+use crate::api::users;
 use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
@@ -205,6 +206,7 @@ pub async fn change(
             return Err(stale(json!(view(&app, &present, Some(at.standing)).await?)));
         }
         Err(ChangeError::Gone) => return Err(ApiError::not_found()),
+        Err(ChangeError::NameTaken) => return Err(users::name_taken_here()),
         Err(ChangeError::Db(error)) => return Err(error.into()),
     };
     if archives {

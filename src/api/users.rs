@@ -118,7 +118,7 @@ fn locale_of(text: &str) -> ApiResult<String> {
         (status = 201, body = Registered, headers(("set-cookie" = String))),
         (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
         (status = 404, description = "`not_found`: there is no such invitation."),
-        (status = 409, description = "`username_taken`."),
+        (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`."),
         (status = 410, description = "`invite_expired`: expired or used up."),
         (status = 429, description = "`rate_limited`: too many accounts, or links that led nowhere, from this address.")
     )
@@ -204,7 +204,7 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
     request_body = ChangeMe,
     responses(
         (status = 200, body = user::View),
-        (status = 409, description = "`username_taken`."),
+        (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`: in one of your spaces."),
         (status = 429, description = "`rate_limited`: the current password was wrong too often.")
     )
 )]
@@ -297,7 +297,7 @@ async fn apply(app: &App, caller: &CurrentUser, change: Change) -> ApiResult<Cha
                     None => Some(Vec::new()),
                 };
                 Ok(Changed {
-                    seats: seats.ok_or_else(name_in_use)?,
+                    seats: seats.ok_or_else(name_taken_here)?,
                     user: user::update(tx, id, change).await?,
                     ended: match ends_sessions {
                         true => sessions::end_all(tx, id).await?,
@@ -309,9 +309,9 @@ async fn apply(app: &App, caller: &CurrentUser, change: Change) -> ApiResult<Cha
         .await
 }
 
-/// 422: somebody sits there whom people would take for this one.
-pub fn name_in_use() -> ApiError {
-    ApiError::invalid_value("display_name", JoinError::NameInUse.to_string())
+/// 409: the name looks like that of another active member of the space.
+pub fn name_taken_here() -> ApiError {
+    ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string()).about("display_name")
 }
 
 impl From<UserError> for ApiError {

@@ -3,6 +3,7 @@
 use crate::characters::card;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
+use crate::characters::public_card::PublicCard;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::words::words;
@@ -40,6 +41,8 @@ pub struct Model {
     /// What the card says of it, 0.0 to 1.0: kept beside the card, as whoever chooses a speaker
     /// needs it of everybody.
     pub talkativeness: Option<f64>,
+    /// Whether everyone who shares a space with it may read the whole card.
+    pub share_whole_card: bool,
     pub status: Status,
     pub created_at: Timestamp,
 }
@@ -63,8 +66,12 @@ pub struct View {
     pub name: String,
     pub owner_id: Option<UserId>,
     pub spec_version: String,
-    #[schema(value_type = Object)]
-    pub card: Json,
+    /// The whole card; null for people who may not read it.
+    #[schema(value_type = Option<Object>)]
+    pub card: Option<Json>,
+    pub public_card: PublicCard,
+    /// Whether everyone who shares a space with the character may read the whole card.
+    pub share_whole_card: bool,
     pub avatar_url: Option<String>,
     /// How many first messages it can choose from.
     pub greetings: usize,
@@ -82,7 +89,15 @@ impl Model {
         Card::from_document(self.card.clone())
     }
 
-    /// What people may read of this character.
+    /// The character without its card, for people who may not read that.
+    pub fn public_view(&self) -> View {
+        View {
+            card: None,
+            ..self.view()
+        }
+    }
+
+    /// The character with its whole card.
     pub fn view(&self) -> View {
         let card = self.card().ok();
         let greetings = card.as_ref().map_or(0, greetings_of);
@@ -91,7 +106,9 @@ impl Model {
             name: self.name.clone(),
             owner_id: self.owner_id,
             spec_version: self.spec_version.clone(),
-            card: self.card.clone(),
+            card: Some(self.card.clone()),
+            public_card: card.as_ref().map(PublicCard::of).unwrap_or_default(),
+            share_whole_card: self.share_whole_card,
             avatar_url: avatar_url(self.id, self.avatar_hash.as_deref()),
             greetings,
             lore_entries: card.map_or(0, |it| it.lore_entries()),
@@ -151,6 +168,24 @@ pub async fn rewrite(
         ..columns_of(card)
     };
     row.update(tx).await
+}
+
+/// Writes whether everyone who shares a space with the character may read the whole card.
+///
+/// # Errors
+/// When the character is gone, or the database fails.
+pub async fn set_share_whole_card(
+    db: &Db,
+    id: CharacterId,
+    share_whole_card: bool,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        id: Unchanged(id),
+        share_whole_card: Set(share_whole_card),
+        ..Default::default()
+    };
+    db.write(move |tx| Box::pin(async move { row.update(tx).await }))
+        .await
 }
 
 /// A character as it is now, for this transaction alone.

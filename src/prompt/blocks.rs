@@ -5,6 +5,7 @@ use crate::llm::request::Role;
 use crate::llm::tool::Answered;
 use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::record::Said;
 use serde::Deserialize;
 use serde::Serialize;
@@ -83,6 +84,8 @@ pub struct Block {
     pub dropped: bool,
     /// What was said has been changed since it was sent, or deleted.
     pub is_changed: bool,
+    /// The caller may not read the card that the text comes from: the text is left out.
+    pub withheld: bool,
     /// It goes on where the piece before it ends, a line below.
     #[serde(skip)]
     pub joins: bool,
@@ -91,6 +94,9 @@ pub struct Block {
     pub priority: (i64, i64),
     #[serde(skip)]
     pub origin: Origin,
+    /// Whether the text comes from a card.
+    #[serde(skip)]
+    pub card_use: CardUse,
     #[serde(skip)]
     pub carried: Carried,
     /// Of what was said: it is sent, or nothing is.
@@ -110,9 +116,11 @@ impl Block {
             text,
             dropped: false,
             is_changed: false,
+            withheld: false,
             joins: false,
             priority: (0, 0),
             origin: Origin::Written,
+            card_use: CardUse::None,
             carried: Carried::default(),
             stays: false,
         }

@@ -1,5 +1,6 @@
 //! One prompt from one context: the pieces in the order of the preset, fitted into the window.
 
+use crate::ids::CharacterId;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::request::Role;
@@ -14,6 +15,7 @@ use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::messages;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::budget::fit;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::cards;
 use crate::prompt::context::Context;
 use crate::prompt::history;
@@ -33,6 +35,8 @@ pub struct Built {
     pub messages: Vec<Message>,
     /// Every piece, dropped ones too, in order.
     pub blocks: Vec<Block>,
+    /// The characters whose cards entered.
+    pub cards: Vec<CharacterId>,
     /// How long what is sent is.
     pub total_tokens: i64,
     /// How long it may be: the window without what is kept free for the answer.
@@ -63,8 +67,11 @@ pub struct Memory {
 pub fn build(context: &Context, count: &dyn Fn(&str) -> i64) -> Result<Built, ContextOverflow> {
     let mut world = context.world();
     let lore = lore::find(context, &mut world, count);
+    world.take_card_use();
     let cards = cards::read(context, &world);
+    let card_text = world.take_card_use().max(CardUse::Entered);
     let sections = Sections {
+        card_text,
         context,
         cards: &cards,
         lore: &lore,
@@ -86,6 +93,7 @@ pub fn build(context: &Context, count: &dyn Fn(&str) -> i64) -> Result<Built, Co
         ..context.preset.clone()
     };
     Ok(Built {
+        cards: cards::entered(context),
         messages: messages(&blocks),
         total_tokens,
         limit_tokens,
@@ -195,10 +203,11 @@ fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
             _ => Role::System,
         };
         let text = it.prompt.prompt.clone();
-        usual(
-            it.prompt.depth,
-            Block::new(Kind::DepthPrompt, &it.owner, role, text),
-        )
+        let block = Block {
+            card_use: sections.card_text,
+            ..Block::new(Kind::DepthPrompt, &it.owner, role, text)
+        };
+        usual(it.prompt.depth, block)
     });
     let lore = sections.lore.at_depths().into_iter();
     let lore = lore.map(|(depth, block)| usual(depth, block));

@@ -8,6 +8,7 @@ use super::build;
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::Role;
+use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -42,6 +43,7 @@ pub fn member(id: i64, name: &str, card: Option<Value>) -> Member {
         },
         participation: Participation::Active,
         status: Status::Active,
+        character: card.as_ref().map(|_| CharacterId(id)),
         card: card.map(|it| Card::from_document(it).expect("a card")),
         persona: None,
     }

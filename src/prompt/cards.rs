@@ -4,6 +4,7 @@
 
 use crate::characters::card::Card;
 use crate::characters::card::DepthPrompt;
+use crate::ids::CharacterId;
 use crate::prompt::context::Context;
 use crate::prompt::context::Member;
 use crate::prompt::macros::expansion::expand;
@@ -56,7 +57,7 @@ pub struct Cards {
 
 /// Text that a card wants inside the history, its macros run.
 pub struct Depth {
-    /// Whose card it is of.
+    /// The display name of the character of this card.
     pub owner: String,
     pub prompt: DepthPrompt,
 }
@@ -90,6 +91,12 @@ pub fn read(context: &Context, world: &World) -> Cards {
         personalities,
         depth_prompts: depth_prompts(context, world),
     }
+}
+
+/// The characters whose cards enter, by position.
+pub fn entered(context: &Context) -> Vec<CharacterId> {
+    let owners = owners(context).into_iter();
+    owners.filter_map(|it| it.character).collect()
 }
 
 /// Whose cards enter, by position. Who is muted may still be made to speak, and then knows itself.
@@ -168,7 +175,7 @@ fn depth_prompts(context: &Context, world: &World) -> Vec<Depth> {
         let mut prompt = owner.card.as_ref()?.depth_prompt()?;
         let own = meanings_of(context, owner);
         prompt.prompt = expand(&prompt.prompt, &own, world).trim().to_owned();
-        let owner = owner.called().to_owned();
+        let owner = owner.name.clone();
         (!prompt.prompt.is_empty()).then_some(Depth { owner, prompt })
     });
     depths.collect()
@@ -180,6 +187,7 @@ fn meanings_of(context: &Context, owner: &Member) -> Meanings {
     let others = listed(others(context, Some(owner)), &context.user.name);
     Meanings {
         character: owner.called().to_owned(),
+        is_nicknamed: owner.called() != owner.name,
         not_character: others,
         persona: context.user.persona.as_str().into(),
         description: text(Card::description).into(),
@@ -203,6 +211,7 @@ fn names(context: &Context) -> Meanings {
     let people = people.filter(|it| it.kind == Kind::Human && it.status == Status::Active);
     Meanings {
         character: called.to_owned(),
+        is_nicknamed: character.is_some_and(|it| it.called() != it.name),
         user: context.user.name.clone(),
         users: listed(people, &context.user.name),
         group: listed(context.characters(), called),

@@ -68,6 +68,7 @@ pub async fn alone(
     let own = Member {
         // A stored card was read before it was stored.
         card: character.card().ok(),
+        character: Some(character.id),
         ..member(CHARACTER, &character.name, Kind::Character)
     };
     let mut context = Context {
@@ -150,6 +151,7 @@ fn member(id: MembershipId, name: &str, kind: Kind) -> Member {
         kind,
         participation: Participation::Active,
         status: Status::Active,
+        character: None,
         card: None,
         persona: None,
     }

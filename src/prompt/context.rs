@@ -3,6 +3,7 @@
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::Role;
+use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -79,6 +80,8 @@ pub struct Member {
     pub participation: Participation,
     /// Whether this one is still here.
     pub status: Status,
+    /// The character of this seat.
+    pub character: Option<CharacterId>,
     /// A character's card.
     pub card: Option<Card>,
     /// Who this person plays.

@@ -247,6 +247,7 @@ fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Membe
         kind: seat.kind,
         participation: seat.participation,
         status: seat.status,
+        character: seat.character_id,
         card: seat.character_id.and_then(|it| cards.get(&it)).cloned(),
         persona: seat.persona.clone(),
     }

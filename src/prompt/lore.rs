@@ -20,6 +20,7 @@ use crate::presets::document::Trigger;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::Origin;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::cards;
 use crate::prompt::cards::Cards;
 use crate::prompt::context::Context;
@@ -33,6 +34,8 @@ use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use utoipa::ToSchema;
 
 /// The books whose entries may enter, and what is known of them.
@@ -54,6 +57,8 @@ pub struct Lore {
     outcome: Option<Outcome>,
     /// Stands around all lore of one place, before and after it.
     format: (String, String),
+    /// The texts into which macros put text of a card.
+    of_cards: HashMap<String, CardUse>,
 }
 
 /// What people are told of the lore of a prompt.
@@ -93,10 +98,22 @@ pub fn find(context: &Context, world: &mut World, count: &dyn Fn(&str) -> i64) -
     }
     // The cards are read anew once it is known what the lore puts into them.
     let cards = world.forgetting(|| cards::read(context, world));
-    let expanded = |text: &str| expand(text, &cards.meanings, world);
+    let of_cards = RefCell::new(HashMap::new());
+    let expanded = |text: &str| {
+        world.take_card_use();
+        let expanded = expand(text, &cards.meanings, world);
+        let card_use = world.take_card_use();
+        if !card_use.is_none() {
+            let text = expanded.trim().to_owned();
+            of_cards.borrow_mut().insert(text, card_use);
+        }
+        expanded
+    };
     let outcome = scan(context, &cards, &expanded, count, world.seed);
+    let format = (expanded(before), expanded(after));
     let lore = Lore {
-        format: (expanded(before), expanded(after)),
+        format,
+        of_cards: of_cards.into_inner(),
         outcome: Some(outcome),
     };
     for (fired, name) in lore.fired().filter_map(|it| Some((it, outlet(&it.place)?))) {
@@ -169,13 +186,17 @@ impl Lore {
     /// The lore of one place, the strongest last.
     pub fn at(&self, place: &Place) -> Vec<Block> {
         let here = self.entered().filter(|(_, it)| it.place == *place);
-        let mut blocks: Vec<Block> = here.map(|(n, it)| block(n, it, Role::System)).collect();
+        let mut blocks: Vec<Block> = here
+            .map(|(n, it)| self.block(n, it, Role::System))
+            .collect();
         let (before, after) = &self.format;
         if let Some(first) = blocks.first_mut() {
             first.text.insert_str(0, before);
+            first.card_use = first.card_use.max(self.card_use_of(before));
         }
         if let Some(last) = blocks.last_mut() {
             last.text.push_str(after);
+            last.card_use = last.card_use.max(self.card_use_of(after));
         }
         for block in blocks.iter_mut().skip(1) {
             block.joins = true;
@@ -186,7 +207,7 @@ impl Lore {
     /// What stands among the messages, each with its depth.
     pub fn at_depths(&self) -> Vec<(usize, Block)> {
         let deep = self.entered().filter_map(|(n, it)| match it.place {
-            Place::AtDepth { depth, role } => Some((depth, block(n, it, role))),
+            Place::AtDepth { depth, role } => Some((depth, self.block(n, it, role))),
             _ => None,
         });
         deep.collect()
@@ -222,6 +243,25 @@ impl Lore {
         serde_json::to_value(&outcome.timed).ok()
     }
 
+    fn block(&self, n: usize, fired: &Fired, role: Role) -> Block {
+        let text = fired.text.trim();
+        // An entry without an id is one of a card's own lorebook.
+        let card_use = match fired.entry.entry_id {
+            None => CardUse::Entered.max(self.card_use_of(text)),
+            Some(_) => self.card_use_of(text),
+        };
+        Block {
+            priority: (fired.priority, fired.order),
+            origin: Origin::Lore(n),
+            card_use,
+            ..Block::new(Kind::Lore, &fired.entry.name, role, text.to_owned())
+        }
+    }
+
+    fn card_use_of(&self, text: &str) -> CardUse {
+        self.of_cards.get(text.trim()).copied().unwrap_or_default()
+    }
+
     fn fired(&self) -> impl Iterator<Item = &Fired> {
         self.outcome.iter().flat_map(|it| &it.fired)
     }
@@ -230,19 +270,6 @@ impl Lore {
     fn entered(&self) -> impl Iterator<Item = (usize, &Fired)> {
         let all = self.fired().enumerate();
         all.filter(|(_, it)| !it.text.trim().is_empty())
-    }
-}
-
-fn block(n: usize, fired: &Fired, role: Role) -> Block {
-    Block {
-        priority: (fired.priority, fired.order),
-        origin: Origin::Lore(n),
-        ..Block::new(
-            Kind::Lore,
-            &fired.entry.name,
-            role,
-            fired.text.trim().to_owned(),
-        )
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod blocks;
 pub mod budget;
 pub mod builder;
+pub mod card_use;
 pub mod cards;
 pub mod chain;
 pub mod context;

@@ -1,12 +1,14 @@
 //! What is kept of a prompt that was sent: its pieces with their texts, but of what was said only
 //! where it stands in the timeline.
 
+use crate::ids::CharacterId;
 use crate::ids::MessageId;
 use crate::llm::request::Role;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::Origin;
 use crate::prompt::builder::Built;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::lore::Told;
 use sea_orm::FromJsonQueryResult;
 use serde::Deserialize;
@@ -23,6 +25,9 @@ const MAX_PIECES: usize = 5_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 pub struct Record {
     pub model: String,
+    /// The characters whose cards entered. `None`: not known, of an older or an imported prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cards: Option<Vec<CharacterId>>,
     pub pieces: Vec<Piece>,
     pub lore: Told,
     pub total_tokens: i64,
@@ -44,6 +49,9 @@ pub struct Piece {
     pub dropped: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub joins: bool,
+    /// Whether the text comes from a card.
+    #[serde(default, skip_serializing_if = "CardUse::is_none")]
+    pub card_use: CardUse,
     /// What it says; of a line of the history what stands before it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
@@ -73,6 +81,7 @@ impl Record {
         let pieces = built.blocks.iter().filter(|it| !was_left_out(it));
         Self {
             model: model.to_owned(),
+            cards: Some(built.cards.clone()),
             pieces: pieces.take(MAX_PIECES).map(piece).collect(),
             lore: built.lore.clone(),
             total_tokens: built.total_tokens,
@@ -103,6 +112,7 @@ impl Record {
 
     /// The pieces, with what was said as it reads now; a message that is gone says nothing.
     pub fn blocks(self, present: impl Fn(Said) -> Option<Present>) -> Vec<Block> {
+        let is_old = self.cards.is_none();
         let shown = self.pieces.into_iter().map(|it| {
             let found = it.said.map(&present);
             let (text, is_changed) = match found {
@@ -110,7 +120,12 @@ impl Record {
                 Some(None) => (String::new(), true),
                 Some(Some(now)) => (it.text + &now.text, now.is_changed),
             };
+            let card_use = match is_old && it.kind != Kind::History {
+                true => CardUse::Unknown,
+                false => it.card_use,
+            };
             Block {
+                card_use,
                 name: it.name,
                 tokens: it.tokens,
                 dropped: it.dropped,
@@ -139,6 +154,7 @@ fn piece(block: &Block) -> Piece {
         tokens: block.tokens,
         dropped: block.dropped,
         joins: block.joins,
+        card_use: block.card_use,
         // PostgreSQL refuses NUL in a document.
         text: kept.replace('\0', "") + ends,
         said,

@@ -8,6 +8,7 @@ use crate::presets::document::Examples;
 use crate::presets::document::Slot;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::cards::Cards;
 use crate::prompt::cards::EXAMPLE_MARK;
 use crate::prompt::context::Context;
@@ -23,6 +24,8 @@ pub struct Sections<'a> {
     pub cards: &'a Cards,
     pub lore: &'a Lore,
     pub world: &'a World,
+    /// What text of the cards that entered counts as.
+    pub card_text: CardUse,
 }
 
 impl Sections<'_> {
@@ -44,6 +47,7 @@ impl Sections<'_> {
             }
             Some(Slot::Description) => {
                 let text = said(&meanings.description).to_owned();
+                self.world.note_card_use(CardUse::Entered);
                 self.text(Kind::Description, entry, text)
             }
             Some(Slot::Personality) => self.personality(entry),
@@ -79,6 +83,7 @@ impl Sections<'_> {
             let words = self.expanded(&self.context.preset.texts.new_example_chat_prompt);
             for block in example_blocks(said(&self.cards.meanings.example_messages)) {
                 let text = format!("{words}\n{}", block.trim());
+                self.world.note_card_use(CardUse::Entered);
                 blocks.extend(self.text(Kind::Example, entry, text.trim().to_owned()));
             }
         }
@@ -93,7 +98,8 @@ impl Sections<'_> {
             true => &texts.new_group_chat_prompt,
             false => &texts.new_chat_prompt,
         };
-        system(Kind::NewChat, "New chat", self.expanded(line))
+        let line = self.expanded(line);
+        self.system(Kind::NewChat, "New chat", line)
     }
 
     /// Whose turn it is, where there are several who might think it is theirs.
@@ -101,7 +107,7 @@ impl Sections<'_> {
         let needs_one = self.context.is_group() && !self.context.writes_for_human();
         let nudge = &self.context.preset.texts.group_nudge_prompt;
         let nudge = needs_one.then(|| self.expanded(nudge))?;
-        system(Kind::GroupNudge, "Group nudge", nudge)
+        self.system(Kind::GroupNudge, "Group nudge", nudge)
     }
 
     /// That these words are a human's, and what they ask of them. No macro runs in what they ask.
@@ -114,13 +120,13 @@ impl Sections<'_> {
             let user = &self.cards.meanings.user;
             text += &format!("\n[{user} asks for this: {instruction}]");
         }
-        system(Kind::Impersonation, "Impersonation", text.trim().to_owned())
+        self.system(Kind::Impersonation, "Impersonation", text.trim().to_owned())
     }
 
     /// What a program says of the turn, word for word.
     pub fn directions(&self) -> Option<Block> {
         let text = self.context.directions.as_deref().unwrap_or_default();
-        system(Kind::Entry, "Instructions", text.trim().to_owned())
+        self.system(Kind::Entry, "Instructions", text.trim().to_owned())
     }
 
     /// The author's note with the lore around it, which stands there even without one.
@@ -130,7 +136,7 @@ impl Sections<'_> {
         if note.is_due(self.context.n_user_turns) {
             let world = self.world;
             let text = world.forgetting(|| self.expanded(&note.text));
-            blocks.extend(system(Kind::AuthorNote, "Author's note", text));
+            blocks.extend(self.system(Kind::AuthorNote, "Author's note", text));
         }
         blocks.extend(self.lore.at(&Place::NoteBottom));
         for (n, block) in blocks.iter_mut().enumerate() {
@@ -163,6 +169,7 @@ impl Sections<'_> {
                     original: Some(entry.text.clone()),
                     ..self.cards.meanings.clone()
                 };
+                self.world.note_card_use(CardUse::Entered);
                 expand(own, &meanings, self.world).trim().to_owned()
             }
         };
@@ -184,15 +191,31 @@ impl Sections<'_> {
     }
 
     fn text(&self, kind: Kind, entry: &Entry, text: String) -> Vec<Block> {
+        let card_use = self.card_use();
         if text.is_empty() {
             return Vec::new();
         }
-        vec![Block::new(kind, &entry.label, entry.role, text)]
+        vec![Block {
+            card_use,
+            ..Block::new(kind, &entry.label, entry.role, text)
+        }]
     }
-}
 
-fn system(kind: Kind, label: &str, text: String) -> Option<Block> {
-    (!text.is_empty()).then(|| Block::new(kind, label, Role::System, text))
+    fn system(&self, kind: Kind, label: &str, text: String) -> Option<Block> {
+        let card_use = self.card_use();
+        (!text.is_empty()).then(|| Block {
+            card_use,
+            ..Block::new(kind, label, Role::System, text)
+        })
+    }
+
+    /// Whether the text that was expanded last comes from a card.
+    fn card_use(&self) -> CardUse {
+        match self.world.take_card_use() {
+            CardUse::Entered => self.card_text,
+            other => other,
+        }
+    }
 }
 
 /// What a field says; the cards of a prompt have been read.

@@ -31,6 +31,7 @@ fn seat(id: i64, name: &str) -> membership::Model {
         status: membership::Status::Active,
         participation: Participation::Active,
         cached_display_name: name.to_owned(),
+        own_display_name: None,
         avatar_hash: None,
         aliases: json!([]),
         persona: None,

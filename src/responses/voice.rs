@@ -10,7 +10,7 @@ use crate::responses::refusal::Refusal;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;
 use crate::spaces::permissions::Standing;
-use crate::spaces::roster;
+use crate::spaces::shared_spaces;
 use crate::spaces::space;
 use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
@@ -125,7 +125,7 @@ async fn character_for(
         return Ok(None);
     };
     let is_theirs = row.owner_id == Some(asks.id);
-    if !is_theirs && !roster::share_a_space(db, asks.id, id).await? {
+    if !is_theirs && !shared_spaces::of_character(db, asks.id, id).await? {
         return Ok(None);
     }
     Ok(Some(Voice::Character {

@@ -99,6 +99,7 @@ fn events(named: &mut Vec<Named>) -> Vec<String> {
     event(told::<spaces::SpaceDeleted>(&["space_deleted"]));
     event(told::<spaces::MembershipUpdated>(&["membership_updated"]));
     event(told::<spaces::CopilotUpdated>(&["copilot_updated"]));
+    event(told::<spaces::InvitationCreated>(&["invitation_created"]));
     event(told::<events::CopilotCandidate>(&["copilot_candidate"]));
     event(told::<events::CopilotCandidateError>(&[
         "copilot_candidate_error",

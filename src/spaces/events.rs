@@ -9,6 +9,7 @@ use crate::realtime::topic::Topic;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
+use crate::spaces::space_invitation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,6 +44,12 @@ pub struct ConversationDeleted {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceDeleted {
     pub space_id: SpaceId,
+}
+
+/// The person is asked to join a space.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InvitationCreated {
+    pub invitation: space_invitation::View,
 }
 
 /// One's copilot was turned on or off, or spent a step.
@@ -80,6 +87,12 @@ impl Event for ConversationDeleted {
 impl Event for SpaceDeleted {
     fn name(&self) -> &'static str {
         "space_deleted"
+    }
+}
+
+impl Event for InvitationCreated {
+    fn name(&self) -> &'static str {
+        "invitation_created"
     }
 }
 
@@ -124,6 +137,12 @@ pub fn conversation_deleted(space_id: SpaceId, conversation_id: ConversationId) 
 /// For everyone who listens to the space.
 pub fn space_deleted(space_id: SpaceId) -> Envelope {
     Envelope::plain(Topic::Space(space_id), &SpaceDeleted { space_id })
+}
+
+/// For the invited person's own sockets.
+pub fn invitation_created(invitation: space_invitation::View) -> Envelope {
+    let person = Topic::User(invitation.user_id);
+    Envelope::plain(person, &InvitationCreated { invitation })
 }
 
 /// For the sockets of the person who sits there; `None`: nobody does.

@@ -11,12 +11,16 @@ use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
 use crate::spaces::invite;
 use crate::spaces::membership;
+use crate::spaces::membership::Role;
 use crate::spaces::permissions;
 use crate::spaces::permissions::Standing;
 use crate::spaces::roster;
 use crate::spaces::roster::Newcomer;
+use crate::spaces::roster::Person;
 use crate::spaces::roster::SeatError;
 use crate::spaces::space;
 use crate::spaces::tenancy;
@@ -37,8 +41,8 @@ pub enum JoinError {
     Spent,
     #[error("This space is archived: nobody can join it now.")]
     Archived,
-    #[error("Somebody in this space has a name that looks like this one. Choose another.")]
-    NameInUse,
+    #[error("Another member of this space has a name that looks like this one. Choose another.")]
+    NameTaken,
     #[error(transparent)]
     User(#[from] UserError),
     #[error(transparent)]
@@ -55,9 +59,12 @@ pub struct Door {
 /// Who comes in.
 #[derive(Clone, Debug)]
 pub enum Joiner {
-    /// Somebody with an account; they keep its name.
-    Known(user::Model),
-    /// Somebody for whom an account is made, and who has chosen a name for it just now.
+    /// A person with an account, and the name for this space if it is not the account's.
+    Known {
+        user: user::Model,
+        display_name: Option<String>,
+    },
+    /// A person for whom an account is made, with the name of that account.
     New(NewUser),
 }
 
@@ -105,8 +112,20 @@ pub async fn door(db: &impl ConnectionTrait, token: &str) -> Result<Door, JoinEr
 
 /// Whether the one who made an invite may let people in with its role now.
 async fn has_a_host(db: &impl ConnectionTrait, invite: &invite::Model) -> Result<bool, DbErr> {
-    let (Some(host), Some(act)) = (invite.created_by, permissions::letting_in_as(invite.role))
-    else {
+    may_let_in(db, invite.space_id, invite.created_by, invite.role).await
+}
+
+/// Whether this person may let people into a space with this role now; `None`: the account is gone.
+///
+/// # Errors
+/// When the database fails.
+pub async fn may_let_in(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    host: Option<UserId>,
+    role: Role,
+) -> Result<bool, DbErr> {
+    let (Some(host), Some(act)) = (host, permissions::letting_in_as(role)) else {
         return Ok(false);
     };
     let host = user::Entity::find_by_id(host)
@@ -116,7 +135,7 @@ async fn has_a_host(db: &impl ConnectionTrait, invite: &invite::Model) -> Result
     let Some(host) = host else {
         return Ok(false);
     };
-    let seat = membership::of_user(db, invite.space_id, host.id).await?;
+    let seat = membership::of_user(db, space, host.id).await?;
     let standing = Standing::of(seat.as_ref(), host.role == user::Role::Admin);
     Ok(standing.is_some_and(|it| it.may(act)))
 }
@@ -138,7 +157,7 @@ pub async fn join(
         Box::pin(async move {
             tenancy::locked(tx, space).await?.ok_or(JoinError::Dead)?;
             let door = door(tx, &token).await?;
-            if let Joiner::Known(user) = &joiner
+            if let Joiner::Known { user, .. } = &joiner
                 && let Some(seat) = seat_of(tx, &door, user).await?
             {
                 return Ok(inside(user.clone(), seat));
@@ -147,14 +166,19 @@ pub async fn join(
             if !invite::take_use(tx, door.invite.id, now).await? {
                 return Err(JoinError::Spent);
             }
-            let (user, session) = match joiner {
-                Joiner::Known(user) => (user, None),
+            let (user, display_name, session) = match joiner {
+                Joiner::Known { user, display_name } => (user, display_name, None),
                 Joiner::New(new) => {
-                    let (user, session) = admit(tx, &door, new, &user_agent, now).await?;
-                    (user, Some(session))
+                    let user = user::create(tx, new, now).await?;
+                    let session = session::open_within(tx, user.id, &user_agent, now).await?;
+                    (user, None, Some(session))
                 }
             };
-            let newcomer = Newcomer::User(user.clone(), door.invite.role);
+            let newcomer = Newcomer::User(Person {
+                user: user.clone(),
+                role: door.invite.role,
+                display_name,
+            });
             Ok(Joined {
                 seat: roster::take_seat(tx, space, newcomer, now).await?,
                 user,
@@ -188,28 +212,12 @@ fn inside(user: user::Model, seat: membership::Model) -> Joined {
     }
 }
 
-/// Makes an account for somebody at the door, and signs them in.
-async fn admit(
-    tx: &impl ConnectionTrait,
-    door: &Door,
-    new: NewUser,
-    user_agent: &str,
-    now: Timestamp,
-) -> Result<(user::Model, Opened), JoinError> {
-    let (spaces, name) = ([door.space.id], &new.display_name);
-    if roster::is_mistaken_for_another(tx, &spaces, None, name).await? {
-        return Err(JoinError::NameInUse);
-    }
-    let user = user::create(tx, new, now).await?;
-    let session = session::open_within(tx, user.id, user_agent, now).await?;
-    Ok((user, session))
-}
-
 impl From<SeatError> for JoinError {
     fn from(error: SeatError) -> Self {
         match error {
             // Under the lock of the space neither can be: it was looked at a moment ago.
             SeatError::AlreadyMember | SeatError::Gone => Self::Dead,
+            SeatError::NameTaken => Self::NameTaken,
             SeatError::Db(error) => Self::Db(error),
         }
     }

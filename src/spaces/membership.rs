@@ -36,6 +36,9 @@ pub struct Model {
     pub participation: Participation,
     /// Written when the seat is taken, so that history stays readable.
     pub cached_display_name: String,
+    /// The name that a person chose for this space, which `cached_display_name` repeats; `None`:
+    /// the account's name is shown.
+    pub own_display_name: Option<String>,
     /// The picture of a character, written when the seat is taken and when it changes.
     pub avatar_hash: Option<String>,
     /// A JSON list of other names by which this one is addressed.

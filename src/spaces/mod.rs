@@ -1,5 +1,6 @@
 //! Spaces: who sits where, and by which rules they play.
 
+pub mod card_rights;
 pub mod events;
 pub mod invite;
 pub mod joining;
@@ -9,6 +10,8 @@ pub mod permissions;
 pub mod preset_use;
 pub mod roster;
 pub mod seat_change;
+pub mod shared_spaces;
 pub mod space;
+pub mod space_invitation;
 pub mod tenancy;
 pub mod watch;

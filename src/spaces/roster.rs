@@ -8,7 +8,6 @@ use crate::accounts::user;
 use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::CharacterId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
@@ -35,7 +34,6 @@ use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::LockType;
 use sea_orm::sea_query::SimpleExpr;
@@ -47,6 +45,8 @@ pub enum SeatError {
     AlreadyMember,
     #[error("the space is gone")]
     Gone,
+    #[error("Another member of this space has a name that looks like this one. Choose another.")]
+    NameTaken,
     #[error(transparent)]
     Db(#[from] DbErr),
 }
@@ -54,8 +54,31 @@ pub enum SeatError {
 /// Who is to be seated.
 #[derive(Clone, Debug)]
 pub enum Newcomer {
-    User(user::Model, Role),
+    User(Person),
     Character(character::Model),
+}
+
+/// A person who is to be seated.
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub user: user::Model,
+    pub role: Role,
+    /// The name for this space; `None`: the one of an earlier membership, else the account's.
+    pub display_name: Option<String>,
+}
+
+impl Person {
+    /// The name that is shown in the space, and the part of it that was chosen for this space.
+    fn names(&self, earlier: Option<&Model>) -> (String, Option<String>) {
+        let earlier = earlier.and_then(|it| it.own_display_name.clone());
+        let own = self.display_name.clone().or(earlier);
+        let own = own.filter(|it| *it != self.user.display_name);
+        (
+            own.clone()
+                .unwrap_or_else(|| self.user.display_name.clone()),
+            own,
+        )
+    }
 }
 
 /// Gives a seat in a space; who sat there before gets the old one back.
@@ -70,6 +93,9 @@ pub async fn seat(
 }
 
 /// The same inside of a transaction.
+///
+/// # Errors
+/// [`SeatError::NameTaken`] if a person's name looks like that of another active member.
 pub async fn take_seat(
     tx: &impl ConnectionTrait,
     space: SpaceId,
@@ -79,18 +105,32 @@ pub async fn take_seat(
     tenancy::locked(tx, space).await?.ok_or(SeatError::Gone)?;
     let seats = membership::in_space(tx, space).await?;
     let is_theirs = |it: &&Model| match &newcomer {
-        Newcomer::User(user, _) => it.user_id == Some(user.id),
+        Newcomer::User(person) => it.user_id == Some(person.user.id),
         Newcomer::Character(card) => it.character_id == Some(card.id),
     };
-    match seats.iter().find(is_theirs) {
-        Some(seat) if seat.status == Status::Active => Err(SeatError::AlreadyMember),
+    let earlier = seats.iter().find(is_theirs);
+    if earlier.is_some_and(|it| it.status == Status::Active) {
+        return Err(SeatError::AlreadyMember);
+    }
+    if let Newcomer::User(person) = &newcomer {
+        let (name, _) = person.names(earlier);
+        if is_mistaken_for_another(tx, &[space], Some(person.user.id), &name).await? {
+            return Err(SeatError::NameTaken);
+        }
+    }
+    match earlier {
         Some(seat) => Ok(revive(tx, seat.clone(), &newcomer).await?),
         None => {
             let last = seats.iter().map(|it| it.position).max();
             let position = last.map_or(0, |it| it + 1);
             let row = match newcomer {
-                Newcomer::User(user, role) => {
-                    blank_human(space, user.id, role, user.display_name, position, now)
+                Newcomer::User(person) => {
+                    let (name, own) = person.names(None);
+                    let (id, role) = (person.user.id, person.role);
+                    ActiveModel {
+                        own_display_name: Set(own),
+                        ..blank_human(space, id, role, name, position, now)
+                    }
                 }
                 Newcomer::Character(card) => blank_character(space, card, position, now),
             };
@@ -104,13 +144,15 @@ async fn revive(
     seat: Model,
     newcomer: &Newcomer,
 ) -> Result<Model, DbErr> {
-    let mut row = seat.into_active_model();
+    let mut row = seat.clone().into_active_model();
     row.status = Set(Status::Active);
     match newcomer {
         // Who was made an observer stays one: to leave and come back is no way around it.
-        Newcomer::User(user, role) => {
-            row.role = Set(*role);
-            row.cached_display_name = Set(user.display_name.clone());
+        Newcomer::User(person) => {
+            let (name, own) = person.names(Some(&seat));
+            row.role = Set(person.role);
+            row.cached_display_name = Set(name);
+            row.own_display_name = Set(own);
         }
         Newcomer::Character(card) => {
             row.participation = Set(Participation::Active);
@@ -176,6 +218,7 @@ fn blank(space: SpaceId, kind: Kind, name: String, position: i64, now: Timestamp
         status: Set(Status::Active),
         participation: Set(Participation::Active),
         cached_display_name: Set(name),
+        own_display_name: Set(None),
         avatar_hash: Set(None),
         aliases: Set(serde_json::json!([])),
         persona: Set(None),
@@ -258,21 +301,24 @@ pub async fn is_mistaken_for_another(
     Ok(others.any(|it| Likeness::of(&it.cached_display_name).is_like(&likeness)))
 }
 
-/// Writes a person's new name on the seats they have now, and tells which they are. Seats that they
-/// left keep the name by which people there knew them. `None`: in one of the spaces they would be
-/// taken for somebody else.
+/// Writes an account's new name on the person's active memberships, and returns those. Memberships
+/// with a name of their own keep it, and so do those that were left. `None`: in one of the spaces the
+/// name looks like that of another active member.
 pub async fn rename_person(
     tx: &impl ConnectionTrait,
     user: UserId,
     name: &str,
 ) -> Result<Option<Vec<Model>>, DbErr> {
-    let seats = taken_by(tx, user).await?;
+    let mut seats = taken_by(tx, user).await?;
+    seats.retain(|it| it.own_display_name.is_none());
     let spaces: Vec<SpaceId> = seats.iter().map(|it| it.space_id).collect();
     tenancy::lock_all(tx, &spaces).await?;
     if is_mistaken_for_another(tx, &spaces, Some(user), name).await? {
         return Ok(None);
     }
-    let theirs = Column::UserId.eq(user);
+    let theirs = Column::UserId
+        .eq(user)
+        .and(Column::OwnDisplayName.is_null());
     let name = (Column::CachedDisplayName, Expr::value(name));
     write(tx, theirs, vec![name]).await.map(Some)
 }
@@ -304,24 +350,4 @@ async fn write(
     }
     update.exec(tx).await?;
     Entity::find().filter(seats).all(tx).await
-}
-
-/// Whether a person and a character sit in one space.
-pub async fn share_a_space(
-    db: &impl ConnectionTrait,
-    user: UserId,
-    character: CharacterId,
-) -> Result<bool, DbErr> {
-    let spaces_of_user = Entity::find()
-        .select_only()
-        .column(Column::SpaceId)
-        .filter(Column::UserId.eq(user))
-        .filter(Column::Status.eq(Status::Active));
-    let shared = Entity::find()
-        .filter(Column::CharacterId.eq(character))
-        .filter(Column::Status.eq(Status::Active))
-        .filter(Column::SpaceId.in_subquery(spaces_of_user.into_query()))
-        .one(db)
-        .await?;
-    Ok(shared.is_some())
 }

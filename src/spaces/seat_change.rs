@@ -1,6 +1,7 @@
 //! What changes of a seat, and of the seats beside it: a move shifts others, and a new owner takes
 //! the place of the old one.
 
+use crate::accounts::user;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -14,6 +15,7 @@ use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
+use crate::spaces::roster;
 use crate::spaces::space;
 use crate::spaces::tenancy;
 use crate::spaces::tenancy::ChangeError;
@@ -35,6 +37,8 @@ pub struct SeatChange {
     /// The place in the roster, counted from 0; those behind make room.
     pub position: Option<i64>,
     pub participation: Option<Participation>,
+    /// A person's name for this space; `Some(None)`: back to the account's.
+    pub own_display_name: Option<Option<String>>,
     pub persona: Option<Option<String>>,
     pub aliases: Option<Vec<String>>,
     pub talkativeness: Option<Option<f64>>,
@@ -78,6 +82,10 @@ pub async fn change(
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present.clone())));
             }
+            let shown_name = match &change.own_display_name {
+                Some(own) => Some(shown_name(tx, present, own.clone()).await?),
+                None => None,
+            };
             let mut others = Vec::new();
             let becomes_owner = change.role == Some(Role::Owner) && present.role != Role::Owner;
             let handed_over = match becomes_owner {
@@ -91,7 +99,10 @@ pub async fn change(
                 .one(tx)
                 .await?
                 .ok_or(ChangeError::Gone)?;
-            let row = with_change(row, change);
+            let mut row = with_change(row, change);
+            if let Some(name) = shown_name {
+                row.cached_display_name.set_if_not_equals(name);
+            }
             let seat = match row.is_changed() {
                 true => row.update(tx).await?,
                 false => row.try_into()?,
@@ -104,6 +115,25 @@ pub async fn change(
         })
     })
     .await
+}
+
+/// The name that is shown once `own` is the person's name for this space.
+async fn shown_name(
+    tx: &impl ConnectionTrait,
+    seat: &Model,
+    own: Option<String>,
+) -> Result<String, ChangeError<Model>> {
+    let account = match seat.user_id {
+        Some(id) => user::Entity::find_by_id(id).one(tx).await?,
+        None => None,
+    };
+    let account = account.map(|it| it.display_name);
+    let name = own.or(account).ok_or(ChangeError::Gone)?;
+    let spaces = [seat.space_id];
+    match roster::is_mistaken_for_another(tx, &spaces, seat.user_id, &name).await? {
+        true => Err(ChangeError::NameTaken),
+        false => Ok(name),
+    }
 }
 
 async fn hand_over(
@@ -168,6 +198,7 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
     let mut row = seat.into_active_model();
     put(&mut row.role, change.role);
     put(&mut row.participation, change.participation);
+    put(&mut row.own_display_name, change.own_display_name);
     put(&mut row.persona, change.persona);
     put(&mut row.aliases, change.aliases.map(|it| json!(it)));
     put(&mut row.talkativeness, change.talkativeness);

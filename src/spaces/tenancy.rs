@@ -55,6 +55,8 @@ pub enum ChangeError<M: std::fmt::Debug> {
     Gone,
     #[error("the settings have been changed since they were read")]
     Stale(Box<M>),
+    #[error("another active member of the space has a name that looks alike")]
+    NameTaken,
     #[error(transparent)]
     Db(#[from] DbErr),
 }

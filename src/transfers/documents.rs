@@ -2,9 +2,11 @@
 
 use crate::accounts::user;
 use crate::characters::character;
+use crate::characters::public_card;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::presets::preset;
+use crate::prompt::card_use::HiddenCards;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::transfers::document;
@@ -72,13 +74,14 @@ pub async fn seat_documents(
     Ok(seats.collect())
 }
 
-/// The cards of those who sit or sat at these seats.
+/// The cards of those who sit or sat at these seats; of a hidden one its public part.
 ///
 /// # Errors
 /// When the database fails.
 pub async fn characters(
     db: &impl ConnectionTrait,
     seats: &[membership::Model],
+    hidden: &HiddenCards,
 ) -> Result<Vec<document::Character>, DbErr> {
     let cards = character::Entity::find()
         .filter(character::Column::Id.is_in(seats.iter().filter_map(|it| it.character_id)))
@@ -88,10 +91,21 @@ pub async fn characters(
     let cards = cards.into_iter().map(|it| document::Character {
         key: it.id.0,
         status: it.status,
-        card: it.card,
+        card: match hidden.contains(it.id) {
+            true => public_document(&it),
+            false => it.card,
+        },
         created_at: it.created_at,
     });
     Ok(cards.collect())
+}
+
+fn public_document(it: &character::Model) -> Value {
+    let card = it.card();
+    card.map_or_else(
+        |_| serde_json::json!({"data": {"name": it.name}}),
+        |card| public_card::document_of(&card),
+    )
 }
 
 /// The presets that the space and its seats go by.
@@ -129,6 +143,7 @@ pub async fn presets(
 pub async fn conversation_documents(
     db: &impl ConnectionTrait,
     all: &[conversation::Model],
+    hidden: &HiddenCards,
 ) -> Result<Vec<document::Conversation>, DbErr> {
     let forks: Vec<(i64, i64)> = message::Entity::find()
         .select_only()
@@ -150,9 +165,18 @@ pub async fn conversation_documents(
         last_seq: it.last_seq,
         auto_mode_turns: it.auto_mode_turns,
         settings: it.settings.clone(),
-        variables: it.variables.clone(),
+        variables: variables_of(it, hidden),
         created_at: it.created_at,
         archived_at: it.archived_at,
     });
     Ok(documents.collect())
+}
+
+/// The variables of a conversation. A hidden card may have written its text into those of macros.
+fn variables_of(it: &conversation::Model, hidden: &HiddenCards) -> Value {
+    let mut variables = it.variables.clone();
+    if let Some(all) = variables.as_object_mut().filter(|_| !hidden.is_empty()) {
+        all.remove("macros");
+    }
+    variables
 }

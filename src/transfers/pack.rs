@@ -1,14 +1,19 @@
 //! A space goes out: its documents and its messages into a zip on the disk, a page at a time.
 
 use crate::characters::asset;
+use crate::characters::attachment::PICTURE;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::export::texts_of;
 use crate::conversations::message;
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe;
+use crate::ids::CharacterId;
+use crate::prompt::card_use::HiddenCards;
+use crate::prompt::macros::variables::Values;
 use crate::prompt::space_variable;
 use crate::shutdown::Shutdown;
+use crate::spaces::card_rights;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::transfers::assets;
@@ -175,13 +180,24 @@ async fn all(
     out.document(document::MANIFEST, &manifest).await?;
     out.document(document::SPACE, &documents::space_document(space))
         .await?;
-    let variables = space_variable::of_space(db, space.id).await?;
-    out.document(document::VARIABLES, &variables).await?;
     let seats = membership::in_space(db, space.id).await?;
+    let hidden = match reader {
+        Reader::Admin => HiddenCards::default(),
+        Reader::User(id) => {
+            let ids = seats.iter().filter_map(|it| it.character_id);
+            HiddenCards::new(card_rights::hidden_from(db, id, ids).await?)
+        }
+    };
+    // A hidden card may have written its text into variables.
+    let variables = match hidden.is_empty() {
+        true => space_variable::of_space(db, space.id).await?,
+        false => Values::default(),
+    };
+    out.document(document::VARIABLES, &variables).await?;
     let documents = documents::seat_documents(db, &seats).await?;
     out.list(document::SEATS, &documents, limits::MAX_SEATS)
         .await?;
-    let documents = documents::characters(db, &seats).await?;
+    let documents = documents::characters(db, &seats, &hidden).await?;
     out.list(document::CHARACTERS, &documents, limits::MAX_CARDS)
         .await?;
     let documents = documents::presets(db, space, &seats).await?;
@@ -196,7 +212,7 @@ async fn all(
     out.list(document::LOREBOOKS, &books, limits::MAX_CARDS)
         .await?;
     out.document(document::LOREBOOK_LINKS, &links).await?;
-    let documents = documents::conversation_documents(db, &conversations).await?;
+    let documents = documents::conversation_documents(db, &conversations, &hidden).await?;
     let most = limits::MAX_CONVERSATIONS;
     out.list(document::CONVERSATIONS, &documents, most).await?;
     let mut written = Written::default();
@@ -204,10 +220,12 @@ async fn all(
         messages(db, out, conversation, &mut written).await?;
     }
     for conversation in &conversations {
-        let leaving = Leaving::begin(conversation.id, now);
+        let leaving = Leaving::begin(conversation.id, now, &hidden);
         past_of(db, out, leaving, &mut written).await?;
     }
-    let listed = assets::leaving(db, &seats).await?;
+    let mut listed = assets::leaving(db, &seats).await?;
+    // Of a hidden card only the picture is public.
+    listed.retain(|it| it.path == PICTURE || !hidden.contains(CharacterId(it.character)));
     out.list(document::ASSETS, &listed, limits::MAX_ASSETS)
         .await?;
     bytes(db, out, &listed).await
@@ -217,7 +235,7 @@ async fn all(
 async fn past_of(
     db: &impl ConnectionTrait,
     out: &Out,
-    mut leaving: Leaving,
+    mut leaving: Leaving<'_>,
     written: &mut Written,
 ) -> Result<(), PackError> {
     let name = document::past_of(leaving.conversation().0);

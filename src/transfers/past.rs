@@ -11,6 +11,7 @@ use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
+use crate::prompt::card_use::HiddenCards;
 use crate::prompt::run_prompt;
 use crate::rounds::round;
 use crate::rounds::slot;
@@ -64,8 +65,10 @@ impl Written {
 
 /// How far what has happened in a conversation has gone out.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving {
+pub struct Leaving<'a> {
     conversation: ConversationId,
+    /// The cards whose text stays out of stored prompts.
+    hidden: &'a HiddenCards,
     /// What ended later is not in the file.
     until: Timestamp,
     rounds: Option<RoundId>,
@@ -73,11 +76,12 @@ pub struct Leaving {
     runs: Option<RunId>,
 }
 
-impl Leaving {
+impl<'a> Leaving<'a> {
     /// From the beginning.
-    pub fn begin(conversation: ConversationId, until: Timestamp) -> Self {
+    pub fn begin(conversation: ConversationId, until: Timestamp, hidden: &'a HiddenCards) -> Self {
         Self {
             conversation,
+            hidden,
             until,
             rounds: None,
             are_rounds_out: false,
@@ -185,6 +189,9 @@ impl Leaving {
         }
         let seqs = seqs(db, self.conversation, named).await?;
         let mut prompts: HashMap<_, _> = prompts.into_iter().map(|it| (it.run_id, it)).collect();
+        for prompt in prompts.values_mut() {
+            self.hidden.withhold_from_record(&mut prompt.record);
+        }
         let runs = page.into_iter().map(|it| {
             let prompt = prompts.remove(&it.id);
             let wrote = written.0.remove(&it.id).unwrap_or_default();

@@ -223,6 +223,8 @@ impl Rows {
         if let Some(prompt) = it.prompt {
             let named = |seq: MessageId| scene.message(Some(seq.0));
             let mut record = prompt.record.renumbered(named);
+            // The characters have other ids here.
+            record.cards = None;
             // The entries of the books have other numbers here.
             for entry in record.lore.fired.iter_mut().chain(&mut record.lore.dropped) {
                 entry.entry_id = None;

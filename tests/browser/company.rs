@@ -86,9 +86,6 @@ pub async fn page_of(person: &Person, path: &str) -> Page {
 /// Somebody with an account and a seat that Ann gave them; and the id of the seat.
 async fn seated(room: &Room, space: i64, name: &str, role: &str) -> (Person, i64) {
     let person = Person::register(room.ann.base(), name).await;
-    let user = expect(200, person.get("/api/session").await)["user"]["id"].clone();
-    let path = format!("/api/spaces/{space}/memberships");
-    let body = json!({"user_id": user, "role": role});
-    let seat = id(&expect(201, room.ann.post(&path, body).await));
+    let seat = id(&room.ann.add_member(space, &person, role).await);
     (person, seat)
 }

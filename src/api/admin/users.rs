@@ -133,7 +133,7 @@ pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<
     tag = "admin",
     operation_id = "change_user",
     request_body = ChangeUser,
-    responses((status = 200, body = View), (status = 409, description = "`last_admin`."))
+    responses((status = 200, body = View), (status = 409, description = "`last_admin`; `name_taken_here`."))
 )]
 pub async fn change(
     app: Data<App>,
@@ -173,7 +173,7 @@ async fn apply(
         return Ok((changed, Vec::new()));
     }
     let seats = roster::rename_person(tx, id, &changed.after.display_name).await?;
-    Ok((changed, seats.ok_or_else(users::name_in_use)?))
+    Ok((changed, seats.ok_or_else(users::name_taken_here)?))
 }
 
 /// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.

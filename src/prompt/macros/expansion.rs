@@ -1,6 +1,7 @@
 //! Puts in what macros stand for. One may stand for text with macros in it (`{{description}}`), so
 //! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
 
+use crate::prompt::card_use::CardUse;
 use crate::prompt::macros::calendar;
 use crate::prompt::macros::chance;
 use crate::prompt::macros::meanings::Field;
@@ -12,6 +13,8 @@ use crate::prompt::macros::syntax::MAX_NESTING;
 use crate::prompt::macros::syntax::Node;
 use crate::prompt::macros::syntax::parse;
 use crate::prompt::macros::variables::Reach;
+use crate::prompt::macros::variables::reach_of;
+use crate::prompt::macros::variables::verb;
 use crate::prompt::macros::world::World;
 
 /// How many macros one text may run.
@@ -114,7 +117,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn angle(&mut self, name: &str, out: &mut Out, depth: usize) {
-        let known = self.meanings.of(&name.to_lowercase());
+        let known = self.meaning(&name.to_lowercase());
         match known.filter(|_| self.may_step(depth)) {
             Some(meaning) => {
                 self.steps_left -= 1;
@@ -126,6 +129,15 @@ impl<'a> Expansion<'a> {
                 }
             }
         }
+    }
+
+    /// What a name stands for; text of a card is noted.
+    fn meaning(&self, name: &str) -> Option<Meaning<'a>> {
+        let meaning = self.meanings.of(name)?;
+        if self.meanings.is_of_card(name) {
+            self.world.note_card_use(CardUse::Entered);
+        }
+        Some(meaning)
     }
 
     fn may_step(&self, depth: usize) -> bool {
@@ -188,7 +200,7 @@ impl<'a> Expansion<'a> {
         let is_turned = (condition.trim().len() - bare.len()) % 2 == 1;
         let bare = bare.trim();
         let mut told = Out::default();
-        match self.meanings.of(&bare.to_lowercase()) {
+        match self.meaning(&bare.to_lowercase()) {
             Some(meaning) => self.carry_out(effect_of(meaning), &mut told, depth),
             None => told.text = bare.to_owned(),
         }
@@ -239,7 +251,7 @@ impl<'a> Expansion<'a> {
     /// A macro that is nothing but its name.
     fn bare(&mut self, name: &str) -> Option<Effect<'a>> {
         let (meanings, world) = (self.meanings, self.world);
-        if let Some(meaning) = meanings.of(name) {
+        if let Some(meaning) = self.meaning(name) {
             return Some(effect_of(meaning));
         }
         let said = &world.said;
@@ -281,6 +293,9 @@ impl<'a> Expansion<'a> {
             "outlet" => {
                 let args = self.args(call, depth);
                 let found = self.world.outlets.get(args.first()?.trim());
+                if found.is_some() {
+                    self.world.note_card_use(CardUse::Unknown);
+                }
                 found.cloned().unwrap_or_default()
             }
             "random" | "pick" => {
@@ -334,6 +349,9 @@ impl<'a> Expansion<'a> {
                 variables.get(reach, key).to_owned()
             }
         };
+        if !told.is_empty() {
+            self.world.note_card_use(CardUse::Unknown);
+        }
         Some(told)
     }
 
@@ -367,22 +385,6 @@ fn effect_of(meaning: Meaning<'_>) -> Effect<'_> {
         Meaning::Field(Field::Expanded(text)) => Effect::Plain(text.clone()),
         Meaning::Field(Field::Written(text)) => Effect::Text(text),
     }
-}
-
-/// How far what a macro remembers is known; `None`: it remembers nothing.
-fn reach_of(name: &str) -> Option<Reach> {
-    let reach = match name.contains("global") {
-        true => Reach::Space,
-        false => Reach::Conversation,
-    };
-    let known = ["get", "set", "add", "inc", "dec"];
-    known.contains(&verb(name)).then_some(reach)
-}
-
-/// `set` of `setvar` and `setglobalvar`; of anything else nothing.
-fn verb(name: &str) -> &str {
-    let name = name.strip_suffix("var").unwrap_or_default();
-    name.strip_suffix("global").unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 pub struct Meanings {
     /// Who speaks, or whose card this is.
     pub character: String,
+    /// Whether that is a nickname, which only the card holds.
+    pub is_nicknamed: bool,
     /// Who is spoken to.
     pub user: String,
     /// Who the user plays.
@@ -59,6 +61,15 @@ pub enum Meaning<'a> {
 }
 
 impl Meanings {
+    /// Whether the macro of this name, in small letters, stands for text of a card.
+    pub fn is_of_card(&self, name: &str) -> bool {
+        match name {
+            "char" | "bot" | "group" | "charifnotgroup" => self.is_nicknamed,
+            "user" | "users" | "groupnotmuted" | "notchar" | "persona" => false,
+            _ => true,
+        }
+    }
+
     /// What the macro of this name, in small letters, stands for.
     pub fn of(&self, name: &str) -> Option<Meaning<'_>> {
         let meaning = match name {

@@ -22,6 +22,22 @@ pub enum Reach {
     Space,
 }
 
+/// How far what a macro remembers is known; `None`: it remembers nothing.
+pub fn reach_of(name: &str) -> Option<Reach> {
+    let reach = match name.contains("global") {
+        true => Reach::Space,
+        false => Reach::Conversation,
+    };
+    let known = ["get", "set", "add", "inc", "dec"];
+    known.contains(&verb(name)).then_some(reach)
+}
+
+/// `set` of `setvar` and `setglobalvar`; of anything else nothing.
+pub fn verb(name: &str) -> &str {
+    let name = name.strip_suffix("var").unwrap_or_default();
+    name.strip_suffix("global").unwrap_or(name)
+}
+
 /// What is remembered, and what of it is new.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {

@@ -2,7 +2,9 @@
 //! what is remembered.
 
 use crate::clock::Timestamp;
+use crate::prompt::card_use::CardUse;
 use crate::prompt::macros::variables::Variables;
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -21,6 +23,8 @@ pub struct World {
     pub variables: RefCell<Variables>,
     /// Lore that is put in only where it is asked for, by name.
     pub outlets: BTreeMap<String, String>,
+    /// Whether text of a card was put in since this was last taken.
+    pub card_use: Cell<CardUse>,
 }
 
 /// What all draws come from, with the text they stand in: the same prompt is drawn the same way.
@@ -46,6 +50,16 @@ pub struct Said {
 }
 
 impl World {
+    /// Notes that text of a card was put in.
+    pub fn note_card_use(&self, origin: CardUse) {
+        self.card_use.set(self.card_use.get().max(origin));
+    }
+
+    /// Whether text of a card was put in since the last call.
+    pub fn take_card_use(&self) -> CardUse {
+        self.card_use.take()
+    }
+
     /// Does something after which nothing is remembered that it set.
     pub fn forgetting<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.variables.borrow().clone();

@@ -26,8 +26,9 @@ export default class LibraryActions {
     return owner === this.#store.user.id || this.#store.user.role === "admin"
   }
 
-  save(id, card) {
-    return this.#api.changeCharacter(id, { card })
+  // `change` is `{ card?, share_whole_card? }`.
+  save(id, change) {
+    return this.#api.changeCharacter(id, change)
   }
 
   remove(id) {

@@ -7,7 +7,8 @@ import { avatar } from "./avatar.js"
 import { button, submitButton } from "./buttons.js"
 import { cardFields } from "./card_fields.js"
 import { confirm, openDialog } from "./dialog.js"
-import { area, field, form } from "./form.js"
+import { area, check, field, form } from "./form.js"
+import { showPublicCard } from "./public_card.js"
 
 const FILES = [
   { format: "png" },
@@ -22,7 +23,8 @@ const drafts = new Map()
 export async function openCardEditor(parts, characterId) {
   try {
     const character = await parts.library.character(characterId)
-    await new CardEditor(parts, character).open()
+    if (character.card === null) await showPublicCard(character)
+    else await new CardEditor(parts, character).open()
   } catch (error) {
     parts.toasts.error(error)
   }
@@ -37,6 +39,7 @@ class CardEditor {
   #close = null
   #face = el("div", { class: "editor__face" })
   #removal = null
+  #share = null
   #body = el("div", {})
   #isDone = false
 
@@ -72,7 +75,7 @@ class CardEditor {
   #show() {
     this.#made = cardFields(fieldsOf(this.#document), { isReadOnly: this.#isReadOnly })
     const json = this.#json()
-    const children = [this.#made.node, json, this.#buttons()]
+    const children = [this.#made.node, json, this.#shareSwitch(), this.#buttons()].filter(Boolean)
     replace(this.#body, form({ fields: this.#made.fields, submit: () => this.#save(), children }))
   }
 
@@ -83,7 +86,8 @@ class CardEditor {
   async #save() {
     const { library, toasts } = this.#parts
     if (this.#made.read().name.trim() === "") return this.#made.fields.name.showError(t("field.needed"))
-    const saved = await library.save(this.#character.id, this.#edited())
+    const share = this.#share.control.checked
+    const saved = await library.save(this.#character.id, { card: this.#edited(), share_whole_card: share })
     this.#isDone = true
     drafts.delete(saved.id)
     toasts.show(t("saved"))
@@ -213,6 +217,18 @@ class CardEditor {
       made.node,
       !this.#isReadOnly && use,
     )
+  }
+
+  // Who may change the card decides who reads it.
+  #shareSwitch() {
+    if (this.#isReadOnly) return null
+    this.#share = check({
+      label: t("card.share_whole"),
+      hint: t("card.share_whole_hint"),
+      checked: this.#share?.control.checked ?? this.#character.share_whole_card,
+      name: "share_whole_card",
+    })
+    return this.#share.node
   }
 
   #buttons() {

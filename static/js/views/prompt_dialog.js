@@ -91,7 +91,7 @@ function entries(title, all) {
     el(
       "li",
       { class: "block__entry" },
-      el("span", { class: "grow truncate", title: book }, bdi(name)),
+      el("span", { class: "grow truncate", title: book }, bdi(name || t("prompt.lore_withheld"))),
       el("span", { class: "soft" }, bdi(reason(because))),
     )
   return el("section", {}, el("h3", { class: "panel__title" }, title), el("ul", { class: "block__list" }, all.map(row)))
@@ -106,7 +106,7 @@ function reason(because) {
 // These are many, and each has a name of its own.
 const NAMED = ["entry", "lore", "depth_prompt"]
 
-function block({ kind, label, tokens, text, dropped, is_changed: isChanged }) {
+function block({ kind, label, tokens, text, dropped, withheld, is_changed: isChanged }) {
   // What was said is labelled with who said it, everything else with what it is.
   const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
@@ -114,9 +114,14 @@ function block({ kind, label, tokens, text, dropped, is_changed: isChanged }) {
   return fold(
     name,
     isChanged ? `${note} · ${t("prompt.changed")}` : note,
-    isChanged && !text ? t("prompt.gone") : (text ?? ""),
-    dropped ? "block--dropped" : "",
+    shownText(text, { withheld, isChanged }),
+    dropped || withheld ? "block--dropped" : "",
   )
+}
+
+function shownText(text, { withheld, isChanged }) {
+  if (withheld) return t("prompt.withheld")
+  return isChanged && !text ? t("prompt.gone") : (text ?? "")
 }
 
 function message({ role, name, content }) {

@@ -201,11 +201,15 @@ fn the_documents_have_every_field_that_clients_rely_on() {
         ),
         (
             "Character",
-            "id name owner_id spec_version card avatar_url greetings lore_entries created_at",
+            "id name owner_id spec_version card public_card share_whole_card avatar_url greetings lore_entries created_at",
         ),
         (
             "Membership",
             "id space_id kind user_id character_id role position status participation display_name aliases avatar_url persona talkativeness settings settings_version copilot_mode copilot_remaining_steps copilot_conversation_id llm_provider_id preset_id",
+        ),
+        (
+            "Invitation",
+            "id space_id user_id role status invited_by created_at expires_at",
         ),
         (
             "Conversation",

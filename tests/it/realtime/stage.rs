@@ -67,8 +67,7 @@ impl Stage {
         let seats = format!("/api/spaces/{}/memberships", space["id"]);
         let (_, page) = ann.get(&seats).await;
         let anns_seat = id(&page["data"][0]);
-        let seat = json!({"user_id": bobs_id, "role": "member"});
-        let bobs_seat = id(&expect(201, ann.post(&seats, seat).await));
+        let bobs_seat = id(&ann.add_member(id(&space), &bob, "member").await);
         Stage {
             house,
             ann,

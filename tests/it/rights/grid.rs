@@ -105,6 +105,7 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
         "characters",
         "llm_providers",
         "tool_approvals",
+        "space_invitations",
     ];
     for (table, from) in tables.iter().zip((1..).map(|it| it * 1_000_000)) {
         match facts {

@@ -6,6 +6,7 @@ use crate::support::chat_files;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::support::person::token_of;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
@@ -50,6 +51,7 @@ pub async fn set(cast: &Cast, owner: Who) -> Ids {
     seats(cast, owner, &mut ids).await;
     characters(host, &space, &mut ids).await;
     talk(cast, owner, &mut ids).await;
+    ids.put("invitation_id", &invitation(cast, owner, &space).await);
     let path = format!("/api/spaces/{}/invites", space["id"]);
     let invite = expect(201, host.post(&path, json!({"role": "guest"})).await);
     ids.put("invite_id", &invite["id"]);
@@ -82,8 +84,17 @@ async fn seats(cast: &Cast, owner: Who, ids: &mut Ids) {
         (Who::Moderator, "moderator"),
         (Who::Removed, "member"),
     ] {
-        let seat = json!({"user_id": cast.user_id(who), "role": role});
-        let seat = expect(201, host.post(&path, seat).await);
+        let space = ids.of("space_id", owner).as_i64().expect("a numeric id");
+        let person = cast.person(who);
+        let seat = match who {
+            // They share no space with the owner, so each stage would cost an invitation.
+            Who::Removed => {
+                let invite = host.invite(space, json!({"role": role})).await;
+                let joined = person.join(token_of(&invite)).await;
+                expect(201, joined)["membership"].clone()
+            }
+            _ => host.add_member(space, person, role).await,
+        };
         ids.put(format!("membership_id:{}", who.name()), &seat["id"]);
     }
     let removed = ids.of("membership_id:own", Who::Removed);
@@ -141,6 +152,25 @@ async fn talk(cast: &Cast, owner: Who, ids: &mut Ids) {
     let path = format!("/api/conversations/{}/messages", other["id"]);
     let greeted = expect(200, host.get(&path).await);
     ids.put("message_id:ai", &greeted["data"][0]["id"]);
+}
+
+/// The outsider is invited to the owner's space; to the other one a person who does not exist.
+async fn invitation(cast: &Cast, owner: Who, space: &Value) -> Value {
+    let user = match owner {
+        Who::Owner => cast.user_id(Who::Outsider),
+        _ => json!(987_654_321),
+    };
+    let (space, by) = (&space["id"], cast.user_id(owner));
+    let mut facts = Facts::open(&cast.house.database).await;
+    facts
+        .execute(&format!(
+            "INSERT INTO space_invitations (space_id, user_id, role, invited_by, status, \
+             created_at, expires_at) VALUES ({space}, {user}, 'guest', {by}, 'pending', 0, \
+             9000000000000)"
+        ))
+        .await;
+    let newest = "SELECT CAST(max(id) AS TEXT) FROM space_invitations";
+    facts.number(newest).await.into()
 }
 
 /// A run of this conversation asks whether it may roll dice.

@@ -40,11 +40,11 @@ pub fn seats() -> Vec<Row> {
         Row::of(NEW, [401, 404, 403, 403, 404, 201, 201, 404, 404])
             .case("a character")
             .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)})),
-        Row::of(NEW, managers(201))
-            .case("a person")
+        Row::of(NEW, managers(202))
+            .case("a person whom the caller meets nowhere")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "guest"})),
-        Row::of(NEW, managers(201))
-            .case("a moderator")
+        Row::of(NEW, managers(202))
+            .case("such a person as moderator")
             .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "moderator"})),
         Row::of(ONE, seated(200))
             .case("one's own persona")
@@ -109,6 +109,18 @@ pub fn invites() -> Vec<Row> {
             .case("for moderators")
             .body(|_, _| json!({"role": "moderator"})),
         Row::of("DELETE /api/invites/{invite_id}", managers(204)),
+        Row::of("GET /api/spaces/{space_id}/invitations", managers(200)),
+        Row::of("DELETE /api/invitations/{invitation_id}", managers(204)),
+        Row::of("GET /api/invitations", signed_in(200)),
+        // The outsider is invited; for anyone else this invitation does not exist.
+        Row::of(
+            "POST /api/invitations/{invitation_id}/decline",
+            [401, 204, 404, 404, 404, 404, 404, 404, 404],
+        ),
+        Row::of(
+            "POST /api/invitations/{invitation_id}/accept",
+            [401, 200, 404, 404, 404, 404, 404, 404, 404],
+        ),
         // Whoever holds the link may look through it and go in.
         Row::of("GET /api/join/{token}", open(200)),
         Row::of(
@@ -135,7 +147,10 @@ pub fn characters() -> Vec<Row> {
         Row::of("PATCH /api/characters/{character_id}", owners(200))
             .body(|_, _| json!({"description": "Another."})),
         Row::of("DELETE /api/characters/{character_id}", owners(204)),
-        Row::of("GET /api/characters/{character_id}/export", inside(200)),
+        Row::of(
+            "GET /api/characters/{character_id}/export",
+            [401, 404, 403, 403, 403, 200, 200, 404, 404],
+        ),
         // This one has no picture: who sees it and who does not learn the same.
         Row::of("GET /api/characters/{character_id}/avatar", inside(404)),
     ]

@@ -65,11 +65,9 @@ impl Cast {
         id(&seats["data"][0])
     }
 
-    /// Seats somebody.
+    /// Makes a person a member: they accept the owner's invitation.
     pub async fn seat(&self, person: &Person, role: &str) -> i64 {
-        let body = json!({"user_id": user_id(person).await, "role": role});
-        let seat = self.owner.post(&self.path("/memberships"), body).await;
-        id(&expect(201, seat))
+        id(&self.owner.add_member(self.space, person, role).await)
     }
 
     /// An address under the space.

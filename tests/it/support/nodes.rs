@@ -123,10 +123,8 @@ impl Nodes {
     /// Somebody with a seat in the space, with an account made at the front.
     pub async fn member(&self, name: &str) -> Person {
         let person = Person::register(&self.front.base, name).await;
-        let me = expect(200, person.get("/api/session").await);
-        let seat = json!({"user_id": me["user"]["id"], "role": "member"});
-        let path = format!("/api/spaces/{}/memberships", self.space["id"]);
-        expect(201, self.ann.post(&path, seat).await);
+        let space = self.space["id"].as_i64().expect("a numeric id");
+        self.ann.add_member(space, &person, "member").await;
         person
     }
 

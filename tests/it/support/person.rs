@@ -229,6 +229,21 @@ impl Person {
         )
     }
 
+    /// Adds a person to a space, or invites one who then accepts; returns the membership.
+    pub async fn add_member(&self, space: i64, person: &Person, role: &str) -> Value {
+        let me = expect(200, person.get("/api/session").await);
+        let body = json!({"user_id": me["user"]["id"], "role": role});
+        let path = format!("/api/spaces/{space}/memberships");
+        match self.post(&path, body).await {
+            (201, membership) => membership,
+            answer => {
+                let invitation = &expect(202, answer)["invitation"];
+                let accept = format!("/api/invitations/{}/accept", invitation["id"]);
+                expect(200, person.post(&accept, json!({})).await)["membership"].clone()
+            }
+        }
+    }
+
     /// Makes an invite to a space; answers it with its token.
     pub async fn invite(&self, space: i64, body: Value) -> Value {
         let path = format!("/api/spaces/{space}/invites");

@@ -19,6 +19,11 @@ export default {
   "card.edit": "Edit the card",
   "card.edit_title": "Card of {name}",
   "card.read_only": "This card belongs to somebody else: you can read it and take it along.",
+  "card.not_shared": "The owner of this character does not share the whole card.",
+  "card.no_notes": "The creator left no notes.",
+  "card.share_whole": "Share the whole card",
+  "card.share_whole_hint":
+    "Everyone who shares a space with this character can read and export the whole card. Otherwise they see its picture, notes, tags and greetings.",
   "card.draft": "These are changes that you have not saved.",
   "card.draft_discard": "Begin from what is saved",
   "card.draft_kept": "Your changes are kept until you come back.",

@@ -23,7 +23,9 @@ export default {
   "error.stale_settings": "Somebody else has just changed these settings. Look again and save once more.",
   "error.stale_round":
     "The round has moved on meanwhile. This is how it stands now: change it and save again.",
-  "error.username_taken": "That user name is taken.",
+  "error.username_taken": "That user name is taken, or it looks like one that is.",
+  "error.name_taken_here": "Another member has a name that looks like this one. Choose another name for this space.",
+  "error.card_not_shared": "The owner of this character does not share the whole card.",
   "error.already_member": "Already part of the cast.",
   "error.already_decided": "Somebody has decided that already.",
   "error.already_finished": "It has ended in the meantime.",
@@ -57,7 +59,7 @@ export default {
   "error.invalid_value.password": "A password takes 8 to 256 characters.",
   "error.invalid_value.current_password": "This is not your current password.",
   "error.invalid_value.display_name":
-    "A name takes 1 to 100 characters that can be seen, on one line, and is not taken for another’s here.",
+    "A name takes 1 to 100 characters that can be seen, on one line.",
   "error.invalid_value.role":
     "A guest cannot own a space. They must keep their account first, with a user name and a password.",
   "error.invalid_value.name": "A name takes 1 to 100 characters that can be seen, on one line.",

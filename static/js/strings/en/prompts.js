@@ -33,6 +33,8 @@ export default {
   "prompt.named": "{kind}: {name}",
   "prompt.changed": "changed since",
   "prompt.gone": "This message was deleted.",
+  "prompt.withheld": "This text comes from a card whose owner does not share it.",
+  "prompt.lore_withheld": "Entry of a card that is not shared",
   "prompt.lore": "Lore that went in",
   "prompt.lore_dropped": "Lore that did not fit",
   "prompt.warnings": "What is wrong with the lore",

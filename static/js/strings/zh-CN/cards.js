@@ -19,6 +19,11 @@ export default {
   "card.edit": "编辑角色卡",
   "card.edit_title": "{name}的角色卡",
   "card.read_only": "这张卡属于别人：你可以查看和导出。",
+  "card.not_shared": "该角色的所有者没有分享完整的角色卡。",
+  "card.no_notes": "创作者没有留下备注。",
+  "card.share_whole": "分享完整的角色卡",
+  "card.share_whole_hint":
+    "与该角色同在一个空间的所有人都可以查看并导出完整的角色卡。否则他们只能看到头像、备注、标签和开场白。",
   "card.draft": "这些更改尚未保存。",
   "card.draft_discard": "恢复为已保存的内容",
   "card.draft_kept": "更改会保留到你回来。",

@@ -33,6 +33,8 @@ export default {
   "prompt.named": "{kind}：{name}",
   "prompt.changed": "之后改过",
   "prompt.gone": "这条消息已被删除。",
+  "prompt.withheld": "这段文字来自角色卡，其所有者没有分享。",
+  "prompt.lore_withheld": "未分享的角色卡中的条目",
   "prompt.lore": "用到的世界书条目",
   "prompt.lore_dropped": "放不下的世界书条目",
   "prompt.warnings": "世界书的问题",

@@ -1,0 +1,294 @@
+//! Invitations of one person into a space: made in place of a membership for people whom the caller
+//! does not know, listed, revoked, accepted and declined.
+
+use crate::accounts::name_schemas::ShownName;
+use crate::accounts::user;
+use crate::api::memberships;
+use crate::api::users;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json::Body;
+use crate::http::page::Listing;
+use crate::http::page::Page;
+use crate::http::seat;
+use crate::http::seat::InSpace;
+use crate::ids::InvitationId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::events;
+use crate::spaces::membership;
+use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
+use crate::spaces::permissions::Act;
+use crate::spaces::roster;
+use crate::spaces::roster::Newcomer;
+use crate::spaces::roster::Person;
+use crate::spaces::shared_spaces;
+use crate::spaces::space;
+use crate::spaces::space_invitation;
+use crate::spaces::space_invitation::InvitationError;
+use crate::spaces::space_invitation::NewInvitation;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use serde::Deserialize;
+use serde::Serialize;
+use std::collections::HashMap;
+use utoipa::ToSchema;
+
+/// The answer when a person is asked in place of being added.
+#[derive(Serialize, ToSchema)]
+pub struct Invited {
+    invitation: space_invitation::View,
+}
+
+/// An invitation, as the invited person reads it.
+#[derive(Serialize, ToSchema)]
+pub struct OwnInvitation {
+    id: InvitationId,
+    space: InvitedTo,
+    role: Role,
+    invited_by: UserId,
+    /// The inviter's name in that space.
+    invited_by_name: Option<String>,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+}
+
+/// The space of an invitation, as far as the invited person may know it.
+#[derive(Serialize, ToSchema)]
+pub struct InvitedTo {
+    id: SpaceId,
+    name: String,
+}
+
+/// The name for this space; absent: the account's.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptInvitation {
+    #[schema(value_type = Option<ShownName>)]
+    display_name: Option<String>,
+}
+
+/// The membership that accepting gave.
+#[derive(Serialize, ToSchema)]
+pub struct AcceptedInvitation {
+    membership: membership::View,
+}
+
+/// Adds a person whom the caller meets in a space already, and invites every other id, whether it
+/// exists or not.
+///
+/// # Errors
+/// 409 `already_member`, 409 `name_taken_here`, 429 after 30 invitations in an hour.
+pub async fn add_or_invite(
+    app: &App,
+    at: &InSpace,
+    caller: &CurrentUser,
+    (id, role): (UserId, Role),
+) -> ApiResult<HttpResponse> {
+    let db = app.db.reader();
+    let present = membership::of_user(db, at.space.id, id).await?;
+    if present.is_some_and(|it| it.status == Status::Active) {
+        return Err(roster::SeatError::AlreadyMember.into());
+    }
+    let knows = caller.id() == id || shared_spaces::of_people(db, caller.id(), id).await?;
+    let known = match knows {
+        true => user::Entity::find_by_id(id).one(db).await?,
+        false => None,
+    };
+    if let Some(user) = known.filter(|it| it.status == user::Status::Active) {
+        let newcomer = Newcomer::User(Person {
+            user,
+            role,
+            display_name: None,
+        });
+        let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+        memberships::announce(app, &taken);
+        return Ok(HttpResponse::Created().json(taken.view()));
+    }
+    let place = app.limits.invitations.take(caller.id()).await;
+    place.map_err(|wait| {
+        ApiError::rate_limited(
+            wait.0,
+            "Too many invitations in an hour. Wait, or share a link.",
+        )
+    })?;
+    let new = NewInvitation {
+        space: at.space.id,
+        user: id,
+        role,
+        invited_by: caller.id(),
+    };
+    let (made, is_new) = space_invitation::create(&app.db, new, app.clock.now()).await?;
+    let invitation = made.view();
+    if is_new {
+        app.hub
+            .publish(events::invitation_created(invitation.clone()));
+    }
+    Ok(HttpResponse::Accepted().json(Invited { invitation }))
+}
+
+/// The pending invitations of a space.
+#[utoipa::path(
+    get,
+    path = "/api/spaces/{space_id}/invitations",
+    tag = "invitations",
+    params(Page),
+    responses((status = 200, body = Listing<space_invitation::View>), (status = 403))
+)]
+pub async fn of_space(
+    app: Data<App>,
+    caller: CurrentUser,
+    space: Path<SpaceId>,
+    page: Page,
+) -> ApiResult<Json<Listing<space_invitation::View>>> {
+    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    at.may(Act::Moderate)?;
+    let pending = space_invitation::of_space(at.space.id, app.clock.now());
+    let found = page
+        .of(pending, space_invitation::Column::Id, app.db.reader())
+        .await?;
+    Ok(Json(found.map(|it| it.view())))
+}
+
+/// Revokes a pending invitation.
+#[utoipa::path(
+    delete,
+    path = "/api/invitations/{invitation_id}",
+    tag = "invitations",
+    responses((status = 204), (status = 403), (status = 404))
+)]
+pub async fn revoke(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<InvitationId>,
+) -> ApiResult<HttpResponse> {
+    let found = space_invitation::Entity::find_by_id(id.into_inner())
+        .one(app.db.reader())
+        .await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    let at = seat::in_space(&app, &caller, found.space_id).await?;
+    at.may_write(Act::Moderate)?;
+    match space_invitation::revoke(&app.db, found.id).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+/// The caller's own pending invitations.
+#[utoipa::path(
+    get,
+    path = "/api/invitations",
+    tag = "invitations",
+    params(Page),
+    responses((status = 200, body = Listing<OwnInvitation>))
+)]
+pub async fn own(
+    app: Data<App>,
+    caller: CurrentUser,
+    page: Page,
+) -> ApiResult<Json<Listing<OwnInvitation>>> {
+    let db = app.db.reader();
+    let pending = space_invitation::of_user(caller.id(), app.clock.now());
+    let found = page.of(pending, space_invitation::Column::Id, db).await?;
+    let ids = || found.data.iter().map(|it| it.space_id);
+    let spaces = space::Entity::find()
+        .filter(space::Column::Id.is_in(ids()))
+        .all(db)
+        .await?;
+    let spaces: HashMap<SpaceId, String> = spaces.into_iter().map(|it| (it.id, it.name)).collect();
+    let inviters = membership::Entity::find()
+        .filter(membership::Column::SpaceId.is_in(ids()))
+        .filter(membership::Column::UserId.is_in(found.data.iter().map(|it| it.invited_by)))
+        .all(db)
+        .await?;
+    Ok(Json(found.map(|it| {
+        OwnInvitation {
+            id: it.id,
+            space: InvitedTo {
+                id: it.space_id,
+                name: spaces.get(&it.space_id).cloned().unwrap_or_default(),
+            },
+            role: it.role,
+            invited_by: it.invited_by,
+            invited_by_name: inviters
+                .iter()
+                .find(|seat| seat.space_id == it.space_id && seat.user_id == Some(it.invited_by))
+                .map(|seat| seat.cached_display_name.clone()),
+            created_at: it.created_at,
+            expires_at: it.expires_at,
+        }
+    })))
+}
+
+/// Accepts an invitation: the caller becomes a member.
+#[utoipa::path(
+    post,
+    path = "/api/invitations/{invitation_id}/accept",
+    tag = "invitations",
+    request_body = Option<AcceptInvitation>,
+    responses(
+        (status = 200, body = AcceptedInvitation),
+        (status = 403, description = "`space_archived`."),
+        (status = 404, description = "`not_found`: also for another person's."),
+        (status = 409, description = "`name_taken_here`: send a `display_name` for this space."),
+        (status = 410, description = "`invite_expired`: answered already, revoked or expired.")
+    )
+)]
+pub async fn accept(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<InvitationId>,
+    body: Body<AcceptInvitation>,
+) -> ApiResult<Json<AcceptedInvitation>> {
+    let body = body.read_or_default().await?;
+    let name = body.display_name.as_deref();
+    let name = name.map(users::display_name_of).transpose()?;
+    let (id, now) = (id.into_inner(), app.clock.now());
+    let taken = space_invitation::accept(&app.db, id, caller.user, name, now).await?;
+    memberships::announce(&app, &taken);
+    Ok(Json(AcceptedInvitation {
+        membership: taken.view(),
+    }))
+}
+
+/// Declines an invitation.
+#[utoipa::path(
+    post,
+    path = "/api/invitations/{invitation_id}/decline",
+    tag = "invitations",
+    responses(
+        (status = 204),
+        (status = 404, description = "`not_found`: also for another person's."),
+        (status = 410, description = "`invite_expired`: answered already, revoked or expired.")
+    )
+)]
+pub async fn decline(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<InvitationId>,
+) -> ApiResult<HttpResponse> {
+    let (id, now) = (id.into_inner(), app.clock.now());
+    space_invitation::decline(&app.db, id, caller.id(), now).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+impl From<InvitationError> for ApiError {
+    fn from(error: InvitationError) -> Self {
+        match error {
+            InvitationError::NotFound => Self::not_found(),
+            InvitationError::Ended => Self::new(410, "invite_expired", error.to_string()),
+            InvitationError::Archived => Self::new(403, "space_archived", error.to_string()),
+            InvitationError::NameTaken => users::name_taken_here(),
+            InvitationError::Db(error) => error.into(),
+        }
+    }
+}

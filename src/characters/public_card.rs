@@ -1,0 +1,60 @@
+//! The part of a card that everyone who shares a space with the character may read.
+
+use crate::characters::card::Card;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+use utoipa::ToSchema;
+
+/// Name, notes of the creator, tags and first messages of a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PublicCard {
+    pub name: String,
+    /// What the creator says about the character: the description that people are shown.
+    pub creator_notes: String,
+    pub tags: Vec<String>,
+    /// The first message, its alternatives, and those for groups.
+    pub greetings: Vec<String>,
+}
+
+impl PublicCard {
+    /// The public part of a card.
+    pub fn of(card: &Card) -> Self {
+        let first = Some(card.first_mes()).filter(|it| !it.trim().is_empty());
+        let greetings = first
+            .into_iter()
+            .chain(card.alternate_greetings())
+            .chain(card.group_only_greetings());
+        Self {
+            name: card.name().to_owned(),
+            creator_notes: card.creator_notes().to_owned(),
+            tags: card.tags().into_iter().map(str::to_owned).collect(),
+            greetings: greetings.map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// A card document that holds nothing but the public part.
+pub fn document_of(card: &Card) -> Value {
+    json!({
+        "spec": "chara_card_v3",
+        "spec_version": "3.0",
+        "data": {
+            "name": card.name(),
+            "description": "",
+            "personality": "",
+            "scenario": "",
+            "first_mes": card.first_mes(),
+            "mes_example": "",
+            "creator_notes": card.creator_notes(),
+            "system_prompt": "",
+            "post_history_instructions": "",
+            "alternate_greetings": card.alternate_greetings(),
+            "group_only_greetings": card.group_only_greetings(),
+            "tags": card.tags(),
+            "creator": "",
+            "character_version": "",
+            "extensions": {},
+        },
+    })
+}

@@ -1,0 +1,118 @@
+//! Which text of a prompt comes from a card, so that people who may not read the card are not shown
+//! it in previews, stored prompts and exports.
+//!
+//! **Invariant:** a text whose origin is not known counts as text of every card of the space.
+
+use crate::ids::CharacterId;
+use crate::prompt::blocks::Block;
+use crate::prompt::blocks::Kind;
+use crate::prompt::lore::Told;
+use crate::prompt::record::Record;
+use serde::Deserialize;
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// Whether a text comes from a card.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CardUse {
+    /// From no card.
+    #[default]
+    None,
+    /// From the cards that entered this prompt.
+    Entered,
+    /// From a variable or an outlet, which any card may have written.
+    Unknown,
+}
+
+impl CardUse {
+    /// Whether it is [`CardUse::None`].
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// The cards of a space that a person may not read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HiddenCards(HashSet<CharacterId>);
+
+impl HiddenCards {
+    /// These cards of a space are hidden.
+    pub fn new(ids: HashSet<CharacterId>) -> Self {
+        Self(ids)
+    }
+
+    /// Whether the person may not read this card.
+    pub fn contains(&self, id: CharacterId) -> bool {
+        self.0.contains(&id)
+    }
+
+    /// Whether the person may read every card.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a text of this origin is hidden; `entered`: the cards of the prompt, if known.
+    fn hides(&self, origin: CardUse, entered: Option<&[CharacterId]>) -> bool {
+        match (origin, entered) {
+            (CardUse::None, _) => false,
+            (CardUse::Entered, Some(ids)) => ids.iter().any(|id| self.contains(*id)),
+            (CardUse::Entered, None) | (CardUse::Unknown, _) => !self.is_empty(),
+        }
+    }
+
+    /// Takes the hidden text out of a prompt that is shown. Kind, token count and the label of the
+    /// block stay; the label of an entry of a card's own lorebook is text of the card.
+    pub fn withhold(&self, blocks: &mut [Block], lore: &mut Told, entered: Option<&[CharacterId]>) {
+        for block in blocks {
+            if self.hides(block.card_use, entered) {
+                block.text.clear();
+                block.withheld = true;
+                if block.kind == Kind::Lore {
+                    block.label = LORE_LABEL.to_owned();
+                }
+            }
+        }
+        self.withhold_lore(lore, entered);
+    }
+
+    /// Takes the hidden text out of a stored prompt that leaves the server.
+    pub fn withhold_from_record(&self, record: &mut Record) {
+        let entered = record.cards.take();
+        for piece in &mut record.pieces {
+            let is_old = entered.is_none() && piece.kind != Kind::History;
+            let origin = if is_old {
+                CardUse::Unknown
+            } else {
+                piece.card_use
+            };
+            if self.hides(origin, entered.as_deref()) {
+                piece.text.clear();
+                if piece.kind == Kind::Lore {
+                    piece.label = LORE_LABEL.to_owned();
+                }
+            }
+        }
+        self.withhold_lore(&mut record.lore, entered.as_deref());
+    }
+
+    fn withhold_lore(&self, lore: &mut Told, entered: Option<&[CharacterId]>) {
+        if !self.hides(CardUse::Entered, entered) {
+            return;
+        }
+        // An entry without an id is one of a card's own lorebook.
+        let of_cards = lore.fired.iter_mut().chain(&mut lore.dropped);
+        for entry in of_cards.filter(|it| it.entry_id.is_none()) {
+            entry.name.clear();
+            entry.book.clear();
+            entry.because.clear();
+        }
+        // They name entries and keys, also those of the card's own lorebook.
+        lore.warnings.clear();
+        lore.warnings_coded.clear();
+    }
+}
+
+const LORE_LABEL: &str = "Lore";

@@ -1,0 +1,78 @@
+//! Which people and characters meet: whether they are active members of one space.
+
+use crate::ids::CharacterId;
+use crate::ids::MembershipId;
+use crate::ids::UserId;
+use crate::spaces::membership::Column;
+use crate::spaces::membership::Entity;
+use crate::spaces::membership::Status;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Select;
+use std::collections::HashSet;
+
+/// Whether two people are active members of one space.
+///
+/// # Errors
+/// When the database fails.
+pub async fn of_people(
+    db: &impl ConnectionTrait,
+    one: UserId,
+    other: UserId,
+) -> Result<bool, DbErr> {
+    exists(db, of_user(one).filter(Column::UserId.eq(other))).await
+}
+
+/// Whether a person and a character are active members of one space.
+///
+/// # Errors
+/// When the database fails.
+pub async fn of_character(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    character: CharacterId,
+) -> Result<bool, DbErr> {
+    exists(db, of_user(user).filter(Column::CharacterId.eq(character))).await
+}
+
+/// Those of these characters with which a person shares a space.
+///
+/// # Errors
+/// When the database fails.
+pub async fn characters_met(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    characters: impl IntoIterator<Item = CharacterId>,
+) -> Result<HashSet<CharacterId>, DbErr> {
+    let met: Vec<CharacterId> = of_user(user)
+        .filter(Column::CharacterId.is_in(characters))
+        .select_only()
+        .column(Column::CharacterId)
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(met.into_iter().collect())
+}
+
+/// The active memberships of all spaces of a person.
+fn of_user(user: UserId) -> Select<Entity> {
+    let spaces = Entity::find()
+        .select_only()
+        .column(Column::SpaceId)
+        .filter(Column::UserId.eq(user))
+        .filter(Column::Status.eq(Status::Active));
+    Entity::find()
+        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::SpaceId.in_subquery(spaces.into_query()))
+}
+
+async fn exists(db: &impl ConnectionTrait, shared: Select<Entity>) -> Result<bool, DbErr> {
+    let shared = shared.select_only().column(Column::Id);
+    let found: Option<MembershipId> = shared.into_tuple().one(db).await?;
+    Ok(found.is_some())
+}

@@ -1,0 +1,297 @@
+//! Table `space_invitations`: one person is asked to join a space, and accepts or declines.
+//!
+//! **Invariant:** there is at most one pending invitation per space and user, and the stored user id
+//! need not exist: the answer to the inviter is the same for every id.
+
+use crate::accounts::user;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::words::words;
+use crate::ids::InvitationId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::joining;
+use crate::spaces::membership;
+use crate::spaces::membership::Role;
+use crate::spaces::roster;
+use crate::spaces::roster::Newcomer;
+use crate::spaces::roster::Person;
+use crate::spaces::roster::SeatError;
+use crate::spaces::space;
+use crate::spaces::tenancy;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How long an invitation can be accepted: 14 days.
+const LIFETIME_MS: i64 = 14 * 24 * 3_600_000;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "space_invitations")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: InvitationId,
+    pub space_id: SpaceId,
+    /// The invited person; no foreign key.
+    pub user_id: UserId,
+    /// The role that accepting gives; never the owner's.
+    pub role: Role,
+    pub invited_by: UserId,
+    pub status: Status,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "crate::spaces::space::Entity",
+        from = "Column::SpaceId",
+        to = "crate::spaces::space::Column::Id"
+    )]
+    Space,
+}
+
+impl Related<crate::spaces::space::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Space.def()
+    }
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+words! {
+    /// Whether an invitation can be accepted, and if not, how it ended.
+    #[schema(as = InvitationStatus)]
+    Status { Pending, Accepted, Declined, Revoked }
+}
+
+/// An invitation, as those who may invite read it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Invitation)]
+pub struct View {
+    pub id: InvitationId,
+    pub space_id: SpaceId,
+    pub user_id: UserId,
+    pub role: Role,
+    pub status: Status,
+    pub invited_by: UserId,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+impl Model {
+    /// The invitation as those who may invite read it.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            space_id: self.space_id,
+            user_id: self.user_id,
+            role: self.role,
+            status: self.status,
+            invited_by: self.invited_by,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+        }
+    }
+
+    fn is_pending(&self, now: Timestamp) -> bool {
+        self.status == Status::Pending && self.expires_at > now
+    }
+}
+
+/// Why an invitation was not made, accepted or declined.
+#[derive(Debug, thiserror::Error)]
+pub enum InvitationError {
+    #[error("there is no such invitation for this person")]
+    NotFound,
+    #[error("This invitation was answered already, was taken back, or has expired.")]
+    Ended,
+    #[error("This space is archived: it cannot be joined now.")]
+    Archived,
+    #[error("Another member of this space has a name that looks like this one. Choose another.")]
+    NameTaken,
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// An invitation to be made; every part has been judged.
+#[derive(Clone, Copy, Debug)]
+pub struct NewInvitation {
+    pub space: SpaceId,
+    pub user: UserId,
+    pub role: Role,
+    pub invited_by: UserId,
+}
+
+/// Makes an invitation, or returns the pending one unchanged. The flag says whether it is new.
+///
+/// # Errors
+/// [`InvitationError::NotFound`] if the space is gone.
+pub async fn create(
+    db: &Db,
+    new: NewInvitation,
+    now: Timestamp,
+) -> Result<(Model, bool), InvitationError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let space = tenancy::locked(tx, new.space).await?;
+            space.ok_or(InvitationError::NotFound)?;
+            let present = Entity::find()
+                .filter(Column::SpaceId.eq(new.space))
+                .filter(Column::UserId.eq(new.user))
+                .filter(Column::Status.eq(Status::Pending))
+                .one(tx)
+                .await?;
+            match present {
+                Some(present) if present.is_pending(now) => return Ok((present, false)),
+                Some(expired) => {
+                    end(tx, expired.id, Status::Revoked).await?;
+                }
+                None => {}
+            }
+            let row = ActiveModel {
+                id: NotSet,
+                space_id: Set(new.space),
+                user_id: Set(new.user),
+                role: Set(new.role),
+                invited_by: Set(new.invited_by),
+                status: Set(Status::Pending),
+                created_at: Set(now),
+                expires_at: Set(now.plus_ms(LIFETIME_MS)),
+            };
+            Ok((row.insert(tx).await?, true))
+        })
+    })
+    .await
+}
+
+/// The invitations of a space that can be accepted.
+pub fn of_space(space: SpaceId, now: Timestamp) -> Select<Entity> {
+    pending(now).filter(Column::SpaceId.eq(space))
+}
+
+/// The invitations of a person that can be accepted.
+pub fn of_user(user: UserId, now: Timestamp) -> Select<Entity> {
+    pending(now).filter(Column::UserId.eq(user))
+}
+
+fn pending(now: Timestamp) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::Status.eq(Status::Pending))
+        .filter(Column::ExpiresAt.gt(now))
+}
+
+/// Revokes a pending invitation; `false`: it is not pending any more.
+///
+/// # Errors
+/// When the database fails.
+pub async fn revoke(db: &Db, id: InvitationId) -> Result<bool, DbErr> {
+    db.write(move |tx| Box::pin(async move { end(tx, id, Status::Revoked).await }))
+        .await
+}
+
+/// Declines an invitation of a person.
+///
+/// # Errors
+/// [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`].
+pub async fn decline(
+    db: &Db,
+    id: InvitationId,
+    user: UserId,
+    now: Timestamp,
+) -> Result<(), InvitationError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let found = theirs(tx, id, user).await?;
+            match found.is_pending(now) && end(tx, id, Status::Declined).await? {
+                true => Ok(()),
+                false => Err(InvitationError::Ended),
+            }
+        })
+    })
+    .await
+}
+
+/// Accepts an invitation: the person becomes an active member. A person who is one already keeps
+/// that membership.
+///
+/// # Errors
+/// [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`],
+/// [`InvitationError::Archived`], [`InvitationError::NameTaken`]; nothing has changed then.
+pub async fn accept(
+    db: &Db,
+    id: InvitationId,
+    user: user::Model,
+    display_name: Option<String>,
+    now: Timestamp,
+) -> Result<membership::Model, InvitationError> {
+    let space = theirs(db.reader(), id, user.id).await?.space_id;
+    db.write(move |tx| {
+        Box::pin(async move {
+            let space = tenancy::locked(tx, space).await?;
+            let space = space.ok_or(InvitationError::NotFound)?;
+            let found = theirs(tx, id, user.id).await?;
+            if !found.is_pending(now) {
+                return Err(InvitationError::Ended);
+            }
+            if space.status == space::Status::Archived {
+                return Err(InvitationError::Archived);
+            }
+            // An invitation is worth what its author may do now.
+            let author = Some(found.invited_by);
+            if !joining::may_let_in(tx, space.id, author, found.role).await? {
+                return Err(InvitationError::Ended);
+            }
+            end(tx, id, Status::Accepted).await?;
+            let present = membership::of_user(tx, space.id, user.id).await?;
+            if let Some(seat) = present.filter(|it| it.status == membership::Status::Active) {
+                return Ok(seat);
+            }
+            let newcomer = Newcomer::User(Person {
+                user,
+                role: found.role,
+                display_name,
+            });
+            roster::take_seat(tx, space.id, newcomer, now)
+                .await
+                .map_err(InvitationError::from)
+        })
+    })
+    .await
+}
+
+async fn theirs(
+    db: &impl ConnectionTrait,
+    id: InvitationId,
+    user: UserId,
+) -> Result<Model, InvitationError> {
+    let found = Entity::find_by_id(id)
+        .filter(Column::UserId.eq(user))
+        .one(db)
+        .await?;
+    found.ok_or(InvitationError::NotFound)
+}
+
+/// Ends a pending invitation; `false`: it is not pending any more.
+async fn end(tx: &impl ConnectionTrait, id: InvitationId, status: Status) -> Result<bool, DbErr> {
+    let ended = Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Pending))
+        .exec(tx)
+        .await?;
+    Ok(ended.rows_affected == 1)
+}
+
+impl From<SeatError> for InvitationError {
+    fn from(error: SeatError) -> Self {
+        match error {
+            SeatError::NameTaken => Self::NameTaken,
+            SeatError::AlreadyMember | SeatError::Gone => Self::NotFound,
+            SeatError::Db(error) => Self::Db(error),
+        }
+    }
+}
