@@ -28,10 +28,14 @@ mod m20261122_000030_find_what_goes_with_a_seat;
 mod m20261122_000031_find_unused_assets;
 mod m20261122_000040_responses;
 mod m20261122_000041_tool_approvals;
+mod m20261123_000053_index_runs_by_status;
+mod m20261123_000054_store_newest_messages;
+mod m20261123_000055_mark_conversations;
 mod m20261123_000056_names_that_look_alike;
 mod m20261123_000057_space_invitations;
 mod m20261123_000058_share_whole_card;
 mod m20261123_000060_keep_forced_turns;
+mod m20261123_000065_index_memberships;
 mod m20261123_000067_message_versions;
 
 /// The steps, in order.
@@ -62,10 +66,14 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000031_find_unused_assets::Migration),
             Box::new(m20261122_000040_responses::Migration),
             Box::new(m20261122_000041_tool_approvals::Migration),
+            Box::new(m20261123_000053_index_runs_by_status::Migration),
+            Box::new(m20261123_000054_store_newest_messages::Migration),
+            Box::new(m20261123_000055_mark_conversations::Migration),
             Box::new(m20261123_000056_names_that_look_alike::Migration),
             Box::new(m20261123_000057_space_invitations::Migration),
             Box::new(m20261123_000058_share_whole_card::Migration),
             Box::new(m20261123_000060_keep_forced_turns::Migration),
+            Box::new(m20261123_000065_index_memberships::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
         ]
     }

@@ -214,7 +214,7 @@ pub async fn delete(
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
-    let seats = membership::in_space(db, at.space.id).await?;
+    let seats = membership::active_in(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
     Ok(HttpResponse::NoContent().finish())

@@ -20,7 +20,6 @@ use crate::spaces::joining::JoinError;
 use crate::spaces::joining::Joiner;
 use crate::spaces::membership;
 use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::HttpResponseBuilder;
@@ -98,8 +97,7 @@ pub async fn look(
     if !already_member {
         door.must_be_open(app.clock.now())?;
     }
-    let mut seats = membership::in_space(db, door.space.id).await?;
-    seats.retain(|it| it.status == Status::Active);
+    let seats = membership::active_in(db, door.space.id).await?;
     let owner = seats.iter().find(|it| it.role == Role::Owner);
     Ok(Json(Preview {
         host: owner.map(|it| it.cached_display_name.clone()),

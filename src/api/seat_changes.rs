@@ -124,10 +124,7 @@ pub async fn change(
     let version = body.settings_version;
     let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
     let change = judged(&app, &caller, &at, &target, body).await?;
-    let changes_who_speaks = change.participation.is_some()
-        || change.copilot_mode.is_some()
-        || change.copilot_remaining_steps.is_some()
-        || change.copilot_conversation_id.is_some();
+    let changes_who_speaks = change.changes_who_speaks();
     let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
     let changed = match seat_change::change(&app.db, target.id, change, version).await {
         Ok(changed) => changed,

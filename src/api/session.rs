@@ -155,7 +155,7 @@ async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bo
     tell_ended(app, caller.id(), id);
     if caller.user.is_guest() {
         for seat in roster::taken_by(app.db.reader(), caller.id()).await? {
-            let left = roster::leave(&app.db, seat.id).await?;
+            let left = roster::leave(&app.db, seat.id, app.clock.now()).await?;
             memberships::tell_left(app, &left).await?;
         }
     }

@@ -266,7 +266,7 @@ pub async fn delete(
     let at = seat::in_space(&app, &caller, id.into_inner()).await?;
     at.may(Act::Own)?;
     let id = at.space.id;
-    let seats = membership::in_space(app.db.reader(), id).await?;
+    let seats = membership::active_in(app.db.reader(), id).await?;
     // Archived first: what is posted from now on is refused, so nothing new starts to run.
     let archived = Rules {
         status: Some(space::Status::Archived),

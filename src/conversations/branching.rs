@@ -7,6 +7,7 @@
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::newest;
 use crate::conversations::read_mark;
 use crate::conversations::swipe;
 use crate::ids::ConversationId;
@@ -45,6 +46,10 @@ pub async fn branch(
         forked_from_message_id: Some(fork.id),
         rev: FIRST_REV,
         last_seq: fork.seq,
+        last_speaker_membership_id: None, // stored once the messages are there
+        last_assistant_seq: None,
+        last_user_seq: None,
+        needs_step: false,
         created_at: now,
         auto_mode_turns: 0,
         archived_at: None,
@@ -57,6 +62,7 @@ pub async fn branch(
         .exec_with_returning(tx)
         .await?;
     tx.execute(&messages(fork, branch.id)).await?;
+    newest::store(tx, branch.id).await?;
     tx.execute(&swipes(branch.id)).await?;
     tx.execute(&read_marks(fork, branch.id)).await?;
     Ok(branch)

@@ -7,6 +7,7 @@ use crate::db::dialect;
 use crate::db::doubt::Proof;
 use crate::db::words::words;
 use crate::ids::ConversationId;
+use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::spaces::membership;
@@ -38,6 +39,14 @@ pub struct Model {
     pub rev: i64,
     /// The number of the newest message.
     pub last_seq: i64,
+    /// The author of the newest visible assistant message.
+    pub last_speaker_membership_id: Option<MembershipId>,
+    /// The number of that message.
+    pub last_assistant_seq: Option<i64>,
+    /// The number of the newest visible message of role user.
+    pub last_user_seq: Option<i64>,
+    /// A change of settings has not been applied to it yet.
+    pub needs_step: bool,
     /// How often auto mode has spoken since a person did.
     pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
@@ -128,6 +137,12 @@ pub async fn save_numbers(
         .table(Entity)
         .value(Column::Rev, row.rev)
         .value(Column::LastSeq, row.last_seq)
+        .value(
+            Column::LastSpeakerMembershipId,
+            row.last_speaker_membership_id,
+        )
+        .value(Column::LastAssistantSeq, row.last_assistant_seq)
+        .value(Column::LastUserSeq, row.last_user_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .and_where(is_it.clone())
         .returning(number)
@@ -182,6 +197,19 @@ pub async fn set_variables(
         .exec(tx)
         .await?;
     Ok(())
+}
+
+/// Removes the marker of a change that was applied. The rows are locked.
+pub async fn unmark(tx: &impl ConnectionTrait, ids: &[ConversationId]) -> Result<(), DbErr> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    Entity::update_many()
+        .col_expr(Column::NeedsStep, Expr::value(false))
+        .filter(Column::Id.is_in(ids.iter().copied()))
+        .exec(tx)
+        .await
+        .map(|_| ())
 }
 
 /// How many branches and threads hang on a conversation.

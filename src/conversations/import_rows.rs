@@ -10,6 +10,7 @@ use crate::conversations::chat_line::ChatMessage;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
 use crate::conversations::message;
+use crate::conversations::newest;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::connect::Db;
@@ -333,7 +334,10 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
                 last_seq: Set(it.last_seq),
                 ..Default::default()
             };
-            let row = row.update(tx).await?;
+            row.update(tx).await?;
+            newest::store(tx, it.conversation).await?;
+            let row = conversation::Entity::find_by_id(it.conversation);
+            let row = row.one(tx).await?.ok_or(ImportError::Gone)?;
             let mut import = it.import.into_active_model();
             import.status = Set(import_job::Status::Succeeded);
             import.hidden_space_id = Set(None);
@@ -351,8 +355,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
 /// Behind everybody who is there.
 async fn move_seats(tx: &impl ConnectionTrait, from: SpaceId, to: SpaceId) -> Result<(), DbErr> {
     use membership::Column;
-    let seats = membership::in_space(tx, to).await?;
-    let next = seats.iter().map(|it| it.position + 1).max().unwrap_or(0);
+    let next = membership::next_position(tx, to).await?;
     membership::Entity::update_many()
         .col_expr(Column::SpaceId, Expr::value(to))
         .col_expr(Column::Position, Expr::col(Column::Position).add(next))

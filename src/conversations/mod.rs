@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod markdown_limits;
 pub mod message;
 pub mod message_text;
+pub mod newest;
 pub mod pages;
 pub mod read_mark;
 pub mod roots;

@@ -11,6 +11,7 @@ use crate::conversations::message::Model;
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe;
 use crate::conversations::timeline::Page;
+use crate::conversations::timeline::shown;
 use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -23,7 +24,6 @@ use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
-use sea_orm::Select;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::SimpleExpr;
 use serde::Serialize;
@@ -89,12 +89,6 @@ pub async fn rows(
 pub fn bytes() -> SimpleExpr {
     slices::stored_bytes((Entity, Column::Content))
         .add(slices::json_bytes((Entity, Column::Metadata)))
-}
-
-fn shown(id: ConversationId) -> Select<Entity> {
-    Entity::find()
-        .filter(Column::ConversationId.eq(id))
-        .filter(Column::Visibility.ne(Visibility::Hidden))
 }
 
 /// What changed on a timeline.

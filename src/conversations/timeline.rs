@@ -10,7 +10,6 @@ use crate::conversations::message::Column;
 use crate::conversations::message::Entity;
 use crate::conversations::message::Model;
 use crate::conversations::message::Role;
-use crate::conversations::message::Visibility;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -24,8 +23,12 @@ use sea_orm::PaginatorTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
 use std::collections::HashSet;
+
+/// A timeline with more messages is no longer untouched: each character greets once.
+const MAX_GREETINGS: i64 = 1_000;
 
 /// The newest message that is not hidden.
 pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
@@ -50,19 +53,11 @@ pub async fn last_speaker(
 /// Who has spoken since the newest message of role user.
 pub async fn spoken_in_epoch(
     db: &impl ConnectionTrait,
-    id: ConversationId,
+    row: &conversation::Model,
 ) -> Result<HashSet<MembershipId>, DbErr> {
-    let begin: Option<i64> = shown(id)
-        .filter(Column::Role.eq(Role::User))
-        .select_only()
-        .column_as(Column::Seq.max(), "seq")
-        .into_tuple()
-        .one(db)
-        .await?
-        .flatten();
-    let spoken: Vec<MembershipId> = shown(id)
+    let spoken: Vec<MembershipId> = shown(row.id)
         .filter(Column::Role.eq(Role::Assistant))
-        .filter(Column::Seq.gt(begin.unwrap_or(0)))
+        .filter(Column::Seq.gt(row.last_user_seq.unwrap_or(0)))
         .select_only()
         .column(Column::SpaceMembershipId)
         .distinct()
@@ -171,7 +166,7 @@ pub fn blank(
         space_membership_id: author,
         role,
         content,
-        visibility: Visibility::Normal,
+        visibility: message::Visibility::Normal,
         conversation_run_id: None,
         active_swipe: 0,
         client_id: None,
@@ -186,16 +181,26 @@ pub fn blank(
     }
 }
 
-fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
+/// Selects the messages of a conversation that are not hidden.
+pub(super) fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
-        .filter(Column::Visibility.ne(Visibility::Hidden))
+        // The literal, so that the partial indexes apply.
+        .filter(Expr::cust("messages.visibility <> 'hidden'"))
 }
 
 /// Whether nobody has spoken but in greeting: every message is an assistant's and no run's.
-pub async fn is_untouched(db: &impl ConnectionTrait, id: ConversationId) -> Result<bool, DbErr> {
+///
+/// Reads at most [`MAX_GREETINGS`] messages, hidden ones included.
+pub async fn is_untouched(
+    db: &impl ConnectionTrait,
+    row: &conversation::Model,
+) -> Result<bool, DbErr> {
+    if row.last_user_seq.is_some() || row.last_seq > MAX_GREETINGS {
+        return Ok(false);
+    }
     let touched = Entity::find()
-        .filter(Column::ConversationId.eq(id))
+        .filter(Column::ConversationId.eq(row.id))
         .filter(
             Column::Role
                 .ne(Role::Assistant)
@@ -206,7 +211,7 @@ pub async fn is_untouched(db: &impl ConnectionTrait, id: ConversationId) -> Resu
     Ok(touched.is_none())
 }
 
-/// Who has written on a timeline, hidden messages included.
+/// Who has greeted on a timeline that is untouched, hidden messages included.
 pub async fn authors(
     db: &impl ConnectionTrait,
     id: ConversationId,

@@ -61,7 +61,7 @@ pub struct Turn<'a> {
 pub struct Place {
     pub conversation: conversation::Model,
     pub space: space::Model,
-    /// Every one, in the order of the roster.
+    /// The active ones in the order of the roster, and the speaker.
     pub seats: Vec<membership::Model>,
 }
 
@@ -74,7 +74,8 @@ pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Co
     let Some((conversation, Some(space))) = found else {
         return Ok(None);
     };
-    let seats = membership::in_space(db, space.id).await?;
+    let mut seats = membership::active_in(db, space.id).await?;
+    seats.extend(membership::missing(db, space.id, &seats, [turn.speaker]).await?);
     let place = Place {
         conversation,
         space,
@@ -92,7 +93,7 @@ pub async fn load_in(
     let Place {
         conversation,
         space,
-        seats,
+        mut seats,
     } = place;
     let speaking = Speaking {
         speaker: turn.speaker,
@@ -100,9 +101,19 @@ pub async fn load_in(
         kind: turn.kind,
         now: turn.now,
     };
-    let (mut context, owners) = of_space(db, &speaking, &space, &seats).await?;
+    let (mut context, mut owners) = of_space(db, &speaking, &space, &seats).await?;
     let id = conversation.id;
     let history = read::history(db, id, turn.cutoff_seq, context.limits()).await?;
+    let authors = history.iter().map(|it| it.space_membership_id);
+    let removed = membership::missing(db, space.id, &seats, authors).await?;
+    if !removed.is_empty() {
+        let (cards, more) = cards(db, &removed).await?;
+        owners.extend(more);
+        context
+            .cast
+            .extend(removed.iter().map(|it| member(it, &cards)));
+        seats.extend(removed);
+    }
     let cutoff_seq = history.last().map_or(0, |it| it.seq);
     let user_seat = user_seat(&seats, &history, &turn);
     context.conversation = id;

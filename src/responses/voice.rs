@@ -46,7 +46,7 @@ pub enum Voice {
     /// The characters of a space, for somebody with a seat in it.
     Space {
         space: Box<space::Model>,
-        /// Every one, removed ones too, in the order of the roster.
+        /// The active ones, in the order of the roster.
         seats: Vec<membership::Model>,
         seat: Box<membership::Model>,
     },
@@ -142,7 +142,7 @@ async fn space_for(
     let Some(space) = space::Entity::find_by_id(id).one(db).await? else {
         return Ok(None);
     };
-    let seats = membership::in_space(db, id).await?;
+    let seats = membership::active_in(db, id).await?;
     let seat = seats.iter().find(|it| it.user_id == Some(asks.id));
     let seat = seat.filter(|it| may_ask(it, asks)).cloned();
     Ok(seat.map(|seat| Voice::Space {

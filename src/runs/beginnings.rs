@@ -23,8 +23,6 @@ use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::QueryFilter;
@@ -58,6 +56,10 @@ impl Engine {
             forked_from_message_id: None,
             rev: 0,
             last_seq: 0,
+            last_speaker_membership_id: None,
+            last_assistant_seq: None,
+            last_user_seq: None,
+            needs_step: false,
             auto_mode_turns: 0,
             settings: json!({}),
             variables: json!({}),
@@ -117,11 +119,18 @@ impl Engine {
         id: SpaceId,
     ) -> Result<Vec<Greeting>, EngineError> {
         let db = self.context.db.reader();
+        let row = conversation::Entity::find_by_id(conversation)
+            .one(db)
+            .await?;
+        let row = row.ok_or(Refusal::NotFound)?;
+        if !timeline::is_untouched(db, &row).await? {
+            return Ok(Vec::new());
+        }
         let space = space::Entity::find_by_id(id)
             .one(db)
             .await?
             .ok_or(Refusal::NotFound)?;
-        let seats = membership::in_space(db, id).await?;
+        let seats = membership::active_in(db, id).await?;
         let host = seats
             .iter()
             .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
@@ -151,7 +160,7 @@ impl Engine {
             .await?;
         let mut known = Variables {
             space: space_variable::of_space(db, id).await?,
-            conversation: variables_of(db, conversation).await?,
+            conversation: macros_of(&row),
             ..Variables::default()
         };
         let greeted = timeline::authors(db, conversation).await?;
@@ -194,8 +203,6 @@ impl Engine {
 }
 
 /// What macros have set in a conversation so far.
-async fn variables_of(db: &impl ConnectionTrait, id: ConversationId) -> Result<Values, DbErr> {
-    let row = conversation::Entity::find_by_id(id).one(db).await?;
-    let set = row.map(|it| it.variables["macros"].clone());
-    Ok(Values::deserialize(set.unwrap_or_default()).unwrap_or_default())
+fn macros_of(row: &conversation::Model) -> Values {
+    Values::deserialize(&row.variables["macros"]).unwrap_or_default()
 }

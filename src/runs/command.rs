@@ -87,21 +87,29 @@ pub enum Command {
     },
     /// The human's message with which a branch ends is answered again.
     AnswerAgain,
-    /// A seat was muted, or lost.
-    MemberChanged {
-        seat: MembershipId,
-    },
     /// A human has turned their copilot on.
     CopilotStarted {
         seat: MembershipId,
     },
-    /// Who may speak by the space's rules changed.
-    SettingsChanged,
+    /// A setting or a membership of the space changed: what it forbids now ends.
+    ApplyChanges,
     /// The space is archived, or it or the conversation is about to be deleted.
     Closed(run::CancelReason),
 }
 
 impl Command {
+    /// The seats that it names.
+    pub fn named(&self) -> Vec<MembershipId> {
+        match self {
+            Self::Posted(post) => [&[post.author], post.mentions.as_slice()].concat(),
+            Self::ForceTalk { speaker, .. } => speaker.iter().copied().collect(),
+            Self::CopilotStarted { seat } => vec![*seat],
+            Self::EditQueue { slots, .. } => slots.clone(),
+            Self::Greet(greetings) => greetings.iter().map(|it| it.seat).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a person asks for something new: what an archived space refuses. What is there may
     /// still come to its end.
     pub fn begins_something(&self) -> bool {
@@ -207,6 +215,15 @@ impl End {
                 Some(written) => written.usage,
                 None => *usage,
             },
+        }
+    }
+
+    /// The text that is to be stored, if any.
+    pub fn text(&self) -> Option<&Written> {
+        match self {
+            Self::Succeeded(written) => Some(written),
+            Self::Canceled { partial, .. } => partial.as_ref(),
+            Self::Failed { .. } => None,
         }
     }
 

@@ -222,8 +222,22 @@ pub fn is_version(d: &Draft, expected: i64) -> Result<(), Refusal> {
     }
 }
 
+/// Ends what the settings and memberships forbid as they are now.
+pub fn apply_changes(d: &mut Draft) {
+    if d.s.space.status == space::Status::Archived {
+        return closed(d, CancelReason::Archived);
+    }
+    settings_changed(d);
+    for run in [d.s.running.as_ref(), d.s.queued.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        member_changed(d, run.speaker_space_membership_id);
+    }
+}
+
 /// A seat was muted, or lost: whose turn it is may have to move on.
-pub fn member_changed(d: &mut Draft, seat: MembershipId) {
+fn member_changed(d: &mut Draft, seat: MembershipId) {
     copilot::taken_over(d, seat);
     let loses = |d: &Draft, run: &run::Model| {
         run.speaker_space_membership_id == seat && !endings::may_take_its_turn(d, run)
@@ -251,7 +265,7 @@ fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
 
 /// Only a change to `manual`, or switching auto mode off, forbids what is planned: a queued reply
 /// goes, a running one finishes.
-pub fn settings_changed(d: &mut Draft) {
+fn settings_changed(d: &mut Draft) {
     if !d.s.space.auto_mode_enabled {
         auto_mode::switched_off(d);
     }

@@ -113,6 +113,13 @@ fn fail_at_the_claim(d: &mut Draft, mut run: run::Model, code: FailureCode, mess
 pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refusal> {
     let mut run = still_ours(d, id, lease)?;
     d.running = None;
+    if let Some(written) = end.text()
+        && !is_still_member(d, &run)
+    {
+        discard(d, run, written);
+        keep(d, id, end);
+        return Ok(());
+    }
     match end {
         End::Succeeded(written) => {
             commit(d, run, written, queue::End::Succeeded);
@@ -154,6 +161,25 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
     }
     keep(d, id, end);
     Ok(())
+}
+
+fn is_still_member(d: &Draft, run: &run::Model) -> bool {
+    let speaker = d.member(run.speaker_space_membership_id);
+    speaker.is_some_and(|it| it.status == membership::Status::Active)
+}
+
+/// The speaker was removed meanwhile: the text is not stored, and the turn passes on.
+fn discard(d: &mut Draft, mut run: run::Model, written: &Written) {
+    note(&mut run, written.usage, written.prompt.as_ref());
+    run.canceled_because = Some(CancelReason::SpeakerUnavailable);
+    d.push(Change::Finish {
+        run: run.clone(),
+        end: queue::End::Canceled,
+    });
+    if d.is_current_turn(&run) {
+        let next = Turn::new(run.kind, run::Reason::NextSlot);
+        d.advance(slot::Status::Skipped, Some("not_schedulable"), next);
+    }
 }
 
 /// What was sent is kept for whoever asks. What macros and lore have noted is remembered if the turn

@@ -1,6 +1,5 @@
 //! The verbs of the product: what doors call. Each is one step through the gate, or a few.
 
-use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -17,16 +16,14 @@ use crate::runs::command::Refusal;
 use crate::runs::context::Context;
 use crate::runs::error::EngineError;
 use crate::runs::lease;
+use crate::runs::marked;
 use crate::runs::reaper;
 use crate::runs::run;
 use crate::runs::scheduler;
 use crate::runs::scheduler::Done;
 use crate::runs::worker;
-use sea_orm::ColumnTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
 use std::time::Duration;
 
 /// How long listeners wait to be told of runs that are handed back. The runs themselves go on
@@ -274,8 +271,7 @@ impl Engine {
         seat: MembershipId,
     ) -> Result<(), EngineError> {
         candidates::seat_changed(&self.context, seat).await?;
-        self.step_everywhere(space, Command::MemberChanged { seat })
-            .await
+        marked::apply(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// Somebody has turned their copilot on: it begins, if the conversation is idle.
@@ -297,13 +293,12 @@ impl Engine {
         }
     }
 
-    /// Who may speak by the rules of a space changed. Steps in every conversation of the space, so
-    /// only for such a change.
+    /// Who may speak by the rules of a space changed. Steps as [`Engine::member_changed`] does.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn settings_changed(&self, space: SpaceId) -> Result<(), EngineError> {
-        self.step_everywhere(space, Command::SettingsChanged).await
+        marked::apply(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// A space is archived, or about to be deleted: nothing goes on in it.
@@ -316,7 +311,8 @@ impl Engine {
         reason: run::CancelReason,
     ) -> Result<(), EngineError> {
         self.context.candidates.stop(|it| it.space == space);
-        self.step_everywhere(space, Command::Closed(reason)).await
+        let closed = Command::Closed(reason);
+        marked::apply(&self.context, space, &closed).await
     }
 
     /// A conversation is about to be deleted: nothing goes on in it.
@@ -354,26 +350,6 @@ impl Engine {
         let done = self.step(id, command).await?;
         let row = done.message.as_ref().or(done.situation.subject.as_ref());
         Ok(self.view(&done, row.ok_or(Refusal::NotFound)?))
-    }
-
-    /// The same command in every conversation of a space. In every one, not only where a run is
-    /// seen: a step that is under way there may still go by what was.
-    async fn step_everywhere(&self, space: SpaceId, command: Command) -> Result<(), EngineError> {
-        let conversations: Vec<ConversationId> = conversation::Entity::find()
-            .filter(conversation::Column::SpaceId.eq(space))
-            .select_only()
-            .column(conversation::Column::Id)
-            .into_tuple()
-            .all(self.context.db.reader())
-            .await?;
-        for id in conversations {
-            match self.step(id, command.clone()).await {
-                // Ended or deleted in between: just as well.
-                Ok(_) | Err(EngineError::Lost | EngineError::Refused(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// Counting is CPU work, and the first count loads the tables: not on an HTTP worker.

@@ -38,6 +38,7 @@ pub mod followup;
 pub mod lease;
 pub mod ledger;
 pub mod live;
+pub mod marked;
 pub mod message_pages;
 pub mod meter;
 pub mod offers;

@@ -99,10 +99,9 @@ pub fn plan(
         }
         Command::Regenerate { message, by } => regenerate::regenerate(d, *message, by)?,
         Command::AnswerAgain => regenerate_turn::answer_again(d)?,
-        Command::MemberChanged { seat } => control::member_changed(d, *seat),
         Command::CopilotStarted { seat } => copilot::start(d, *seat),
         Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
-        Command::SettingsChanged => control::settings_changed(d),
+        Command::ApplyChanges => control::apply_changes(d),
         Command::Closed(reason) => control::closed(d, *reason),
     }
     Ok(draft.into_plan())

@@ -115,7 +115,7 @@ fn a_turn_that_a_person_skips_is_spent() {
 fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
     let off = |mut stage: Stage| {
         stage.s.space.auto_mode_enabled = false;
-        let plan = stage.does(&Command::SettingsChanged).unwrap();
+        let plan = stage.does(&Command::ApplyChanges).unwrap();
         (plan, stage)
     };
 
@@ -142,7 +142,7 @@ fn switched_off_in_the_middle_of_its_round_nothing_follows() {
     }
     stage.time_comes();
     stage.s.space.auto_mode_enabled = false;
-    stage.does(&Command::SettingsChanged).unwrap();
+    stage.does(&Command::ApplyChanges).unwrap();
 
     let plan = stage.ends(success("Ada's second."));
 
@@ -155,7 +155,7 @@ fn switching_it_off_leaves_a_reply_to_a_person_alone() {
     stage.eve_says("Hi.").unwrap();
     stage.s.space.auto_mode_enabled = false;
 
-    assert!(stage.does(&Command::SettingsChanged).unwrap().is_empty());
+    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn switching_it_on_starts_nothing() {
     stage.ends(success("I am Ada."));
     stage.s.space.auto_mode_enabled = true;
 
-    assert!(stage.does(&Command::SettingsChanged).unwrap().is_empty());
+    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
     assert!(stage.s.queued.is_none());
 }
 
@@ -250,7 +250,7 @@ fn who_is_muted_while_waiting_loses_the_turn_and_it_rests() {
     let mut stage = waiting();
     stage.seat(BOB).participation = Participation::Muted;
 
-    let plan = stage.does(&Command::MemberChanged { seat: BOB }).unwrap();
+    let plan = stage.does(&Command::ApplyChanges).unwrap();
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
     assert!(stage.s.queued.is_none());

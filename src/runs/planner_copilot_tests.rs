@@ -19,7 +19,7 @@ use crate::spaces::membership::Status;
 use crate::spaces::space::ReplyOrder;
 
 const START: Command = Command::CopilotStarted { seat: EVE };
-const CHANGED: Command = Command::MemberChanged { seat: EVE };
+const CHANGED: Command = Command::ApplyChanges;
 
 /// Eve with Ada, her copilot on with so many steps, not started.
 fn on(steps: i64) -> Stage {

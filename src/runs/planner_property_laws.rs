@@ -189,7 +189,7 @@ fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage
             assert_eq!(queued.map(|it| it.kind), Some(Kind::ForceTalk));
             assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
         }
-        Command::SettingsChanged => {
+        Command::ApplyChanges => {
             let is_auto = queued.is_some_and(|it| it.kind == Kind::AutoMode);
             assert!(
                 s.space.auto_mode_enabled || !is_auto,

@@ -146,12 +146,8 @@ impl Theater {
                 let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
                 seats.for_each(|it| (it.status, it.participation) = (status, participation));
             }
-            Act::TellSeat(id) => {
-                let seat = MembershipId(id);
-                return Some(Command::MemberChanged { seat });
-            }
             Act::Order(order) => s.space.reply_order = order,
-            Act::TellSettings => return Some(Command::SettingsChanged),
+            Act::TellSeat | Act::TellSettings => return Some(Command::ApplyChanges),
             Act::Policy(policy) => s.space.during_generation_user_input_policy = policy,
             Act::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
             Act::WakeAll(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,

@@ -47,7 +47,7 @@ fn after_the_first_slot_everybody_expects_the_tail_that_is_there() {
     skipped.does(&Command::Skip).unwrap();
     let mut muted = running();
     muted.seat(BOB).participation = Participation::Muted;
-    muted.does(&Command::MemberChanged { seat: BOB }).unwrap();
+    muted.does(&Command::ApplyChanges).unwrap();
     let mut resumed = running();
     resumed.does(&STOP).unwrap();
     resumed.does(&Command::Resume).unwrap();
@@ -122,7 +122,7 @@ fn of_a_round_that_is_over_no_slot_behind_the_cursor_is_settled() {
         stage.seat(seat).participation = Participation::Muted;
     }
 
-    let plan = stage.does(&Command::MemberChanged { seat: BOB }).unwrap();
+    let plan = stage.does(&Command::ApplyChanges).unwrap();
 
     let expected = [
         "finish Bob: canceled",
@@ -138,7 +138,7 @@ fn of_a_round_that_is_over_no_slot_behind_the_cursor_is_settled() {
 fn who_was_muted_and_is_back_before_the_turn_comes_speaks() {
     let mut stage = running();
     stage.seat(CID).participation = Participation::Muted;
-    stage.does(&Command::MemberChanged { seat: CID }).unwrap();
+    stage.does(&Command::ApplyChanges).unwrap();
     stage.seat(CID).participation = Participation::Active;
 
     let plan = stage.ends(success("I am Bob."));

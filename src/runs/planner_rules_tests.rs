@@ -146,7 +146,7 @@ fn only_the_tail_is_edited_and_not_while_a_reply_is_written() {
 fn a_muted_speaker_loses_the_turn_to_the_next_slot() {
     let muted = |mut stage: Stage| {
         stage.seat(ADA).participation = Participation::Muted;
-        stage.does(&Command::MemberChanged { seat: ADA }).unwrap()
+        stage.does(&Command::ApplyChanges).unwrap()
     };
     let expected = [
         "slot 0 skipped: not_schedulable",
@@ -168,7 +168,7 @@ fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
     let mut stage = both();
     stage.seat(BOB).participation = Participation::Muted;
 
-    let plan = stage.does(&Command::MemberChanged { seat: BOB }).unwrap();
+    let plan = stage.does(&Command::ApplyChanges).unwrap();
 
     let expected = [
         "skip Bob: speaker_unavailable",
@@ -181,7 +181,7 @@ fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
 
 #[test]
 fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
-    let told = Command::MemberChanged { seat: BOB };
+    let told = Command::ApplyChanges;
 
     let mut muted = forced();
     muted.seat(BOB).participation = Participation::Muted;
@@ -194,7 +194,7 @@ fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
 
 #[test]
 fn a_seat_that_only_changed_its_name_loses_nothing() {
-    let told = Command::MemberChanged { seat: ADA };
+    let told = Command::ApplyChanges;
 
     assert!(queued().does(&told).unwrap().is_empty());
     assert!(running().does(&told).unwrap().is_empty());
@@ -204,7 +204,7 @@ fn a_seat_that_only_changed_its_name_loses_nothing() {
 fn a_change_to_manual_takes_what_is_queued_and_lets_what_runs_finish() {
     let changed = |mut stage: Stage| {
         stage.s.space.reply_order = ReplyOrder::Manual;
-        stage.does(&Command::SettingsChanged).unwrap()
+        stage.does(&Command::ApplyChanges).unwrap()
     };
     let mut forced = idle();
     forced.does(&force(ADA)).unwrap();
@@ -223,7 +223,7 @@ fn another_change_of_order_leaves_the_round_as_it_is() {
     let mut stage = queued();
     stage.s.space.reply_order = ReplyOrder::Pooled;
 
-    assert!(stage.does(&Command::SettingsChanged).unwrap().is_empty());
+    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
 }
 
 #[test]

@@ -195,13 +195,13 @@ fn each_canceled_run_says_why() {
     let settings = |change: fn(&mut Stage)| {
         move |stage: &mut Stage| {
             change(stage);
-            _ = stage.does(&Command::SettingsChanged).unwrap();
+            _ = stage.does(&Command::ApplyChanges).unwrap();
         }
     };
     let does = |command: Command| move |stage: &mut Stage| _ = stage.does(&command).unwrap();
     let mutes = |stage: &mut Stage| {
         stage.seat(ADA).participation = Participation::Muted;
-        _ = stage.does(&Command::MemberChanged { seat: ADA }).unwrap();
+        _ = stage.does(&Command::ApplyChanges).unwrap();
     };
     let hides = Command::VisibilityChanged {
         message: MessageId(1),
@@ -267,7 +267,7 @@ fn a_copilot_that_is_turned_off_and_auto_mode_say_so() {
             copilot.due();
         }
         set(copilot.seat(EVE), None);
-        copilot.does(&Command::MemberChanged { seat: EVE }).unwrap();
+        copilot.does(&Command::ApplyChanges).unwrap();
 
         let ended = copilot.ended.last().unwrap();
         assert_eq!(ended.canceled_because, Some(CancelReason::CopilotOff));
@@ -279,7 +279,7 @@ fn a_copilot_that_is_turned_off_and_auto_mode_say_so() {
     auto.ends(success("Hello."));
     auto.s.space.auto_mode_enabled = false;
 
-    auto.does(&Command::SettingsChanged).unwrap();
+    auto.does(&Command::ApplyChanges).unwrap();
 
     let ended = auto.ended.last().unwrap();
     assert_eq!(ended.canceled_because, Some(CancelReason::AutoModeOff));

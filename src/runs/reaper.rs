@@ -15,16 +15,19 @@ use crate::runs::command::Command;
 use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::error::EngineError;
+use crate::runs::marked;
 use crate::runs::queue;
 use crate::runs::queue::Stale;
 use crate::runs::run;
 use crate::runs::scheduler;
 use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QuerySelect;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::Query;
 use serde::Serialize;
 use std::time::Duration;
@@ -181,13 +184,14 @@ async fn sweep_silent_for(
     for run in silent.into_iter().filter(|it| !is_ours(it)) {
         heal(context, &run, after_ms, &mut report).await?;
     }
-    for conversation in adrift(context).await? {
+    for conversation in adrift(context.db.reader()).await? {
         match scheduler::step(context, conversation, Command::Adrift).await {
             Ok(_) => report.rounds_closed += 1,
             Err(EngineError::Database(error)) => return Err(error),
             Err(_) => {}
         }
     }
+    marked::sweep(context).await?;
     context.meter.swept(&report);
     Ok(Some(report))
 }
@@ -221,21 +225,31 @@ async fn heal(
 }
 
 /// Conversations whose round goes on though no run of it is queued or running.
-async fn adrift(context: &Context) -> Result<Vec<ConversationId>, DbErr> {
-    let moved = Query::select()
-        .column(run::Column::ConversationId)
-        .from(run::Entity)
-        .and_where(Expr::cust("(status = 'queued' OR status = 'running')"))
-        .to_owned();
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn adrift(db: &impl ConnectionTrait) -> Result<Vec<ConversationId>, DbErr> {
+    let of_round = (round::Entity, round::Column::ConversationId);
+    // A literal for each partial index, so that no finished run is read.
+    let has_run = |status: &'static str| {
+        let runs = Query::select()
+            .column(run::Column::ConversationId)
+            .from(run::Entity)
+            .and_where(Expr::col((run::Entity, run::Column::ConversationId)).equals(of_round))
+            .and_where(Expr::cust(status))
+            .to_owned();
+        Expr::exists(runs)
+    };
     round::Entity::find()
         .select_only()
         .column(round::Column::ConversationId)
-        .filter(Expr::cust("status = 'active'"))
+        .filter(Expr::cust("conversation_rounds.status = 'active'"))
         .filter(round::Column::State.eq(round::State::Generating))
-        .filter(round::Column::ConversationId.not_in_subquery(moved))
+        .filter(has_run("conversation_runs.status = 'queued'").not())
+        .filter(has_run("conversation_runs.status = 'running'").not())
         .limit(500)
         .into_tuple()
-        .all(context.db.reader())
+        .all(db)
         .await
 }
 

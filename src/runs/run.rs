@@ -11,9 +11,12 @@ use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use sea_orm::FromJsonQueryResult;
+use sea_orm::FromQueryResult;
 use sea_orm::QueryOrder;
+use sea_orm::QueryTrait;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::UnionType;
 use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -307,12 +310,21 @@ pub async fn active_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(Option<Model>, Option<Model>), DbErr> {
-    let found = Entity::find()
-        .filter(Column::ConversationId.eq(conversation))
+    let of_status = |status: &'static str| {
         // Literals, so that the partial indexes are seen to fit.
-        .filter(Expr::cust("(status = 'queued' OR status = 'running')"))
-        .all(db)
-        .await?;
+        Entity::find()
+            .filter(Column::ConversationId.eq(conversation))
+            .filter(Expr::cust(status))
+    };
+    // One branch for each partial index: with OR both databases read all runs of the conversation.
+    let mut either = of_status("status = 'queued'").into_query();
+    either.union(UnionType::All, of_status("status = 'running'").into_query());
+    let rows = db.query_all(&either).await?;
+    let found: Result<Vec<Model>, DbErr> = rows
+        .iter()
+        .map(|row| Model::from_query_result(row, ""))
+        .collect();
+    let found = found?;
     let (queued, running): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|it| it.status == Status::Queued);

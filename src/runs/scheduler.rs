@@ -67,10 +67,20 @@ pub async fn step(
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
         let _in_order = own.step_locks.lock(conversation).await?;
-        let (done, written) = decide_undisturbed(&own, conversation, command).await?;
-        crate::fail_point!("step.after_commit");
-        announce::announce(&own, &done.situation, written);
-        Ok(done)
+        loop {
+            let decided = decide_undisturbed(&own, conversation, command.clone()).await?;
+            if let Some((done, written)) = decided {
+                crate::fail_point!("step.after_commit");
+                announce::announce(&own, &done.situation, written);
+                return Ok(done);
+            }
+            // A change of settings comes first.
+            let applied = decide_undisturbed(&own, conversation, Command::ApplyChanges).await?;
+            if let Some((done, written)) = applied {
+                crate::fail_point!("step.after_commit");
+                announce::announce(&own, &done.situation, written);
+            }
+        }
     });
     task.await
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
@@ -79,11 +89,12 @@ pub async fn step(
 /// How often a step is tried that the database undoes for others' sake.
 const TRIES: u32 = 3;
 
+/// `None`: nothing was decided, because a change of settings must be applied first.
 async fn decide_undisturbed(
     context: &Context,
     conversation: ConversationId,
     command: Command,
-) -> Result<(Done, Written), EngineError> {
+) -> Result<Option<(Done, Written)>, EngineError> {
     for _ in 1..TRIES {
         match decide_and_write(context, conversation, command.clone()).await {
             Err(EngineError::Database(error)) if dialect::was_undone(&error) => {
@@ -144,12 +155,22 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
         ready.push(it);
     }
     match decide_all(context, &ready).await {
-        Ok(all) => {
+        Ok((all, marked)) => {
             crate::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
                 announce::announce(context, &done.situation, written);
                 claims.take(&ready, done);
+            }
+            drop(in_order);
+            let marked = ready
+                .iter()
+                .filter(|it| marked.contains(&it.conversation_id));
+            for done in join_all(marked.map(|it| step_when_due(context, it))).await {
+                claims.n_decided += 1;
+                if let Some(done) = done {
+                    claims.take(&ready, done);
+                }
             }
         }
         Err(error) => {
@@ -192,7 +213,12 @@ async fn step_when_due(context: &Context, due: &Due) -> Option<Done> {
     }
 }
 
-async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written)>, EngineError> {
+/// What was decided at once, and the conversations to which a change must be applied first.
+type Decided = (Vec<(Done, Written)>, Vec<ConversationId>);
+
+/// Decides all that nobody else has. Where a change of settings must be applied first, nothing is
+/// decided and the conversation is returned.
+async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineError> {
     let hand = Hand::of(context);
     let runs: BTreeMap<ConversationId, RunId> =
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
@@ -201,24 +227,28 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Vec<(Done, Written
         .write_proved(
             move |tx| {
                 Box::pin(async move {
-                    let mut all = Vec::new();
+                    let (mut all, mut marked) = (Vec::new(), Vec::new());
                     let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
                     for (row, space) in conversation::lock_free(tx, runs.keys().copied()).await? {
+                        if row.needs_step {
+                            marked.push(row.id);
+                            continue;
+                        }
                         let command = Command::Due { run: runs[&row.id] };
                         let members = match members.entry(space.id) {
                             hash_map::Entry::Occupied(known) => known.get().clone(),
                             hash_map::Entry::Vacant(place) => {
-                                let loaded = membership::in_space(tx, space.id).await?;
+                                let loaded = membership::active_in(tx, space.id).await?;
                                 place.insert(loaded).clone()
                             }
                         };
                         let situation = situation::load_locked(tx, row, space, members, &command);
                         all.push(hand.decide(tx, situation.await?, &command).await?);
                     }
-                    Ok(all)
+                    Ok((all, marked))
                 })
             },
-            |all: &Vec<(Done, Written)>| all.iter().find_map(|(_, it)| it.proof.clone()),
+            |(all, _): &Decided| all.iter().find_map(|(_, it)| it.proof.clone()),
         )
         .await
 }
@@ -232,7 +262,7 @@ async fn decide_and_write(
     context: &Context,
     conversation: ConversationId,
     command: Command,
-) -> Result<(Done, Written), EngineError> {
+) -> Result<Option<(Done, Written)>, EngineError> {
     let hand = Hand::of(context);
     context
         .db
@@ -242,10 +272,17 @@ async fn decide_and_write(
                     let situation = situation::load(tx, conversation, &command)
                         .await?
                         .ok_or(Refusal::NotFound)?;
-                    hand.decide(tx, situation, &command).await
+                    if situation.conversation.needs_step
+                        && !matches!(command, Command::ApplyChanges | Command::Closed(_))
+                    {
+                        return Ok(None);
+                    }
+                    hand.decide(tx, situation, &command).await.map(Some)
                 })
             },
-            |(_, written): &(Done, Written)| written.proof.clone(),
+            |decided: &Option<(Done, Written)>| {
+                decided.as_ref().and_then(|(_, it)| it.proof.clone())
+            },
         )
         .await
 }
@@ -294,7 +331,11 @@ impl Hand {
             node: &self.node,
             dialect: self.dialect,
         };
-        let (situation, written) = writer.write(situation, plan).await?;
+        let (mut situation, written) = writer.write(situation, plan).await?;
+        if situation.conversation.needs_step {
+            conversation::unmark(tx, &[situation.conversation.id]).await?;
+            situation.conversation.needs_step = false;
+        }
         let done = Done {
             situation,
             message: written.messages.last().map(|it| it.row.clone()),

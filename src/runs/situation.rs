@@ -35,7 +35,8 @@ use utoipa::ToSchema;
 pub struct Situation {
     pub conversation: conversation::Model,
     pub space: space::Model,
-    /// Every seat, removed ones too, in the order of the roster.
+    /// The active seats in the order of the roster, then the removed ones that are named: by a run,
+    /// a slot, a message that is loaded, or the command.
     pub members: Vec<membership::Model>,
     /// The active round.
     pub round: Option<Round>,
@@ -93,6 +94,19 @@ impl Situation {
         self.members.iter().find(|it| it.id == id)
     }
 
+    /// The seats that something loaded refers to.
+    fn named(&self) -> impl Iterator<Item = MembershipId> {
+        let runs = [&self.queued, &self.running, &self.newest_run];
+        let runs = runs.into_iter().flatten();
+        let slots = self.round.iter().flat_map(|it| &it.slots);
+        let messages = [&self.tail, &self.subject, &self.answered];
+        let messages = messages.into_iter().flatten().chain(&self.turn);
+        (self.last_speaker.into_iter())
+            .chain(runs.map(|it| it.speaker_space_membership_id))
+            .chain(slots.map(|it| it.space_membership_id))
+            .chain(messages.map(|it| it.space_membership_id))
+    }
+
     /// The characters as the selector knows them.
     pub fn candidates(&self) -> Vec<Candidate> {
         seats::candidates(&self.members, &self.talkativeness)
@@ -120,12 +134,12 @@ pub async fn load(
     let Some((conversation, space)) = conversation::lock_with_space(tx, id).await? else {
         return Ok(None);
     };
-    let members = membership::in_space(tx, space.id).await?;
+    let members = membership::active_in(tx, space.id).await?;
     let situation = load_locked(tx, conversation, space, members, command);
     situation.await.map(Some)
 }
 
-/// The same for a conversation that this transaction has locked.
+/// The same for a conversation that this transaction has locked. `members`: the active ones.
 pub(super) async fn load_locked(
     tx: &impl ConnectionTrait,
     conversation: conversation::Model,
@@ -136,11 +150,7 @@ pub(super) async fn load_locked(
     let id = conversation.id;
     let (queued, running) = run::active_in(tx, id).await?;
     let tail = timeline::tail(tx, id).await?;
-    let last_speaker = match &tail {
-        Some(it) if it.role == message::Role::Assistant => Some(it.space_membership_id),
-        Some(it) => timeline::last_speaker(tx, id, it.seq).await?,
-        None => None,
-    };
+    let last_speaker = conversation.last_speaker_membership_id;
     let mut situation = Situation {
         round: active_round(tx, id).await?,
         conversation,
@@ -165,6 +175,10 @@ pub(super) async fn load_locked(
         provider: None,
     };
     load_for(tx, command, &mut situation).await?;
+    let named = situation.named().chain(command.named());
+    let space = situation.space.id;
+    let removed = membership::missing(tx, space, &situation.members, named).await?;
+    situation.members.extend(removed);
     Ok(situation)
 }
 
@@ -191,14 +205,16 @@ async fn load_for(
             situation.newest_run = run::newest_in(tx, id).await?;
         }
         Command::ForceTalk { speaker: None, .. } => {
-            situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
+            situation.spoken_in_epoch =
+                timeline::spoken_in_epoch(tx, &situation.conversation).await?;
         }
         Command::Posted(_) | Command::AnswerAgain => load_talkativeness(tx, situation).await?,
         Command::Ended { .. } => {
             load_talkativeness(tx, situation).await?;
             let space = &situation.space;
             if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
-                situation.spoken_in_epoch = timeline::spoken_in_epoch(tx, id).await?;
+                situation.spoken_in_epoch =
+                    timeline::spoken_in_epoch(tx, &situation.conversation).await?;
             }
             // What a regenerate wrote goes to the message that it was for.
             let running = situation.running.as_ref();
@@ -223,8 +239,10 @@ async fn load_for(
             load_turn(tx, situation).await?;
         }
         Command::Greet(_) => {
-            situation.is_untouched = timeline::is_untouched(tx, id).await?;
-            situation.greeted = timeline::authors(tx, id).await?;
+            situation.is_untouched = timeline::is_untouched(tx, &situation.conversation).await?;
+            if situation.is_untouched {
+                situation.greeted = timeline::authors(tx, id).await?;
+            }
         }
         _ => {}
     }

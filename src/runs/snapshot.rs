@@ -6,7 +6,6 @@ use crate::conversations::pages;
 use crate::conversations::pages::Budget;
 use crate::conversations::pages::Changes;
 use crate::conversations::pages::Details;
-use crate::conversations::timeline;
 use crate::conversations::timeline::Page;
 use crate::db::slices;
 use crate::ids::ConversationId;
@@ -194,8 +193,9 @@ impl Engine {
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);
         };
-        let last = timeline::last_speaker(db, id, i64::MAX).await?;
-        let seats = membership::in_space(db, row.space_id).await?;
+        let last = row.last_speaker_membership_id;
+        let mut seats = membership::active_in(db, row.space_id).await?;
+        seats.extend(membership::missing(db, row.space_id, &seats, last).await?);
         let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
         let place = |id: MembershipId| {
             seats

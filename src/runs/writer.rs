@@ -6,6 +6,7 @@
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::newest;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
@@ -171,8 +172,14 @@ impl Writer<'_> {
         row.token_count = new.token_count;
         row.metadata = new.metadata;
         let row = timeline::append(self.tx, row).await?;
-        if row.role == message::Role::Assistant {
-            s.last_speaker = Some(row.space_membership_id);
+        match row.role {
+            message::Role::Assistant => {
+                s.last_speaker = Some(row.space_membership_id);
+                s.conversation.last_speaker_membership_id = s.last_speaker;
+                s.conversation.last_assistant_seq = Some(row.seq);
+            }
+            message::Role::User => s.conversation.last_user_seq = Some(row.seq),
+            message::Role::System => {}
         }
         s.tail = Some(row.clone());
         let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
@@ -202,6 +209,9 @@ impl Writer<'_> {
         row.rev = next_rev(s);
         let active = row.clone().into_active_model().reset_all();
         message::Entity::update(active).exec(self.tx).await?;
+        if was_hidden != (row.visibility == message::Visibility::Hidden) {
+            self.find_newest(s).await?;
+        }
         s.subject = Some(row.clone());
         let n_swipes = s.subject_n_swipes;
         written.messages.push(Told {
@@ -209,6 +219,14 @@ impl Writer<'_> {
             is_new: was_hidden,
             n_swipes,
         });
+        Ok(())
+    }
+
+    /// Computes the newest messages of each role again, because one was hidden or restored.
+    pub(super) async fn find_newest(&self, s: &mut Situation) -> Result<(), DbErr> {
+        let newest = newest::find(self.tx, s.conversation.id).await?;
+        newest.set_on(&mut s.conversation);
+        s.last_speaker = newest.last_speaker;
         Ok(())
     }
 

@@ -33,7 +33,7 @@ impl Writer<'_> {
             });
         }
         s.tail = s.answered.clone();
-        Ok(())
+        self.find_newest(s).await
     }
 
     /// Replaces the shown text by a person's.

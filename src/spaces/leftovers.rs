@@ -17,6 +17,7 @@ use crate::db::connect::Db;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::shutdown::Shutdown;
+use crate::spaces::guests;
 use crate::spaces::membership;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
@@ -42,6 +43,10 @@ const AT_ONCE: u64 = 20;
 pub struct Report {
     pub characters: u64,
     pub assets: u64,
+    /// Removed guests who never wrote.
+    pub guests: u64,
+    /// Guest accounts without a session and without a membership.
+    pub accounts: u64,
 }
 
 /// Sweeps every ten minutes until the node has put everything down.
@@ -59,6 +64,8 @@ pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
             Ok(it) => tracing::info!(
                 characters = it.characters,
                 assets = it.assets,
+                guests = it.guests,
+                accounts = it.accounts,
                 "what nobody used any more was deleted"
             ),
             Err(error) => tracing::warn!(%error, "unused assets could not be looked for: {error}"),
@@ -71,7 +78,12 @@ pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
 /// # Errors
 /// When the database fails.
 pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
-    let mut report = Report::default();
+    let (guests, accounts) = guests::sweep(db, now).await?;
+    let mut report = Report {
+        guests,
+        accounts,
+        ..Report::default()
+    };
     loop {
         let found = unseated(db.reader()).await?;
         if found.is_empty() {

@@ -16,8 +16,10 @@ use sea_orm::UpdateMany;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SimpleExpr;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::collections::HashSet;
 use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -127,6 +129,11 @@ impl Model {
             && self.participation == Participation::Active
     }
 
+    /// Whether a run or a slot of this seat may exist: it is a character's, or its copilot is on.
+    pub fn may_be_scheduled(&self) -> bool {
+        self.kind == Kind::Character || self.copilot_mode == CopilotMode::Full
+    }
+
     /// The model that this one speaks with, of those of its own provider.
     pub fn own_model(&self) -> Option<&str> {
         let model = self.settings["model"].as_str().map(str::trim);
@@ -154,6 +161,60 @@ pub async fn in_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<M
         .order_by_asc(Column::Id)
         .all(db)
         .await
+}
+
+/// Whether a membership is active: the literal, so that the partial index applies.
+pub fn is_active() -> SimpleExpr {
+    Expr::cust("space_memberships.status = 'active'")
+}
+
+/// The active memberships of a space, in the order of the roster. Reads no removed ones.
+pub async fn active_in(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .filter(is_active())
+        .order_by_asc(Column::Position)
+        .order_by_asc(Column::Id)
+        .all(db)
+        .await
+}
+
+/// Loads those of a space that are named and not among `known`, removed ones too. Asks nothing if
+/// all are known.
+pub async fn missing(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    known: &[Model],
+    named: impl IntoIterator<Item = MembershipId>,
+) -> Result<Vec<Model>, DbErr> {
+    let known: HashSet<MembershipId> = known.iter().map(|it| it.id).collect();
+    let missing: HashSet<MembershipId> =
+        named.into_iter().filter(|it| !known.contains(it)).collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    Entity::find()
+        .filter(Column::Id.is_in(missing))
+        .filter(Column::SpaceId.eq(space))
+        .order_by_asc(Column::Position)
+        .order_by_asc(Column::Id)
+        .all(db)
+        .await
+}
+
+/// The position behind all active memberships of a space.
+pub async fn next_position(db: &impl ConnectionTrait, space: SpaceId) -> Result<i64, DbErr> {
+    let last: Option<i64> = Entity::find()
+        .select_only()
+        .column(Column::Position)
+        .filter(Column::SpaceId.eq(space))
+        .filter(is_active())
+        .order_by_desc(Column::Position)
+        .limit(1)
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(last.map_or(0, |it| it + 1))
 }
 
 /// The seat of a user in a space, removed or not.

@@ -11,6 +11,7 @@ use crate::db::connect::Db;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use crate::spaces::guests;
 use crate::spaces::membership;
 use crate::spaces::membership::ActiveModel;
 use crate::spaces::membership::Column;
@@ -21,6 +22,7 @@ use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
+use crate::spaces::needs_step;
 use crate::spaces::tenancy;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
@@ -103,26 +105,31 @@ pub async fn take_seat(
     now: Timestamp,
 ) -> Result<Model, SeatError> {
     tenancy::locked(tx, space).await?.ok_or(SeatError::Gone)?;
-    let seats = membership::in_space(tx, space).await?;
-    let is_theirs = |it: &&Model| match &newcomer {
-        Newcomer::User(person) => it.user_id == Some(person.user.id),
-        Newcomer::Character(card) => it.character_id == Some(card.id),
+    let theirs = match &newcomer {
+        Newcomer::User(person) => Column::UserId.eq(person.user.id),
+        Newcomer::Character(card) => Column::CharacterId.eq(card.id),
     };
-    let earlier = seats.iter().find(is_theirs);
-    if earlier.is_some_and(|it| it.status == Status::Active) {
+    let earlier = Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .filter(theirs)
+        .one(tx)
+        .await?;
+    if earlier
+        .as_ref()
+        .is_some_and(|it| it.status == Status::Active)
+    {
         return Err(SeatError::AlreadyMember);
     }
     if let Newcomer::User(person) = &newcomer {
-        let (name, _) = person.names(earlier);
+        let (name, _) = person.names(earlier.as_ref());
         if is_mistaken_for_another(tx, &[space], Some(person.user.id), &name).await? {
             return Err(SeatError::NameTaken);
         }
     }
     match earlier {
-        Some(seat) => Ok(revive(tx, seat.clone(), &newcomer).await?),
+        Some(seat) => Ok(revive(tx, seat, &newcomer).await?),
         None => {
-            let last = seats.iter().map(|it| it.position).max();
-            let position = last.map_or(0, |it| it + 1);
+            let position = membership::next_position(tx, space).await?;
             let row = match newcomer {
                 Newcomer::User(person) => {
                     let (name, own) = person.names(None);
@@ -245,12 +252,16 @@ pub enum LeaveError {
     Db(#[from] DbErr),
 }
 
-/// Empties a seat.
-pub async fn leave(db: &Db, id: MembershipId) -> Result<Model, LeaveError> {
+/// Empties a seat. A guest's is deleted if they never wrote.
+pub async fn leave(db: &Db, id: MembershipId, now: Timestamp) -> Result<Model, LeaveError> {
     db.write(move |tx| {
         Box::pin(async move {
             let seat = Entity::find_by_id(id).one(tx).await?;
-            let space = seat.ok_or(LeaveError::Gone)?.space_id;
+            let seat = seat.ok_or(LeaveError::Gone)?;
+            let space = seat.space_id;
+            if seat.may_be_scheduled() {
+                needs_step::mark_all(tx, space).await?;
+            }
             // Looked at again under the lock: the space may have been handed to them just now.
             tenancy::locked(tx, space).await?.ok_or(LeaveError::Gone)?;
             let seat = Entity::find_by_id(id).one(tx).await?;
@@ -258,7 +269,11 @@ pub async fn leave(db: &Db, id: MembershipId) -> Result<Model, LeaveError> {
             let seat = seat.ok_or(LeaveError::Gone)?;
             match seat.role {
                 Role::Owner => Err(LeaveError::Owner),
-                _ => Ok(emptied(seat).update(tx).await?),
+                _ => {
+                    let left = emptied(seat).update(tx).await?;
+                    guests::delete_if_silent(tx, &left, now).await?;
+                    Ok(left)
+                }
             }
         })
     })
@@ -293,7 +308,7 @@ pub async fn is_mistaken_for_another(
 ) -> Result<bool, DbErr> {
     let seats = Entity::find()
         .filter(Column::SpaceId.is_in(spaces.iter().copied()))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(membership::is_active())
         .all(tx)
         .await?;
     let likeness = Likeness::of(name);

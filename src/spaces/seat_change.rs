@@ -15,6 +15,7 @@ use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
 use crate::spaces::membership::Role;
 use crate::spaces::membership::Status;
+use crate::spaces::needs_step;
 use crate::spaces::roster;
 use crate::spaces::space;
 use crate::spaces::tenancy;
@@ -50,6 +51,16 @@ pub struct SeatChange {
     pub preset_id: Option<Option<PresetId>>,
 }
 
+impl SeatChange {
+    /// Whether it decides who speaks.
+    pub fn changes_who_speaks(&self) -> bool {
+        self.participation.is_some()
+            || self.copilot_mode.is_some()
+            || self.copilot_remaining_steps.is_some()
+            || self.copilot_conversation_id.is_some()
+    }
+}
+
 /// A seat after a change.
 #[derive(Clone, Debug)]
 pub struct Changed {
@@ -70,11 +81,15 @@ pub async fn change(
     db.write(move |tx| {
         Box::pin(async move {
             let seat = Entity::find_by_id(id).one(tx).await?;
-            let space_id = seat.ok_or(ChangeError::Gone)?.space_id;
+            let seat = seat.ok_or(ChangeError::Gone)?;
+            let space_id = seat.space_id;
+            if seat.may_be_scheduled() && change.changes_who_speaks() {
+                needs_step::mark_all(tx, space_id).await?;
+            }
             let space = tenancy::locked(tx, space_id)
                 .await?
                 .ok_or(ChangeError::Gone)?;
-            let seats = membership::in_space(tx, space_id).await?;
+            let seats = membership::active_in(tx, space_id).await?;
             let present = seats
                 .iter()
                 .find(|it| it.id == id && it.status == Status::Active)

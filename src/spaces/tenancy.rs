@@ -6,6 +6,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::membership;
 use crate::spaces::membership::Role;
+use crate::spaces::needs_step;
 use crate::spaces::roster;
 use crate::spaces::space;
 use crate::spaces::space::ActiveModel;
@@ -46,6 +47,17 @@ pub struct Rules {
     pub group_regenerate_mode: Option<space::GroupRegenerateMode>,
     pub settings: Option<Value>,
     pub token_limit: Option<i64>,
+}
+
+impl Rules {
+    /// Whether they forbid, in this space, what may be planned in its conversations.
+    fn change_the_schedule(&self, present: &Model) -> bool {
+        self.status.is_some_and(|it| it != present.status)
+            || self.reply_order.is_some_and(|it| it != present.reply_order)
+            || self
+                .auto_mode_enabled
+                .is_some_and(|it| it != present.auto_mode_enabled)
+    }
 }
 
 /// Why a space or a seat was not changed.
@@ -123,7 +135,16 @@ pub async fn update(
 ) -> Result<Model, ChangeError<Model>> {
     db.write(move |tx| {
         Box::pin(async move {
+            let before = Entity::find_by_id(id).one(tx).await?;
+            let before = before.ok_or(ChangeError::Gone)?;
+            let is_marked = rules.change_the_schedule(&before);
+            if is_marked {
+                needs_step::mark_all(tx, id).await?;
+            }
             let present = locked(tx, id).await?.ok_or(ChangeError::Gone)?;
+            if !is_marked && rules.change_the_schedule(&present) {
+                needs_step::mark_all(tx, id).await?; // it was changed back in between
+            }
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present)));
             }

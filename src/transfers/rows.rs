@@ -9,6 +9,7 @@ use crate::conversations::import_job;
 use crate::conversations::import_rows;
 use crate::conversations::import_rows::ImportError;
 use crate::conversations::message;
+use crate::conversations::newest;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -174,6 +175,7 @@ pub async fn write(
                 lines.push(row(place.conversation, seat, origin, line)?);
             }
             import_rows::insert(tx, place.conversation, place.after, lines).await?;
+            newest::store(tx, place.conversation).await?;
             Ok(last)
         })
     })

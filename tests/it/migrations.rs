@@ -55,6 +55,27 @@ on_both! {
         }
     }
 
+    async fn the_newest_messages_of_conversations_that_exist_are_stored(backend) {
+        let database = fresh_database(&backend).await;
+        let connection = Database::connect(database.url()).await.expect("the test database answers");
+        Migrator::up(&connection, None).await.expect("every step goes forward");
+        let newest = "m20261123_000054_store_newest_messages";
+        let steps = Migrator::migrations();
+        let n_later = steps.iter().rev().take_while(|step| step.name() != newest).count();
+        let n_later = u32::try_from(n_later).expect("few steps") + 1;
+        Migrator::down(&connection, Some(n_later)).await.expect("the steps go back");
+        connection.execute_unprepared(MESSAGES_THAT_EXIST).await.expect("they can be inserted");
+
+        Migrator::up(&connection, None).await.expect("the step goes forward");
+
+        let mut facts = Facts::open(&database).await;
+        let stored = "SELECT CAST(last_speaker_membership_id AS TEXT), CAST(last_assistant_seq AS TEXT), \
+            CAST(last_user_seq AS TEXT) FROM conversations ORDER BY id";
+        let stored = facts.rows(stored).await;
+        let text = |it: &str| Some(it.to_owned());
+        assert_eq!(stored, [vec![text("2"), text("3"), text("4")], vec![None, None, None]]);
+    }
+
     async fn a_run_that_goes_finds_its_messages_without_reading_all(backend) {
         let database = fresh_database(&backend).await;
         let connection = Database::connect(database.url()).await.expect("the test database answers");
@@ -119,13 +140,23 @@ on_both! {
     }
 }
 
-/// Columns that refer to something and are led by no index. Users are disabled, never deleted; a
-/// provider is deleted by an admin, and seats are few.
-const READ_WHOLE: &[&str] = &[
-    "invites.created_by",
-    "space_memberships.llm_provider_id",
-    "spaces.owner_id",
-];
+/// Two conversations: one with visible and hidden messages of each role, one without any.
+const MESSAGES_THAT_EXIST: &str = "\
+    INSERT INTO spaces (id, name, description, settings, created_at) VALUES (1, 'Inn', '', '{}', 0); \
+    INSERT INTO space_memberships (id, space_id, kind, cached_display_name, aliases, settings, created_at) \
+      VALUES (1, 1, 'human', 'Eve', '[]', '{}', 0), (2, 1, 'character', 'Ada', '[]', '{}', 0), \
+        (3, 1, 'character', 'Bob', '[]', '{}', 0); \
+    INSERT INTO conversations (id, space_id, title, settings, variables, created_at) \
+      VALUES (1, 1, 'On stage', '{}', '{}', 0), (2, 1, 'Empty', '{}', '{}', 0); \
+    INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, created_at, rev, metadata) \
+      VALUES (1, 1, 1, 'user', 'a', 'normal', 0, 1, '{}'), (1, 2, 3, 'assistant', 'b', 'normal', 0, 1, '{}'), \
+        (1, 3, 2, 'assistant', 'c', 'excluded', 0, 1, '{}'), (1, 4, 1, 'user', 'd', 'normal', 0, 1, '{}'), \
+        (1, 5, 3, 'assistant', 'e', 'hidden', 0, 1, '{}'), (1, 6, 1, 'user', 'f', 'hidden', 0, 1, '{}'), \
+        (1, 7, 1, 'system', 'g', 'normal', 0, 1, '{}')";
+
+/// Columns that refer to something and are led by no index. A provider is deleted by an admin, and
+/// seats are few.
+const READ_WHOLE: &[&str] = &["space_memberships.llm_provider_id"];
 
 /// An index is of use when the column comes first, and when it leaves out no row that refers.
 const SOUGHT_ON_POSTGRES: &str = "\

@@ -7,6 +7,7 @@ use crate::support::answer::refusal;
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
+use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -28,7 +29,55 @@ async fn sign_in(cast: &Cast, username: &Value, password: &str) -> (u16, Value) 
     Person::at(&cast.app.base).post("/api/session", body).await
 }
 
+async fn n_rows(facts: &mut Facts, table: &str, id: i64) -> i64 {
+    let sql = format!("SELECT CAST(count(*) AS TEXT) FROM {table} WHERE id = {id}");
+    facts.number(&sql).await
+}
+
 on_both! {
+    async fn a_guest_who_leaves_without_having_written_is_deleted(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let (guest, answer, _) = zoe(&cast).await;
+
+        let left = guest.delete("/api/session").await;
+
+        assert_eq!(left.0, 204);
+        let mut facts = Facts::open(&cast.app.database).await;
+        assert_eq!(n_rows(&mut facts, "space_memberships", id(&answer["membership"])).await, 0);
+        assert_eq!(n_rows(&mut facts, "users", id(&answer["user"])).await, 0);
+        cast.app.close().await;
+    }
+
+    async fn a_guest_who_is_removed_keeps_the_account_as_long_as_its_session(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let (guest, answer, token) = zoe(&cast).await;
+        let membership = id(&answer["membership"]);
+
+        let removed = cast.owner.delete(&format!("/api/memberships/{membership}")).await;
+
+        assert_eq!(removed.0, 204);
+        let mut facts = Facts::open(&cast.app.database).await;
+        assert_eq!(n_rows(&mut facts, "space_memberships", membership).await, 0);
+        assert_eq!(n_rows(&mut facts, "users", id(&answer["user"])).await, 1);
+        assert_eq!(guest.join(&token).await.0, 201, "the link lets them in again");
+        cast.app.close().await;
+    }
+
+    async fn a_guest_who_wrote_stays_in_the_history(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let (guest, answer, _) = zoe(&cast).await;
+        let root = cast.document["root_conversation_id"].as_i64().unwrap();
+        expect(201, guest.post_message(root, "As a guest.", None).await);
+
+        let left = guest.delete("/api/session").await;
+
+        assert_eq!(left.0, 204);
+        let mut facts = Facts::open(&cast.app.database).await;
+        assert_eq!(n_rows(&mut facts, "space_memberships", id(&answer["membership"])).await, 1);
+        assert_eq!(cast.owner.messages(root).await[0]["author_name"], "Zoe");
+        cast.app.close().await;
+    }
+
     async fn nobody_signs_in_as_a_guest(backend) {
         let (cast, _) = Cast::meet(backend).await;
         let (_, answer, _) = zoe(&cast).await;

@@ -67,6 +67,30 @@ on_both! {
         cast.app.close().await;
     }
 
+    async fn a_roster_is_paged_in_its_own_order(backend) {
+        let (cast, seats) = Cast::meet(backend).await;
+        let list = async |query: &str| {
+            let path = format!("/api/spaces/{}/memberships{query}", cast.space);
+            let part = expect(200, cast.owner.get(&path).await);
+            let ids = part["data"].as_array().unwrap().iter().map(|it| it["id"].as_i64().unwrap());
+            (ids.collect::<Vec<i64>>(), part["has_more"].as_bool().unwrap())
+        };
+        let first = json!({"position": 0});
+        expect(200, cast.owner.patch(&format!("/api/memberships/{}", seats.member), first).await);
+
+        let (all, has_more) = list("").await;
+
+        assert_eq!((all[0], all.len(), has_more), (seats.member, 4, false));
+        let (second, third, last) = (all[1], all[2], all[3]);
+        assert_eq!(list("?limit=2").await, (all[..2].to_vec(), true));
+        assert_eq!(list(&format!("?limit=2&after={second}")).await, (all[2..].to_vec(), false));
+        assert_eq!(list(&format!("?limit=1&after={second}")).await, (vec![third], true));
+        assert_eq!(list(&format!("?limit=2&before={last}")).await, (vec![second, third], true));
+        assert_eq!(list(&format!("?before={second}")).await, (vec![seats.member], false));
+        assert_eq!(list(&format!("?after={}&before={last}", all[0])).await, (vec![second, third], false));
+        cast.app.close().await;
+    }
+
     async fn everybody_may_leave_but_the_owner(backend) {
         let (cast, seats) = Cast::meet(backend).await;
         let seat = |id: i64| format!("/api/memberships/{id}");

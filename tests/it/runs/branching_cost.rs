@@ -29,8 +29,9 @@ async fn fill(room: &EngineRoom, n: i64) {
         "INSERT INTO message_swipes (message_id, position, content, metadata) \
          SELECT id, 0, content, '{{}}' FROM messages WHERE conversation_id = {conversation} AND seq % 1000 = 0"
     );
-    let row =
-        format!("UPDATE conversations SET last_seq = {n}, rev = {n} WHERE id = {conversation}");
+    let row = format!(
+        "UPDATE conversations SET last_seq = {n}, last_user_seq = {n}, rev = {n} WHERE id = {conversation}"
+    );
     in_one(room, vec![series, texts, row]).await;
 }
 

@@ -23,6 +23,7 @@ pub async fn at_any_instant(facts: &mut Facts) -> Vec<String> {
         cursors(facts),
         texts(facts),
         numbers(facts),
+        newest(facts),
     ]
     .concat();
     broken(facts, laws).await
@@ -193,6 +194,21 @@ fn texts(facts: &Facts) -> Vec<Law> {
             ),
         },
     ]
+}
+
+/// What a conversation stores about its newest messages is what a search finds.
+fn newest(facts: &Facts) -> Vec<Law> {
+    let visible = "FROM messages m WHERE m.conversation_id = c.id AND m.visibility <> 'hidden'";
+    vec![Law {
+        name: "the stored newest messages of a conversation are those that a search finds",
+        breaches: format!(
+            "SELECT 'conversation ' || {} FROM conversations c WHERE \
+             c.last_assistant_seq IS DISTINCT FROM (SELECT max(m.seq) {visible} AND m.role = 'assistant') \
+             OR c.last_user_seq IS DISTINCT FROM (SELECT max(m.seq) {visible} AND m.role = 'user') \
+             OR c.last_speaker_membership_id IS DISTINCT FROM (SELECT m.space_membership_id {visible} AND m.seq = c.last_assistant_seq)",
+            facts.text("c.id")
+        ),
+    }]
 }
 
 /// I6, T1: the numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.

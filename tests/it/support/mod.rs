@@ -12,6 +12,7 @@ pub mod decoy;
 pub mod ear;
 pub mod eavesdropper;
 pub mod engine_room;
+pub mod explained;
 pub mod facts;
 pub mod fold;
 pub mod form;

@@ -1,0 +1,97 @@
+//! The newest visible message of each role, as stored in `conversations`.
+//!
+//! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction that
+//! appends, hides, restores, clones or imports a message.
+
+use crate::conversations::conversation;
+use crate::conversations::message::Column;
+use crate::conversations::message::Role;
+use crate::conversations::timeline;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+
+/// What a conversation stores about its newest messages that are not hidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// The author of the newest assistant message.
+    pub last_speaker: Option<MembershipId>,
+    /// Its `seq`.
+    pub last_assistant_seq: Option<i64>,
+    /// The `seq` of the newest message of role user.
+    pub last_user_seq: Option<i64>,
+}
+
+impl Newest {
+    /// Returns what the row stores.
+    pub fn stored(row: &conversation::Model) -> Self {
+        Self {
+            last_speaker: row.last_speaker_membership_id,
+            last_assistant_seq: row.last_assistant_seq,
+            last_user_seq: row.last_user_seq,
+        }
+    }
+
+    /// Sets the columns of a row; they are saved with its numbers.
+    pub fn set_on(self, row: &mut conversation::Model) {
+        row.last_speaker_membership_id = self.last_speaker;
+        row.last_assistant_seq = self.last_assistant_seq;
+        row.last_user_seq = self.last_user_seq;
+    }
+}
+
+/// Finds the newest visible messages by the index of role.
+pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<Newest, DbErr> {
+    let assistant = newest_of(db, id, Role::Assistant).await?;
+    let user = newest_of(db, id, Role::User).await?;
+    Ok(Newest {
+        last_speaker: assistant.map(|(_, author)| author),
+        last_assistant_seq: assistant.map(|(seq, _)| seq),
+        last_user_seq: user.map(|(seq, _)| seq),
+    })
+}
+
+async fn newest_of(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    role: Role,
+) -> Result<Option<(i64, MembershipId)>, DbErr> {
+    timeline::shown(id)
+        .select_only()
+        .columns([Column::Seq, Column::SpaceMembershipId])
+        .filter(Column::Role.eq(role))
+        .order_by_desc(Column::Seq)
+        .limit(1)
+        .into_tuple()
+        .one(db)
+        .await
+}
+
+/// Finds and saves them, for a conversation whose messages were inserted by an import or a branch.
+pub async fn store(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
+    let newest = find(tx, id).await?;
+    conversation::Entity::update_many()
+        .col_expr(
+            conversation::Column::LastSpeakerMembershipId,
+            Expr::value(newest.last_speaker),
+        )
+        .col_expr(
+            conversation::Column::LastAssistantSeq,
+            Expr::value(newest.last_assistant_seq),
+        )
+        .col_expr(
+            conversation::Column::LastUserSeq,
+            Expr::value(newest.last_user_seq),
+        )
+        .filter(conversation::Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}

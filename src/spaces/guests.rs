@@ -1,0 +1,204 @@
+//! Deletes guests who left without having written, and guest accounts that nobody can use any more.
+//!
+//! **Invariant:** a membership is deleted only under the lock of its space, while it is removed and no
+//! message, run or slot refers to it: history keeps every author. A guest account is deleted only
+//! without a session and without a membership.
+
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::spaces::membership;
+use crate::spaces::membership::Column;
+use crate::spaces::membership::Entity;
+use crate::spaces::membership::Model;
+use crate::spaces::membership::Role;
+use crate::spaces::membership::Status;
+use crate::spaces::tenancy;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SimpleExpr;
+
+/// How many are deleted in one transaction.
+const BATCH: u64 = 50;
+
+/// What refers to the author of something, as table and column.
+const TRACES: [(&str, &str); 3] = [
+    ("messages", "space_membership_id"),
+    ("conversation_runs", "speaker_space_membership_id"),
+    ("round_slots", "space_membership_id"),
+];
+
+/// Deletes the membership of a guest who just left and never wrote, and the account if no session of
+/// it is left. The space is locked.
+pub async fn delete_if_silent(
+    tx: &impl ConnectionTrait,
+    left: &Model,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    if left.role != Role::Guest || left.status != Status::Removed {
+        return Ok(());
+    }
+    if delete_silent(tx, vec![left.id]).await? == 1
+        && let Some(id) = left.user_id
+    {
+        delete_accounts(tx, vec![id], now).await?;
+    }
+    Ok(())
+}
+
+/// Deletes all removed guests who never wrote and all guest accounts that are over. Returns how many
+/// of each.
+///
+/// # Errors
+/// When the database fails.
+pub async fn sweep(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
+    let (mut n_memberships, mut n_accounts) = (0, 0);
+    loop {
+        let found = silent(db.reader(), BATCH).await?;
+        let Some((_, space)) = found.first().copied() else {
+            break;
+        };
+        // One space at a time: its lock keeps a guest from coming back meanwhile.
+        let ids: Vec<MembershipId> = (found.iter())
+            .filter(|(_, it)| *it == space)
+            .map(|(id, _)| *id)
+            .collect();
+        let deleted = db
+            .write(move |tx| {
+                Box::pin(async move {
+                    tenancy::locked(tx, space).await?;
+                    delete_silent(tx, ids).await
+                })
+            })
+            .await;
+        let deleted: u64 = deleted?;
+        n_memberships += deleted;
+        if deleted == 0 {
+            break; // another node deletes the same
+        }
+    }
+    loop {
+        let found = over(db.reader(), now, BATCH).await?;
+        if found.is_empty() {
+            break;
+        }
+        let deleted: u64 = db
+            .write(move |tx| Box::pin(async move { delete_accounts(tx, found, now).await }))
+            .await?;
+        n_accounts += deleted;
+        if deleted == 0 {
+            break;
+        }
+    }
+    Ok((n_memberships, n_accounts))
+}
+
+/// The rows are locked before it is asked who wrote: a post that is under way commits first, and none
+/// can refer to them afterwards.
+async fn delete_silent(tx: &impl ConnectionTrait, ids: Vec<MembershipId>) -> Result<u64, DbErr> {
+    let locked: Vec<MembershipId> = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Column::Id.is_in(ids))
+        .filter(Column::Status.eq(Status::Removed))
+        .order_by_asc(Column::Id)
+        .lock(LockType::Update)
+        .into_tuple()
+        .all(tx)
+        .await?;
+    let deleted = Entity::delete_many()
+        .filter(Column::Id.is_in(locked))
+        .filter(is_silent());
+    Ok(deleted.exec(tx).await?.rows_affected)
+}
+
+/// Returns removed guests who never wrote, with their spaces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn silent(
+    db: &impl ConnectionTrait,
+    limit: u64,
+) -> Result<Vec<(MembershipId, SpaceId)>, DbErr> {
+    Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::SpaceId])
+        // Literals, so that the partial index applies.
+        .filter(Expr::cust("space_memberships.status = 'removed'"))
+        .filter(Expr::cust("space_memberships.role = 'guest'"))
+        .filter(is_silent())
+        .order_by_asc(Column::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(db)
+        .await
+}
+
+fn is_silent() -> Condition {
+    let traces = TRACES.into_iter().map(|(table, column)| {
+        let found = Query::select()
+            .expr(Expr::value(1))
+            .from(table)
+            .and_where(Expr::col((table, column)).equals((Entity, Column::Id)))
+            .to_owned();
+        Expr::exists(found).not()
+    });
+    traces.fold(Condition::all(), Condition::add)
+}
+
+/// Returns guest accounts without a session and without a membership.
+async fn over(db: &impl ConnectionTrait, now: Timestamp, limit: u64) -> Result<Vec<UserId>, DbErr> {
+    user::Entity::find()
+        .select_only()
+        .column(user::Column::Id)
+        .filter(is_over(now))
+        .limit(limit)
+        .into_tuple()
+        .all(db)
+        .await
+}
+
+async fn delete_accounts(
+    tx: &impl ConnectionTrait,
+    ids: Vec<UserId>,
+    now: Timestamp,
+) -> Result<u64, DbErr> {
+    let over = user::Entity::delete_many()
+        .filter(user::Column::Id.is_in(ids))
+        .filter(is_over(now));
+    Ok(over.exec(tx).await?.rows_affected)
+}
+
+fn is_over(now: Timestamp) -> Condition {
+    let id = || Expr::col((user::Entity, user::Column::Id));
+    let of_sessions: SimpleExpr = Expr::col((session::Entity, session::Column::UserId)).eq(id());
+    let sessions = session::Entity::find()
+        .select_only()
+        .column(session::Column::Id)
+        .filter(of_sessions)
+        .filter(session::Column::ExpiresAt.gt(now));
+    let of_memberships: SimpleExpr = Expr::col((Entity, Column::UserId)).eq(id());
+    let memberships = membership::Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(of_memberships);
+    Condition::all()
+        .add(user::Column::PasswordHash.is_null())
+        .add(Expr::exists(sessions.into_query()).not())
+        .add(Expr::exists(memberships.into_query()).not())
+}

@@ -1,0 +1,34 @@
+//! Marks the conversations of a space to which a change of the schedule is still to be applied.
+//!
+//! **Invariant:** the marker is written in the transaction of the change, and before the row of the
+//! space is locked: a step locks its conversation first and writes to the space afterwards.
+
+use crate::ids::SpaceId;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Order;
+use sea_orm::sea_query::Query;
+
+/// Sets `conversations.needs_step` in every conversation of a space.
+///
+/// The rows are locked in the order of their ids: two changes at once never wait for each other in a
+/// circle. A step that is under way commits first.
+pub async fn mark_all(tx: &impl ConnectionTrait, space: SpaceId) -> Result<(), DbErr> {
+    let unmarked = Query::select()
+        .column("id")
+        .from("conversations")
+        .and_where(Expr::col("space_id").eq(space))
+        .and_where(Expr::col("needs_step").eq(false))
+        .order_by("id", Order::Asc)
+        .lock(LockType::Update)
+        .to_owned();
+    let mark = Query::update()
+        .table("conversations")
+        .value("needs_step", true)
+        .and_where(Expr::col("id").in_subquery(unmarked))
+        .to_owned();
+    tx.execute(&mark).await.map(|_| ())
+}

@@ -1,0 +1,74 @@
+//! Pages of a roster, in its own order: position, then id. Reads one page, however many members left.
+
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::spaces::membership::Column;
+use crate::spaces::membership::Entity;
+use crate::spaces::membership::Model;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Order;
+
+/// A place in the order of a roster: position, then id.
+pub type Place = (i64, MembershipId);
+
+/// Which part of a roster is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    pub after: Option<Place>,
+    pub before: Option<Place>,
+    /// From the end, in descending order.
+    pub backwards: bool,
+    pub limit: u64,
+}
+
+/// The place of a membership in a space, removed or not.
+pub async fn place_of(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    id: Option<MembershipId>,
+) -> Result<Option<Place>, DbErr> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    Entity::find_by_id(id)
+        .select_only()
+        .columns([Column::Position, Column::Id])
+        .filter(Column::SpaceId.eq(space))
+        .into_tuple()
+        .one(db)
+        .await
+}
+
+/// A part of a roster, removed memberships included.
+pub async fn part(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    part: Part,
+) -> Result<Vec<Model>, DbErr> {
+    let mut wanted = Entity::find().filter(Column::SpaceId.eq(space));
+    if let Some((position, id)) = part.after {
+        let same = Column::Position.eq(position).and(Column::Id.gt(id));
+        wanted = wanted.filter(Column::Position.gt(position).or(same));
+    }
+    if let Some((position, id)) = part.before {
+        let same = Column::Position.eq(position).and(Column::Id.lt(id));
+        wanted = wanted.filter(Column::Position.lt(position).or(same));
+    }
+    let order = match part.backwards {
+        true => Order::Desc,
+        false => Order::Asc,
+    };
+    wanted
+        .order_by(Column::Position, order.clone())
+        .order_by(Column::Id, order)
+        .limit(part.limit)
+        .all(db)
+        .await
+}

@@ -1,0 +1,251 @@
+//! What is asked often reads no row that grows with the past: each question names its index, on both
+//! databases, over a history of some thousand rows.
+
+use sea_orm::ConnectionTrait;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use troupe::accounts::session;
+use troupe::conversations::newest;
+use troupe::conversations::pages;
+use troupe::conversations::timeline;
+use troupe::conversations::timeline::Page;
+use troupe::ids::ConversationId;
+use troupe::ids::SpaceId;
+use troupe::ids::UserId;
+use troupe::runs::due;
+use troupe::runs::ledger;
+use troupe::runs::ledger::Wanted;
+use troupe::runs::marked;
+use troupe::runs::queue;
+use troupe::runs::queue::Stale;
+use troupe::runs::reaper;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+use troupe::runs::tool_approval;
+use troupe::spaces::guests;
+use troupe::spaces::membership;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::explained::Explained;
+
+on_both! {
+    async fn runs_are_listed_by_status_through_an_index(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+        let dialect = room.db.dialect();
+
+        for (status, indexes) in [
+            (Status::Queued, QUEUED),
+            (Status::Running, RUNNING),
+            (Status::Failed, &["finished_runs_by_status"]),
+            (Status::Succeeded, &["finished_runs_by_status"]),
+        ] {
+            let wanted = Wanted { status: Some(status), ..Wanted::default() };
+            let newest = wanted.runs(dialect).order_by_desc(run::Column::Id).limit(51);
+            newest.all(&db).await.expect("the database answers");
+            db.assert_uses_one_of(indexes);
+        }
+
+        room.close_broken().await;
+    }
+
+    async fn what_the_reaper_looks_for_is_found_without_finished_rows(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+        let now = room.clock.now();
+
+        reaper::adrift(&db).await.expect("the database answers");
+        let plan = db.take();
+        db.assert_is_among(&plan, &["one_active_round_per_conversation"]);
+        db.assert_is_among(&plan, QUEUED);
+        db.assert_is_among(&plan, RUNNING);
+
+        let stale = Stale { after_ms: 30_000, dialect: room.db.dialect() };
+        queue::expired(&db, now, &stale).await.expect("the database answers");
+        db.assert_uses_one_of(&["running_runs_by_heartbeat"]);
+
+        room.close_broken().await;
+    }
+
+    async fn what_is_due_is_found_without_finished_rows(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+        let now = room.clock.now();
+
+        due::soonest(&db, &[], 32).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+        due::spaces(&db, now, SpaceId(0), 32).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+        due::of_spaces(&db, now, &[], &[room.space], 32).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+        ledger::load(&db).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+
+        room.close_broken().await;
+    }
+
+    async fn what_a_conversation_does_is_found_without_its_finished_runs(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+
+        run::active_in(&db, room.conversation).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+        run::active_in_each(&db, &[room.conversation]).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+        tool_approval::open_in(&db, room.conversation).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+
+        room.close_broken().await;
+    }
+
+    async fn the_newest_messages_are_found_by_the_index_of_role(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+        let row = room.row().await;
+
+        newest::find(&db, row.id).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages_by_role"]);
+        timeline::last_of_users(&db, row.id, 2_000).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages_by_role"]);
+        timeline::last_speaker(&db, row.id, 2_000).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages_by_role"]);
+        timeline::spoken_in_epoch(&db, &row).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages_by_role"]);
+        timeline::tail(&db, row.id).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages"]);
+        pages::stubs(&db, row.id, Page::Newest, 50).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages"]);
+        pages::stubs(&db, row.id, Page::After(1_000), 50).await.expect("the database answers");
+        db.assert_uses_one_of(&["visible_messages"]);
+
+        room.close_broken().await;
+    }
+
+    async fn active_members_are_found_without_the_removed_ones(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+
+        membership::active_in(&db, room.space).await.expect("the database answers");
+        db.assert_uses_one_of(&["active_memberships"]);
+        membership::next_position(&db, room.space).await.expect("the database answers");
+        db.assert_uses_one_of(&["active_memberships"]);
+        guests::silent(&db, 50).await.expect("the database answers");
+        let plan = db.take();
+        assert!(plan.contains("removed_guests"), "{plan}");
+
+        room.close_broken().await;
+    }
+
+    async fn marked_and_live_conversations_are_found_without_the_others(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+
+        marked::marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
+        db.assert_uses_one_of(&["conversations_that_need_a_step"]);
+        marked::live_in(&db, room.space).await.expect("the database answers");
+        assert_reads_unfinished_runs(&db);
+
+        room.close_broken().await;
+    }
+
+    async fn expired_sessions_are_found_by_their_expiry(backend) {
+        let room = room_with_a_past(backend).await;
+        let db = Explained::new(room.db.pulse());
+
+        let opened = session::open_within(&db, UserId(1), "", room.clock.now()).await;
+
+        opened.expect("the database answers");
+        db.assert_uses_one_of(&["sessions_by_expiry"]);
+        room.close_broken().await;
+    }
+}
+
+/// Each of these indexes contains queued runs only.
+const QUEUED: &[&str] = &[
+    "one_queued_run_per_conversation",
+    "queued_runs_by_due_time",
+    "queued_runs_by_space",
+];
+
+/// Each of these indexes contains running runs only.
+const RUNNING: &[&str] = &[
+    "one_running_run_per_conversation",
+    "running_runs_by_heartbeat",
+];
+
+/// Fails if the last statements read runs through an index that contains finished ones.
+#[track_caller]
+fn assert_reads_unfinished_runs(db: &Explained<'_>) {
+    let plan = db.take();
+    let reads = |line: &&str| {
+        let is_scan = ["Scan", "SCAN", "SEARCH"]
+            .iter()
+            .any(|it| line.contains(it));
+        is_scan && line.contains("conversation_runs")
+    };
+    for line in plan.lines().filter(reads) {
+        let mut partial = QUEUED.iter().chain(RUNNING);
+        // By its primary key one run is read, by conversation and status one that is unfinished.
+        let by_id = [
+            "autoindex_conversation_runs",
+            "runs_pkey",
+            "runs_of_a_conversation_by_status",
+        ]
+        .iter()
+        .any(|it| line.contains(it));
+        let is_bounded = by_id || partial.any(|it| line.contains(it));
+        assert!(is_bounded, "{line} in\n{plan}");
+    }
+}
+
+/// A conversation with thousands of messages and finished runs, among others.
+async fn room_with_a_past(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend).not_started().open().await;
+    let uuid = match backend {
+        Backend::Sqlite => "randomblob(16)",
+        Backend::Postgres => "gen_random_uuid()",
+    };
+    let past = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO conversations (space_id, title, settings, variables, created_at) \
+         SELECT {space}, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO conversation_runs (id, conversation_id, space_id, kind, status, reason, \
+           speaker_space_membership_id, created_at, finished_at, debug) \
+         SELECT {uuid}, (SELECT min(id) FROM conversations) + i % 10, 1, 'user_turn', \
+           CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'succeeded' END, 'user_message', \
+           {speaker}, i, i, '{{}}' FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at) \
+         SELECT {uuid}, (SELECT min(id) FROM conversations) + i % 10, 'finished', i, i FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, \
+           created_at, rev, metadata) \
+         SELECT {conversation}, i, {speaker}, \
+           CASE WHEN i % 2 = 0 THEN 'user' ELSE 'assistant' END, 'Hello.', 'normal', i, i, '{{}}' FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO sessions (user_id, token_hash, created_at, last_seen_at, expires_at, user_agent) \
+         SELECT (SELECT min(id) FROM users), 'token ' || i, 0, 0, 9000000000000 + i, '' FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
+         INSERT INTO space_memberships (space_id, kind, role, status, position, cached_display_name, \
+           aliases, settings, created_at) \
+         SELECT {space}, 'human', CASE WHEN i % 2 = 0 THEN 'guest' ELSE 'member' END, 'removed', i, \
+           'Guest ' || i, '[]', '{{}}', 0 FROM n",
+        space = room.space.0,
+        conversation = room.conversation.0,
+        speaker = room.seat("Ada").await.id.0,
+    );
+    let pulse = room.db.pulse();
+    let inserted = pulse.execute_unprepared(&past).await;
+    inserted.expect("a past can be inserted");
+    newest::store(pulse, room.conversation)
+        .await
+        .expect("the database answers");
+    if backend == Backend::Postgres {
+        let analyzed = pulse.execute_unprepared("ANALYZE").await;
+        analyzed.expect("the database is ours");
+    }
+    room
+}

@@ -1,0 +1,230 @@
+//! A change of settings is applied at once where something runs, and everywhere else by its marker,
+//! which survives a crash between the change and the steps.
+
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use troupe::runs::command::Command;
+use troupe::runs::marked;
+use troupe::runs::run::CancelReason;
+use troupe::runs::run::Status;
+use troupe::runs::situation;
+use troupe::spaces::membership;
+use troupe::spaces::roster;
+use troupe::spaces::seat_change;
+use troupe::spaces::seat_change::SeatChange;
+use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::tenancy;
+use troupe::spaces::tenancy::Rules;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+
+/// How many conversations the space has beside the one in which something runs.
+const N_IDLE: i64 = 3_000;
+
+on_both! {
+    async fn a_change_marks_every_conversation_and_steps_only_those_where_something_runs(backend) {
+        let room = queued(backend).await;
+        add_conversations(&room, N_IDLE).await;
+
+        mute_ada(&room).await;
+        let marked = n_marked(&room).await;
+        let live = marked::live_in(room.db.reader(), room.space).await.unwrap();
+        let ada = room.seat("Ada").await.id;
+        room.engine.member_changed(room.space, ada).await.unwrap();
+
+        assert_eq!(marked, N_IDLE + 1, "the marker is part of the change");
+        assert_eq!(live, [room.conversation], "the request steps no other conversation");
+        assert_eq!(room.only_run().await.status, Status::Skipped);
+        room.until("the background applies the rest", async |room| n_marked(room).await == 0).await;
+        room.close().await;
+    }
+
+    async fn a_change_whose_node_crashes_is_applied_by_the_next_sweep(backend) {
+        let room = queued(backend).await;
+        add_conversations(&room, 20).await;
+        mute_ada(&room).await;
+
+        let other = room.another_node();
+        other.reap().await.unwrap();
+        other.reap().await.unwrap();
+
+        assert_eq!(room.only_run().await.status, Status::Skipped);
+        assert_eq!(n_marked(&room).await, 0);
+        room.close_deaf().await;
+    }
+
+    async fn two_nodes_that_sweep_at_once_apply_a_change_once(backend) {
+        let room = queued(backend).await;
+        add_conversations(&room, 300).await;
+        mute_ada(&room).await;
+
+        let (one, two) = (room.another_node(), room.another_node());
+        let (first, second) = tokio::join!(one.reap(), two.reap());
+        first.unwrap();
+        second.unwrap();
+        one.reap().await.unwrap(); // what the other one had locked
+
+        assert_eq!(room.only_run().await.status, Status::Skipped);
+        assert_eq!(n_marked(&room).await, 0);
+        room.close_deaf().await;
+    }
+
+    async fn a_marked_conversation_applies_the_change_before_its_next_step(backend) {
+        let room = EngineRoom::on(backend).rules(|it| it.user_turn_debounce_ms = 500).open().await;
+        room.human.says("Hi.").await;
+        let manual = Rules { reply_order: Some(ReplyOrder::Manual), ..Rules::default() };
+        tenancy::update(&room.db, room.space, manual, None).await.unwrap();
+
+        room.clock.advance_ms(500);
+        room.settle().await;
+
+        let run = room.only_run().await;
+        assert_eq!((run.status, run.canceled_because), (Status::Canceled, Some(CancelReason::ReplyOrderManual)));
+        assert_eq!(room.upstream.n_requests(), 0);
+        assert_eq!(n_marked(&room).await, 0);
+        room.close().await;
+    }
+
+    async fn a_change_that_leaves_the_schedule_alone_marks_nothing(backend) {
+        let room = EngineRoom::on(backend).not_started().open().await;
+        let renamed = Rules {
+            name: Some("Inn".to_owned()),
+            reply_order: Some(ReplyOrder::List),
+            ..Rules::default()
+        };
+
+        tenancy::update(&room.db, room.space, renamed, None).await.unwrap();
+
+        assert_eq!(n_marked(&room).await, 0);
+        room.close().await;
+    }
+
+    async fn the_text_of_a_speaker_who_was_removed_is_not_stored(backend) {
+        let (room, gate) = speaking(backend).await;
+        let ada = room.seat("Ada").await.id;
+        let now = room.clock.now();
+        roster::leave(&room.db, ada, now).await.unwrap();
+
+        gate.open();
+        room.settle().await;
+
+        assert_discarded(&room).await;
+        room.close().await;
+    }
+
+    async fn the_commit_of_a_run_checks_its_speaker_again(backend) {
+        let (room, gate) = speaking(backend).await;
+        // No marker: only the commit can notice it.
+        room.change_seat("Ada", |it| it.status = membership::Status::Removed).await;
+
+        gate.open();
+        room.settle().await;
+
+        assert_discarded(&room).await;
+        room.close().await;
+    }
+
+    async fn a_step_loads_active_members_and_those_it_names(backend) {
+        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        room.human.says("Hi.").await;
+        room.settle().await;
+        room.change_seat("Ada", |it| it.status = membership::Status::Removed).await;
+        add_removed_guests(&room, 200).await;
+
+        let members = members_of_a_step(&room).await;
+
+        assert_eq!(members, ["Eve", "Bob", "Ada"], "Ada spoke last, no guest is named");
+        room.close().await;
+    }
+}
+
+/// A reply of Ada is queued and not due yet; nothing works by itself.
+async fn queued(backend: Backend) -> EngineRoom {
+    let room = EngineRoom::on(backend)
+        .rules(|it| it.user_turn_debounce_ms = 60_000)
+        .not_started()
+        .open()
+        .await;
+    room.human.says("Hi.").await;
+    room
+}
+
+/// Ada has begun a reply.
+async fn speaking(backend: Backend) -> (EngineRoom, Gate) {
+    let room = EngineRoom::on(backend).open().await;
+    let gate = Gate::closed();
+    room.upstream
+        .next(Script::say("One two three.").gated(&gate));
+    room.human.says("Count.").await;
+    gate.step();
+    room.ear.hears_text("One").await;
+    (room, gate)
+}
+
+async fn assert_discarded(room: &EngineRoom) {
+    let run = room.only_run().await;
+    let reason = Some(CancelReason::SpeakerUnavailable);
+    assert_eq!(
+        (run.status, run.canceled_because),
+        (Status::Canceled, reason)
+    );
+    assert!(room.answers().await.is_empty());
+    assert_eq!(room.runtime().await.round.map(|it| it.row.state), None);
+}
+
+/// The change alone, as a node makes it that crashes afterwards.
+async fn mute_ada(room: &EngineRoom) {
+    let muted = SeatChange {
+        participation: Some(membership::Participation::Muted),
+        ..SeatChange::default()
+    };
+    let ada = room.seat("Ada").await.id;
+    let changed = seat_change::change(&room.db, ada, muted, None).await;
+    changed.expect("Ada is a member");
+}
+
+async fn add_conversations(room: &EngineRoom, n: i64) {
+    let sql = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
+         INSERT INTO conversations (space_id, title, settings, variables, created_at) \
+         SELECT {}, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n",
+        room.space
+    );
+    let added = room.db.pulse().execute_unprepared(&sql).await;
+    added.expect("conversations can be inserted");
+}
+
+async fn add_removed_guests(room: &EngineRoom, n: i64) {
+    let sql = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
+         INSERT INTO space_memberships (space_id, kind, role, status, position, cached_display_name, \
+           aliases, settings, created_at) \
+         SELECT {}, 'human', 'guest', 'removed', i, 'Guest ' || i, '[]', '{{}}', 0 FROM n",
+        room.space
+    );
+    let added = room.db.pulse().execute_unprepared(&sql).await;
+    added.expect("memberships can be inserted");
+}
+
+async fn n_marked(room: &EngineRoom) -> i64 {
+    let mut facts = room.facts().await;
+    let sql = "SELECT CAST(count(*) AS TEXT) FROM conversations WHERE needs_step";
+    facts.number(sql).await
+}
+
+async fn members_of_a_step(room: &EngineRoom) -> Vec<String> {
+    let id = room.conversation;
+    let loaded: Result<_, DbErr> = room
+        .db
+        .write(move |tx| {
+            Box::pin(async move { situation::load(tx, id, &Command::ApplyChanges).await })
+        })
+        .await;
+    let situation = loaded.expect("the database answers").expect("it exists");
+    let names = situation.members.into_iter();
+    names.map(|it| it.cached_display_name).collect()
+}
