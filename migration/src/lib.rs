@@ -34,6 +34,7 @@ mod m20261123_000055_mark_conversations;
 mod m20261123_000056_names_that_look_alike;
 mod m20261123_000057_space_invitations;
 mod m20261123_000058_share_whole_card;
+mod m20261123_000059_waiting_runs;
 mod m20261123_000060_keep_forced_turns;
 mod m20261123_000065_index_memberships;
 mod m20261123_000067_message_versions;
@@ -72,6 +73,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000056_names_that_look_alike::Migration),
             Box::new(m20261123_000057_space_invitations::Migration),
             Box::new(m20261123_000058_share_whole_card::Migration),
+            Box::new(m20261123_000059_waiting_runs::Migration),
             Box::new(m20261123_000060_keep_forced_turns::Migration),
             Box::new(m20261123_000065_index_memberships::Migration),
             Box::new(m20261123_000067_message_versions::Migration),

@@ -9,6 +9,7 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::GenerationId;
 use crate::ids::MembershipId;
+use crate::ids::UserId;
 use crate::runs::candidates;
 use crate::spaces::permissions::Act;
 use actix_web::HttpResponse;
@@ -54,7 +55,7 @@ pub struct Begun {
     responses(
         (status = 202, body = Begun),
         (status = 422, description = "`invalid_value`."),
-        (status = 429, description = "`rate_limited`: too many posts in a minute.")
+        (status = 429, description = "`rate_limited`: too many posts in a minute; each candidate counts as one.")
     )
 )]
 pub async fn suggest(
@@ -75,10 +76,7 @@ pub async fn suggest(
         return Err(ApiError::invalid_value("count", "This takes 1 to 4."));
     }
     let instruction = body.instruction.map(instruction).transpose()?.flatten();
-    let place = app.limits.posts.take(caller.id()).await;
-    place.map_err(|wait| {
-        ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
-    })?;
+    count_as_posts(&app, caller.id(), body.count).await?;
     let generation_id = app.engine.suggest(candidates::Wish {
         conversation: at.conversation.id,
         space: at.space.id,
@@ -88,6 +86,23 @@ pub async fn suggest(
         instruction,
     });
     Ok(HttpResponse::Accepted().json(Begun { generation_id }))
+}
+
+/// Each candidate counts as one post; all of them, or none.
+async fn count_as_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
+    let posts = &app.limits.posts;
+    let mut taken = Vec::new();
+    for _ in 0..count {
+        match posts.take(user).await {
+            Ok(place) => taken.push(place),
+            Err(wait) => {
+                taken.into_iter().for_each(|it| posts.give_back(it));
+                let message = "You write faster than this server lets anybody.";
+                return Err(ApiError::rate_limited(wait.0, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn instruction(text: String) -> ApiResult<Option<String>> {

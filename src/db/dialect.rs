@@ -2,6 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
+use crate::ids::SpaceId;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
@@ -50,6 +51,23 @@ const START_LOCK: i64 = 7_236_451_919;
 pub async fn one_by_one(tx: &impl ConnectionTrait, dialect: Dialect) -> Result<(), DbErr> {
     if dialect == Dialect::Postgres {
         let lock = format!("select pg_advisory_xact_lock({START_LOCK})");
+        tx.execute_unprepared(&lock).await?;
+    }
+    Ok(())
+}
+
+/// Added to the id of a space: a number of its own on every node.
+const SPACE_LOCKS: i64 = 1 << 60;
+
+/// Whoever counts in a space what it is about to add to does so one after the other, up to the end of
+/// `tx`. No row is locked, so that nobody else waits. On SQLite the transaction itself is the lock.
+pub async fn count_alone(
+    tx: &impl ConnectionTrait,
+    dialect: Dialect,
+    space: SpaceId,
+) -> Result<(), DbErr> {
+    if dialect == Dialect::Postgres {
+        let lock = format!("select pg_advisory_xact_lock({})", SPACE_LOCKS + space.0);
         tx.execute_unprepared(&lock).await?;
     }
     Ok(())

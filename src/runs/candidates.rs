@@ -4,6 +4,9 @@
 //! **Invariant:** each candidate that was asked for is told once, as a text or as an error.
 //!
 //! **Invariant:** a seat has one generation under way; a newer one takes the place of the older.
+//!
+//! **Invariant:** a model is called only with a permit of this node, as for a run; candidates get
+//! theirs after all due runs.
 
 use crate::generation::generator;
 use crate::generation::outcome::Failure;
@@ -13,6 +16,8 @@ use crate::generation::usage::TokenUsage;
 use crate::ids::ConversationId;
 use crate::ids::GenerationId;
 use crate::ids::MembershipId;
+use crate::ids::ProviderId;
+use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::llm::request::Request;
@@ -20,11 +25,13 @@ use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::topic::Topic;
 use crate::runs::context::Context;
+use crate::runs::due::Due;
 use crate::runs::endings::token_limit_exceeded;
 use crate::runs::engine::Engine;
 use crate::runs::events::CopilotCandidate;
 use crate::runs::events::CopilotCandidateError;
 use crate::runs::executor;
+use crate::runs::permits::Permit;
 use crate::runs::preparation;
 use crate::runs::preparation::Prepared;
 use crate::runs::run;
@@ -35,6 +42,7 @@ use futures::future::join_all;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::sync::Arc;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// What somebody asks for.
@@ -117,16 +125,9 @@ impl Engine {
         generation
     }
 
-    /// A person has no socket left on this node: nobody would read what is written for them, unless
-    /// they are seen in that conversation through another node.
-    pub fn nobody_listens(
-        &self,
-        user: UserId,
-        is_seen: impl Fn(ConversationId, MembershipId) -> bool,
-    ) {
-        self.context
-            .candidates
-            .stop(|it| it.user == user && !is_seen(it.conversation, it.seat));
+    /// A person has no socket left on this node: what is written here for them ends.
+    pub fn nobody_listens(&self, user: UserId) {
+        self.context.candidates.stop(|it| it.user == user);
     }
 }
 
@@ -180,9 +181,14 @@ impl Task<'_> {
     async fn write(&self, index: i64, prepared: &Prepared, request: Request, trim: Trim) {
         let provider = prepared.provider.as_ref();
         let watches = &self.context.settings.watches;
+        let permit = match self.permit(prepared.provider_id).await {
+            Ok(permit) => permit,
+            Err(error) => return self.tell_error(index, &error),
+        };
         let mut text = String::new();
         let outcome =
             generator::generate(provider, &request, trim, watches, &mut text, &self.stop).await;
+        drop(permit);
         let (usage, told) = match outcome {
             Outcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
             Outcome::Failed { failure, usage, .. } => (usage, Err(error_of(failure))),
@@ -202,6 +208,26 @@ impl Task<'_> {
             }),
             Ok(_) => self.tell_error(index, &dropped()),
             Err(error) => self.tell_error(index, &error),
+        }
+    }
+
+    /// Waits for a permit, for as long as one waits for a model to begin.
+    async fn permit(&self, provider: ProviderId) -> Result<Permit, run::Error> {
+        let context = self.context;
+        let now = context.clock.now();
+        let due = Due {
+            id: RunId::new(), // its own; there is no such run
+            conversation_id: self.wish.conversation,
+            space_id: self.wish.space,
+            run_after: Some(now),
+            created_at: now,
+            provider_id: Some(provider),
+        };
+        let mut permit = context.permits.of_candidate(due, &context.bell);
+        tokio::select! {
+            () = self.stop.cancelled() => Err(dropped()),
+            () = permit.granted() => Ok(permit),
+            () = sleep(context.settings.watches.first_chunk) => Err(no_place()),
         }
     }
 
@@ -259,6 +285,14 @@ fn error_of(failure: Failure) -> run::Error {
         code: failure.code.to_string(),
         message: failure.message,
         retryable: failure.retryable,
+    }
+}
+
+fn no_place() -> run::Error {
+    run::Error {
+        code: "rate_limited".to_owned(),
+        message: "The model is busy with replies. Try again in a moment.".to_owned(),
+        retryable: true,
     }
 }
 

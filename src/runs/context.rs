@@ -12,6 +12,7 @@ use crate::runs::candidates::Candidates;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
+use crate::runs::permits::Permits;
 use crate::runs::step_locks::StepLocks;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::lists::Lists;
@@ -32,6 +33,7 @@ pub struct Context {
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
+    pub permits: Permits,
     pub candidates: Candidates,
     pub meter: Meter,
     /// The tools that run here.
@@ -109,6 +111,7 @@ impl Context {
             models,
             bell: Bell::default(),
             leases: Leases::default(),
+            permits: Permits::default(),
             candidates: Candidates::default(),
             meter: Meter::default(),
             look_again: Arc::default(),

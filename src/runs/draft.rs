@@ -7,6 +7,7 @@ use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
+use crate::runs::new_run;
 use crate::runs::plan;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
@@ -258,7 +259,7 @@ impl<'a> Draft<'a> {
         kind: run::Kind,
         reason: run::Reason,
     ) -> run::Model {
-        queue::blank(
+        new_run::blank(
             self.fresh.run,
             (self.s.space.id, self.s.conversation.id),
             speaker,

@@ -71,11 +71,9 @@ impl Engine {
         context
             .shutdown
             .spawn(reaper::keep_reaping(context.clone()));
-        if context.settings.workers > 0 {
-            context
-                .shutdown
-                .spawn(worker::keep_working(context.clone()));
-        }
+        context
+            .shutdown
+            .spawn(worker::keep_working(context.clone()));
         Ok(())
     }
 

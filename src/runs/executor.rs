@@ -142,6 +142,7 @@ async fn stream(
     });
     let Prepared {
         provider,
+        provider_id,
         request,
         offers,
         ..
@@ -151,6 +152,7 @@ async fn stream(
         run,
         lease,
         provider: provider.as_ref(),
+        provider_id: *provider_id,
         trim: trim(&prepared.speaker, &prepared.others),
         offers,
     };

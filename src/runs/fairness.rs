@@ -3,6 +3,8 @@
 //! Every space has the same share of the places: the next one goes to the space with the fewest
 //! runs under way, among equals to the one whose last turn is longest ago, then to the one that
 //! waits longest. A place that nobody else wants goes to whoever does: a lone space has them all.
+//!
+//! A run that goes on after a question was decided comes before all that became due after that.
 
 use crate::clock::Timestamp;
 use crate::ids::ProviderId;
@@ -30,6 +32,15 @@ impl Held {
             provider: due.provider_id,
         }
     }
+}
+
+/// Who wants a place.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Queued runs.
+    pub due: Vec<Due>,
+    /// Running ones that returned their place, due since their question was decided.
+    pub resumed: Vec<Due>,
 }
 
 /// Turns that are longer ago are as good as none.
@@ -73,17 +84,27 @@ impl Places {
     }
 
     /// Who gets the next `n_free` places, with at most `per_provider` runs at one provider.
-    pub fn choose(&self, due: Vec<Due>, n_free: usize, per_provider: usize) -> Vec<Due> {
+    pub fn choose(&self, wanted: Wanted, n_free: usize, per_provider: usize) -> Vec<Due> {
         let mut then = self.clone();
+        let Wanted { mut due, resumed } = wanted;
+        due.extend(resumed.iter().cloned());
+        let is_resumed = |it: &Due| resumed.iter().any(|resumed| resumed.id == it.id);
         let mut lines = lines(due);
-        let mut chosen = Vec::new();
+        let mut chosen: Vec<Due> = Vec::new();
         while chosen.len() < n_free {
             let full = then.full(per_provider);
+            let fits = |it: &Due| it.provider_id.is_none_or(|id| !full.contains(&id));
+            let all = lines.values().flatten();
+            let first = all.filter(|it| is_resumed(it) && fits(it));
+            let first = first.map(became_due).min();
+            let may = |it: &Due| {
+                let in_order = first.is_none_or(|at| became_due(it) <= at);
+                fits(it) && (in_order || is_resumed(it))
+            };
             let next = lines
                 .iter()
                 .filter_map(|(space, line)| {
-                    let fits = |it: &Due| it.provider_id.is_none_or(|id| !full.contains(&id));
-                    let at = line.iter().position(fits)?;
+                    let at = line.iter().position(may)?;
                     Some((then.claim_of(*space), since(&line[at]), *space, at))
                 })
                 .min();
@@ -119,11 +140,17 @@ fn since(due: &Due) -> Option<Timestamp> {
     due.run_after
 }
 
+/// When it became due.
+fn became_due(due: &Due) -> Timestamp {
+    due.run_after.unwrap_or(due.created_at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Held;
     use super::MEMORY;
     use super::Places;
+    use super::Wanted;
     use crate::clock::Timestamp;
     use crate::ids::ConversationId;
     use crate::ids::ProviderId;
@@ -143,6 +170,13 @@ mod tests {
         }
     }
 
+    fn queued(due: Vec<Due>) -> Wanted {
+        Wanted {
+            due,
+            resumed: Vec::new(),
+        }
+    }
+
     /// The spaces of the chosen ones, in order.
     fn spaces(chosen: &[Due]) -> Vec<i64> {
         chosen.iter().map(|it| it.space_id.0).collect()
@@ -159,7 +193,7 @@ mod tests {
         let many = (0..100).map(|at| due(1, at, 1));
         let all: Vec<Due> = many.chain([due(2, 500, 1), due(3, 600, 1)]).collect();
 
-        let chosen = places(&[]).choose(all, 5, 99);
+        let chosen = places(&[]).choose(queued(all), 5, 99);
 
         assert_eq!(spaces(&chosen), [1, 2, 3, 1, 1]);
         assert_eq!(
@@ -174,7 +208,7 @@ mod tests {
         let held = [due(1, 0, 1), due(1, 1, 1), due(2, 2, 1)];
         let all = vec![due(1, 3, 1), due(2, 4, 1), due(2, 5, 1), due(3, 6, 1)];
 
-        let chosen = places(&held).choose(all, 3, 99);
+        let chosen = places(&held).choose(queued(all), 3, 99);
 
         assert_eq!(spaces(&chosen), [3, 2, 1]);
     }
@@ -184,9 +218,35 @@ mod tests {
         let mut places = places(&[due(1, 0, 1)]);
         places.keep(|_| false);
 
-        let chosen = places.choose(vec![due(1, 1, 1), due(2, 9, 1)], 1, 99);
+        let chosen = places.choose(queued(vec![due(1, 1, 1), due(2, 9, 1)]), 1, 99);
 
         assert_eq!(spaces(&chosen), [2]);
+    }
+
+    #[test]
+    fn who_goes_on_after_a_decision_comes_before_all_that_became_due_after_it() {
+        let held = [due(1, 0, 1), due(1, 0, 1)];
+        let resumed = vec![due(1, 50, 1)];
+        let (before, after) = (due(2, 49, 1), due(3, 51, 1));
+        let wanted = Wanted {
+            due: vec![after.clone(), before.clone()],
+            resumed: resumed.clone(),
+        };
+
+        let chosen = places(&held).choose(wanted, 9, 99);
+
+        assert_eq!(chosen, [before, resumed[0].clone(), after]);
+    }
+
+    #[test]
+    fn who_goes_on_at_a_full_provider_holds_up_nobody_at_another() {
+        let held = [due(1, 0, 1)];
+        let wanted = Wanted {
+            due: vec![due(2, 60, 2)],
+            resumed: vec![due(1, 50, 1)],
+        };
+
+        assert_eq!(spaces(&places(&held).choose(wanted, 9, 1)), [2]);
     }
 
     #[test]
@@ -205,7 +265,7 @@ mod tests {
         let held = [due(1, 0, 1), due(1, 1, 1)];
         let all = vec![due(1, 2, 1), due(1, 3, 2), due(2, 4, 1), due(2, 5, 0)];
 
-        let chosen = places(&held).choose(all, 9, 2);
+        let chosen = places(&held).choose(queued(all), 9, 2);
 
         let at: Vec<_> = chosen.iter().filter_map(|it| it.run_after).collect();
         assert_eq!(at, [Timestamp(5), Timestamp(3)]);
@@ -223,7 +283,7 @@ mod tests {
             let held: Vec<Due> = running.iter().map(|(space, provider)| due(*space, 0, *provider)).collect();
             let all: Vec<Due> = waiting.iter().map(|(space, at, provider)| due(*space, *at, *provider)).collect();
 
-            let chosen = places(&held).choose(all.clone(), n_free, per_provider);
+            let chosen = places(&held).choose(queued(all.clone()), n_free, per_provider);
 
             prop_assert!(chosen.len() <= n_free);
             let now: Vec<&Due> = held.iter().chain(&chosen).collect();

@@ -11,6 +11,7 @@ use crate::runs::queue;
 use crate::runs::run;
 use dashmap::DashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub struct Lease {
     /// Fires when the run must end; [`Lease::why`] says how.
     pub token: CancellationToken,
     why: Arc<AtomicU8>,
+    /// Whether it holds a permit; not while it waits for people, or for a permit.
+    holds_permit: Arc<AtomicBool>,
 }
 
 /// Why a run must end before its text is whole.
@@ -65,7 +68,17 @@ impl Lease {
             number: run.lease,
             token: closing.child_token(),
             why: Arc::new(AtomicU8::new(0)),
+            holds_permit: Arc::new(AtomicBool::new(true)),
         }
+    }
+
+    /// The run holds its permit, or has returned it.
+    pub fn set_permit(&self, is_held: bool) {
+        self.holds_permit.store(is_held, Ordering::Release);
+    }
+
+    fn holds_permit(&self) -> bool {
+        self.holds_permit.load(Ordering::Acquire)
     }
 
     /// Why the token fired.
@@ -130,6 +143,16 @@ impl Leases {
     /// How many runs this node executes.
     pub fn count(&self) -> usize {
         self.held.len()
+    }
+
+    /// How many of them hold a permit.
+    pub fn n_permits(&self) -> usize {
+        self.held.iter().filter(|it| it.holds_permit()).count()
+    }
+
+    /// Whether a run is executed here and holds a permit.
+    pub fn holds_permit(&self, run: RunId) -> bool {
+        self.held.get(&run).is_some_and(|it| it.holds_permit())
     }
 
     /// Returns when this node executes no run.

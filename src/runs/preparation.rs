@@ -7,6 +7,7 @@ use crate::generation::outcome::FailureCode;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::ids::ProviderId;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
@@ -42,6 +43,8 @@ const CANDIDATE_TOKENS: u32 = 200;
 /// A turn that is ready to be taken.
 pub struct Prepared {
     pub provider: Arc<dyn Provider>,
+    /// Where that one is configured.
+    pub provider_id: ProviderId,
     pub request: Request,
     pub speaker: Member,
     /// Everybody else whose name may not begin a line.
@@ -170,6 +173,7 @@ async fn ready(
             ..built.into_request(&row.model, seed)
         },
         provider,
+        provider_id: row.id,
         speaker: own,
         others,
         offers: Vec::new(),

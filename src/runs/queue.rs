@@ -6,10 +6,7 @@
 use crate::clock::Timestamp;
 use crate::db::connect::Dialect;
 use crate::db::dialect;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
 use crate::ids::RunId;
-use crate::ids::SpaceId;
 use crate::runs::run;
 use crate::runs::run::Column;
 use crate::runs::run::Status;
@@ -198,6 +195,48 @@ pub async fn finish(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
+/// Notes what a running run of ours waits for. `false`: it is no longer ours.
+pub async fn waits_for(
+    tx: &impl ConnectionTrait,
+    (id, lease): (RunId, i64),
+    what: Option<run::WaitingFor>,
+) -> Result<bool, DbErr> {
+    let res = moving(id, Status::Running)
+        .filter(Column::Lease.eq(lease))
+        .col_expr(Column::WaitingFor, Expr::value(what))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected == 1)
+}
+
+/// Notes what a run had sent and cost that was canceled before its executor could report it.
+/// `false`: it was not canceled under this lease, or that is known already.
+pub async fn note_late(
+    tx: &impl ConnectionTrait,
+    (id, lease): (RunId, i64),
+    sent: &run::PromptRecord,
+    usage: Option<run::Usage>,
+) -> Result<bool, DbErr> {
+    let canceled = run::Entity::find_by_id(id)
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease))
+        .one(tx)
+        .await?;
+    let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
+        return Ok(false);
+    };
+    let usage = run::Usage::and(run.usage, usage);
+    let mut debug = run.debug;
+    debug.prompt = Some(sent.clone());
+    let noted = run::Entity::update_many()
+        .col_expr(Column::Debug, Expr::value(json(&debug)))
+        .col_expr(Column::Usage, Expr::value(usage.as_ref().map(json)))
+        .filter(Column::Id.eq(id))
+        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Lease.eq(lease));
+    Ok(noted.exec(tx).await?.rows_affected == 1)
+}
+
 /// Ends a run whose heartbeat is as far from now as `stale` says, if the lease is the one that was
 /// seen: a node that came back to life in between keeps it.
 pub async fn expire(
@@ -230,6 +269,7 @@ pub async fn hand_back(
         .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
         .col_expr(Column::Status, Expr::value(Status::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
+        .col_expr(Column::WaitingFor, Expr::value(Option::<String>::None))
         .col_expr(Column::StartedAt, Expr::value(nothing))
         .col_expr(Column::HeartbeatAt, Expr::value(nothing))
         .col_expr(Column::CutoffSeq, Expr::value(nothing))
@@ -291,6 +331,7 @@ fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entit
     run::Entity::update_many()
         .col_expr(Column::Status, Expr::value(to))
         .col_expr(Column::FinishedAt, Expr::value(now))
+        .col_expr(Column::WaitingFor, Expr::value(Option::<String>::None))
         .col_expr(Column::CutoffSeq, Expr::value(run.cutoff_seq))
         .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
         .col_expr(Column::Debug, Expr::value(json(&run.debug)))
@@ -302,7 +343,7 @@ fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entit
         .filter(Column::Id.eq(run.id))
 }
 
-pub(super) fn json(value: &impl serde::Serialize) -> serde_json::Value {
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
 }
 
@@ -337,43 +378,4 @@ pub async fn expired(
         .limit(500)
         .all(db)
         .await
-}
-
-/// A new row for [`enqueue`], due at once, with nothing that only a claim or an end can know.
-pub fn blank(
-    id: RunId,
-    (space, conversation): (SpaceId, ConversationId),
-    speaker: MembershipId,
-    kind: run::Kind,
-    reason: run::Reason,
-    now: Timestamp,
-) -> run::Model {
-    run::Model {
-        id,
-        conversation_id: conversation,
-        space_id: space,
-        round_id: None,
-        slot_position: None,
-        kind,
-        status: Status::Queued,
-        reason,
-        speaker_space_membership_id: speaker,
-        run_after: Some(now),
-        burst_started_at: None,
-        created_at: now,
-        cancel_requested_at: None,
-        keep_partial: false,
-        started_at: None,
-        finished_at: None,
-        heartbeat_at: None,
-        worker_id: None,
-        attempt: 1,
-        lease: 0,
-        cutoff_seq: None,
-        error: None,
-        usage: None,
-        debug: run::Debug::default(),
-        canceled_because: None,
-        superseded_by_message_id: None,
-    }
 }

@@ -53,6 +53,8 @@ pub struct Model {
     pub attempt: i64,
     /// The fence: rises with each claim, and who ends the run must name it.
     pub lease: i64,
+    /// What a running run waits for; it holds no permit then.
+    pub waiting_for: Option<WaitingFor>,
     /// The newest message its prompt may contain.
     pub cutoff_seq: Option<i64>,
     pub error: Option<Error>,
@@ -89,6 +91,9 @@ words! {
     /// Where a run stands. The last four are final.
     #[schema(as = RunStatus)]
     Status { Queued, Running, Succeeded, Failed, Canceled, Skipped }
+    /// What a running run waits for: the decision about a tool call, or a permit to go on.
+    #[schema(as = RunWaitingFor)]
+    WaitingFor { Approval, Place }
     /// What caused a run.
     #[schema(as = RunReason)]
     Reason {
@@ -239,6 +244,7 @@ pub struct View {
     pub finished_at: Option<Timestamp>,
     pub heartbeat_at: Option<Timestamp>,
     pub attempt: i64,
+    pub waiting_for: Option<WaitingFor>,
     /// Of a canceled run.
     pub canceled_because: Option<CancelReason>,
     /// The post that canceled it, with `superseded_by_message`.
@@ -271,6 +277,7 @@ impl Model {
             finished_at: self.finished_at,
             heartbeat_at: self.heartbeat_at,
             attempt: self.attempt,
+            waiting_for: self.waiting_for,
             canceled_because: self.canceled_because,
             superseded_by_message_id: self.superseded_by_message_id,
             error: self.error.clone(),

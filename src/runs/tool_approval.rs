@@ -4,14 +4,19 @@
 //! under the number under which it was asked: another execution asks anew.
 
 use crate::clock::Timestamp;
+use crate::conversations::conversation;
 use crate::db::connect::Db;
+use crate::db::dialect;
 use crate::db::words::words;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
+use crate::ids::SpaceId;
 use crate::ids::ToolApprovalId;
 use crate::realtime::event::Event;
+use crate::runs::queue;
 use crate::runs::run;
+use sea_orm::Condition;
 use sea_orm::NotSet;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
@@ -106,7 +111,11 @@ pub struct Question {
     pub arguments: String,
 }
 
-/// Asks whether a run may make these calls. The rows come in the order of the questions.
+/// The most questions that are open in one space.
+pub const MAX_OPEN: u64 = 8;
+
+/// Asks whether a run may make these calls, and notes that it waits. The rows come in the order of
+/// the questions; those that would be more than [`MAX_OPEN`] in the space are not asked.
 ///
 /// # Errors
 /// When the database fails.
@@ -116,6 +125,8 @@ pub async fn ask(
     questions: Vec<Question>,
     now: Timestamp,
 ) -> Result<Vec<Model>, DbErr> {
+    let (space, this, kind) = (run.space_id, (run.id, run.lease), db.dialect());
+    let conversation = run.conversation_id;
     let rows: Vec<ActiveModel> = questions
         .into_iter()
         .map(|it| ActiveModel {
@@ -134,9 +145,20 @@ pub async fn ask(
         .collect();
     db.write(move |tx| {
         Box::pin(async move {
-            let mut asked = Vec::with_capacity(rows.len());
-            for row in rows {
+            // Its conversation may be deleted at this very moment.
+            if conversation::lock(tx, conversation).await?.is_none() {
+                return Ok(Vec::new());
+            }
+            dialect::count_alone(tx, kind, space).await?;
+            let n_open = Entity::find().filter(is_open_in(space)).count(tx).await?;
+            let n_left = MAX_OPEN.saturating_sub(n_open);
+            let n_left = usize::try_from(n_left).unwrap_or_default();
+            let mut asked = Vec::new();
+            for row in rows.into_iter().take(n_left) {
                 asked.push(row.insert(tx).await?);
+            }
+            if !asked.is_empty() {
+                queue::waits_for(tx, this, Some(run::WaitingFor::Approval)).await?;
             }
             Ok(asked)
         })
@@ -249,13 +271,24 @@ pub async fn expire(
 }
 
 /// Pending, and asked by an execution that goes on.
-fn is_open() -> sea_orm::Condition {
+fn is_open() -> Condition {
+    is_open_of(Condition::all())
+}
+
+/// The same, in one space.
+fn is_open_in(space: SpaceId) -> Condition {
+    is_open_of(Condition::all().add(run::Column::SpaceId.eq(space)))
+}
+
+fn is_open_of(asked_by: Condition) -> Condition {
     let asking = run::Entity::find()
         .select_only()
         .column(run::Column::Id)
-        .filter(run::Column::Status.eq(run::Status::Running))
+        // The literal, so that the partial index of running runs is seen to fit.
+        .filter(Expr::cust("status = 'running'"))
+        .filter(asked_by)
         .filter(Expr::col((run::Entity, run::Column::Lease)).equals((Entity, Column::Lease)));
-    sea_orm::Condition::all()
+    Condition::all()
         .add(Column::Status.eq(Status::Pending))
         .add(Column::ConversationRunId.in_subquery(asking.into_query()))
 }

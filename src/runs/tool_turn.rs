@@ -14,6 +14,7 @@ use crate::generation::trim::Trim;
 use crate::generation::usage;
 use crate::generation::usage::TokenUsage;
 use crate::generation::watches::Watches;
+use crate::ids::ProviderId;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -55,6 +56,8 @@ pub struct ToolTurn<'a> {
     pub run: &'a run::Model,
     pub lease: &'a Lease,
     pub provider: &'a dyn Provider,
+    /// Where that one is configured.
+    pub provider_id: ProviderId,
     pub trim: Trim,
     pub offers: &'a [Offer],
 }
@@ -229,6 +232,7 @@ impl ToolTurn<'_> {
             context: self.context,
             run: self.run,
             lease: self.lease,
+            provider: self.provider_id,
         };
         let verdicts = consent.ask(questions.collect(), until).await?;
         for (made, verdict) in asked.iter_mut().zip(verdicts) {

@@ -3,16 +3,21 @@
 //! **Invariant:** it claims *any* due run, whoever planned it. A bell only makes it look sooner;
 //! without one it sleeps until the next run is due, and looks by itself every [`SLOW_POLL`].
 //!
-//! What does not fit on the node stays queued; who comes next is told by `fairness.rs`.
+//! What does not fit on the node stays queued; who comes next is told by `fairness.rs`. It also gives
+//! permits back to runs whose question was decided, and what is left to copilot candidates; that a
+//! node does which only serves, too, and while it drains.
 
 use crate::clock::Timestamp;
 use crate::ids::ConversationId;
+use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::runs::context::Context;
 use crate::runs::due;
 use crate::runs::due::Due;
 use crate::runs::executor;
+use crate::runs::fairness::Held;
 use crate::runs::fairness::Places;
+use crate::runs::fairness::Wanted;
 use crate::runs::scheduler;
 use sea_orm::DbErr;
 use std::time::Duration;
@@ -26,11 +31,11 @@ const SPACES: usize = 64;
 /// After so long another node is done with what it held when we came.
 const A_MOMENT: Duration = Duration::from_millis(50);
 
-/// Works until the node drains.
+/// Claims until the node drains, and grants permits until it puts its runs down.
 pub async fn keep_working(context: Context) {
-    let draining = context.shutdown.draining.clone();
+    let letting_go = context.shutdown.letting_go.clone();
     let mut dispatcher = Dispatcher::new(context);
-    while !draining.is_cancelled() {
+    while !letting_go.is_cancelled() {
         let next = match dispatcher.look().await {
             Ok(next) => next,
             Err(error) => {
@@ -39,14 +44,12 @@ pub async fn keep_working(context: Context) {
             }
         };
         tokio::select! {
-            () = draining.cancelled() => {}
+            () = letting_go.cancelled() => {}
             () = dispatcher.context.bell.heard() => {}
             () = tokio::time::sleep(SLOW_POLL) => {}
             () = dispatcher.until(next) => {}
         }
     }
-    // The ring just heard may have been for whoever waits for the last run to end.
-    dispatcher.context.bell.ring();
 }
 
 /// What there is to wait for, beside a ring.
@@ -91,21 +94,32 @@ impl Dispatcher {
     /// Claims what is due and fits; tells what to wait for.
     async fn look(&mut self) -> Result<Next, DbErr> {
         let context = self.context.clone();
-        self.places.keep(|run| context.leases.of(run).is_some());
-        let n_free = context
-            .settings
-            .max_running
-            .saturating_sub(context.leases.count());
-        // A run that ends rings; a closing node begins nothing.
-        if n_free == 0 || context.shutdown.draining.is_cancelled() {
+        let (leases, permits) = (&context.leases, &context.permits);
+        self.places
+            .keep(|run| leases.holds_permit(run) || permits.is_held(run));
+        let n_held = leases.n_permits() + permits.n_held();
+        let n_free = context.settings.max_running.saturating_sub(n_held);
+        // A run that ends rings.
+        if n_free == 0 {
             return Ok(Next::Ring);
         }
         let now = context.clock.now();
         let (due, later) = self.waiting(now).await?;
         let is_more = due.len() > BATCH;
+        let resumed = permits.runs();
+        let going_on: Vec<RunId> = resumed.iter().map(|it| it.id).collect();
+        let wanted = Wanted { due, resumed };
         let per_provider = context.settings.max_per_provider;
-        let chosen = self.places.choose(due, n_free.min(BATCH), per_provider);
+        let chosen = self.places.choose(wanted, n_free.min(BATCH), per_provider);
+        let n_left = match is_more {
+            true => 0,
+            false => n_free.min(BATCH) - chosen.len(),
+        };
+        let (resumed, chosen): (Vec<Due>, Vec<Due>) =
+            chosen.into_iter().partition(|it| going_on.contains(&it.id));
+        resumed.iter().for_each(|it| self.go_on(it));
         if chosen.is_empty() {
+            self.let_candidates_begin(n_left);
             return Ok(later.map_or(Next::Ring, Next::At));
         }
         let n_chosen = chosen.len();
@@ -120,6 +134,7 @@ impl Dispatcher {
             let execute = executor::execute(context.clone(), claimed, lease);
             context.shutdown.spawn(execute);
         }
+        self.let_candidates_begin(n_left);
         Ok(match (claims.busy_here, claims.n_decided) {
             (Some(conversation), _) => Next::Step(conversation),
             (None, 0) => Next::AnotherNode,
@@ -128,8 +143,44 @@ impl Dispatcher {
         })
     }
 
-    /// What is due, of every space some, and when the next run will be.
+    /// Gives a run that waits here its permit back, if it still waits.
+    fn go_on(&mut self, due: &Due) {
+        let Some(lease) = self.context.leases.of(due.id) else {
+            return;
+        };
+        // Before the grant: the run may return it at once.
+        lease.set_permit(true);
+        match self.context.permits.grant_run(due.id) {
+            true => self.places.take(Held::by(due)),
+            false => lease.set_permit(false),
+        }
+    }
+
+    /// Copilot candidates come after all due runs.
+    fn let_candidates_begin(&mut self, n_left: usize) {
+        let context = self.context.clone();
+        if context.shutdown.draining.is_cancelled() {
+            return;
+        }
+        let wanted = Wanted {
+            due: context.permits.candidates(),
+            resumed: Vec::new(),
+        };
+        let per_provider = context.settings.max_per_provider;
+        for it in self.places.choose(wanted, n_left, per_provider) {
+            if context.permits.grant_candidate(it.id) {
+                self.places.take(Held::by(&it));
+            }
+        }
+    }
+
+    /// What is due, of every space some, and when the next run will be. Nothing is claimed where the
+    /// node only serves, or closes.
     async fn waiting(&mut self, now: Timestamp) -> Result<(Vec<Due>, Option<Timestamp>), DbErr> {
+        let draining = &self.context.shutdown.draining;
+        if self.context.settings.workers == 0 || draining.is_cancelled() {
+            return Ok((Vec::new(), None));
+        }
         let db = self.context.db.reader();
         let full = self.places.full(self.context.settings.max_per_provider);
         // One more than fits, to see that there is more.

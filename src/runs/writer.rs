@@ -292,6 +292,7 @@ impl Writer<'_> {
                 queued.status = run::Status::Queued;
                 (queued.worker_id, queued.cutoff_seq) = (None, None);
                 (queued.started_at, queued.heartbeat_at) = (None, None);
+                queued.waiting_for = None;
                 s.queued = Some(queued);
                 written.handed_back.push(run);
             }
@@ -341,6 +342,7 @@ impl Writer<'_> {
         s.running = None;
         run.status = end.status();
         run.finished_at = Some(self.now);
+        run.waiting_for = None;
         if let queue::End::Failed(error) = end {
             run.error = Some(error);
         }

@@ -11,7 +11,7 @@ use crate::prompt::record::Record;
 use crate::prompt::run_prompt;
 use crate::prompt::space_variable;
 use crate::runs::command::Sent;
-use crate::runs::queue_notes;
+use crate::runs::queue;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::runs::writer::Writer;
@@ -50,7 +50,7 @@ pub async fn keep_late(db: &Db, late: Late) -> Result<(), DbErr> {
             }
             let figures = &late.sent.figures;
             let run = (late.run, late.lease);
-            if queue_notes::note_late(tx, run, figures, late.usage).await? {
+            if queue::note_late(tx, run, figures, late.usage).await? {
                 spend(tx, &late).await?;
                 let record = late.sent.record.as_ref().clone();
                 run_prompt::keep(tx, late.run, late.conversation, record, late.now).await?;

@@ -216,13 +216,7 @@ impl Drop for Ears {
         self.drop_hands(|_| true);
         self.app.hub.leave(Topic::User(self.user), &self.outbox);
         if !self.app.hub.is_heard(Topic::User(self.user)) {
-            let presence = &self.app.presence;
-            self.app.engine.nobody_listens(self.user, |at, seat| {
-                presence
-                    .members(at)
-                    .iter()
-                    .any(|it| it.membership_id == seat)
-            });
+            self.app.engine.nobody_listens(self.user);
         }
     }
 }

@@ -265,6 +265,7 @@ impl Rows {
             worker_id: None,
             attempt: it.attempt.max(1),
             lease: 0,
+            waiting_for: None,
             cutoff_seq: it.cutoff_seq,
             error: it.error,
             usage: it.usage,

@@ -18,9 +18,9 @@ use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
 /// Ann and Bob with Ada, where nobody works: no candidate waits for a worker.
-struct Room {
-    stage: Stage,
-    upstream: Upstream,
+pub struct Room {
+    pub stage: Stage,
+    pub upstream: Upstream,
 }
 
 impl Room {
@@ -28,7 +28,7 @@ impl Room {
         Room::open_with(backend, &[]).await
     }
 
-    async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Room {
+    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Room {
         let upstream = Upstream::start().await;
         let base_url = upstream.base_url();
         let model = [
@@ -48,14 +48,20 @@ impl Room {
     }
 
     /// Bob asks; answers the id of the generation.
-    async fn bob_asks(&self, wish: Value) -> Value {
+    pub async fn bob_asks(&self, wish: Value) -> Value {
         let mut wish = wish;
         wish["membership_id"] = json!(self.stage.bobs_seat);
         let answer = expect(202, self.stage.bob.post(&self.path(), wish).await);
         answer["generation_id"].clone()
     }
 
-    async fn refusal(&self, who: &Person, wish: Value) -> (u16, String) {
+    pub async fn ann_asks(&self, mut wish: Value) -> Value {
+        wish["membership_id"] = json!(self.stage.anns_seat);
+        let answer = expect(202, self.stage.ann.post(&self.path(), wish).await);
+        answer["generation_id"].clone()
+    }
+
+    pub async fn refusal(&self, who: &Person, wish: Value) -> (u16, String) {
         let (status, answer) = who.post(&self.path(), wish).await;
         (status, code(&answer).to_owned())
     }
@@ -78,13 +84,13 @@ impl Room {
         .await;
     }
 
-    async fn close(self) {
+    pub async fn close(self) {
         self.stage.close().await;
     }
 }
 
 /// Bob's socket, without any subscription.
-async fn ear_of(person: &Person) -> Ear {
+pub async fn ear_of(person: &Person) -> Ear {
     let ear = Ear::open(person).await;
     // The answer tells that the socket listens.
     assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
@@ -92,7 +98,7 @@ async fn ear_of(person: &Person) -> Ear {
 }
 
 /// Everything that was told of a generation, in the order of the candidates.
-async fn all_of(ear: &Ear, generation: &Value, count: i64) -> Vec<Value> {
+pub async fn all_of(ear: &Ear, generation: &Value, count: i64) -> Vec<Value> {
     let mut told = Vec::new();
     for index in 0..count {
         let is_it = |it: &Value| it["generation_id"] == *generation && it["index"] == index;

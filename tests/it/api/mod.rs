@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod api_keys;
 pub mod branches;
+pub mod candidate_permits;
 pub mod card_files;
 pub mod characters;
 pub mod chats;

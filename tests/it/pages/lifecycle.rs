@@ -22,7 +22,8 @@ type Edge = (String, String, String);
 const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that move nothing from one state to another.
-const READERS_AND_WRITERS_OF_THE_REST: [&str; 6] = [
+const READERS_AND_WRITERS_OF_THE_REST: [&str; 7] = [
+    "waits_for",
     "set_cutoff",
     "beat",
     "request_cancel",

@@ -33,3 +33,4 @@ pub mod step_locks;
 pub mod stored_newest;
 pub mod superseded;
 pub mod token_usage;
+pub mod waiting;

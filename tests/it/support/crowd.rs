@@ -13,7 +13,7 @@ use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::RunId;
 use troupe::ids::SpaceId;
-use troupe::runs::queue;
+use troupe::runs::new_run;
 use troupe::runs::run;
 use troupe::spaces::membership;
 use troupe::spaces::space;
@@ -84,7 +84,7 @@ impl EngineRoom {
             let (kind, reason) = (run::Kind::ForceTalk, run::Reason::ForceTalk);
             let place = (house.space, id);
             let due = at.plus_ms(ms);
-            runs.push(queue::blank(
+            runs.push(new_run::blank(
                 RunId::new(),
                 place,
                 house.speaker,

@@ -11,6 +11,7 @@ use troupe::ids::MembershipId;
 use troupe::ids::RoundId;
 use troupe::ids::RunId;
 use troupe::rounds::round;
+use troupe::runs::new_run;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::queue::Stale;
@@ -50,7 +51,7 @@ impl Bench {
         let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
         let now = self.now();
         let place = (self.room.space, conversation);
-        queue::blank(RunId::new(), place, self.speaker, kind, reason, now)
+        new_run::blank(RunId::new(), place, self.speaker, kind, reason, now)
     }
 
     pub fn blank(&self) -> run::Model {

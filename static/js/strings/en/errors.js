@@ -75,6 +75,7 @@ export default {
   "run_error.upstream_timeout": "The model took too long to answer.",
   "run_error.run_timeout": "The reply took too long and was given up.",
   "run_error.upstream_error": "The model answered with an error.",
+  "run_error.rate_limited": "The model is busy with replies.",
   "run_error.upstream_rate_limited": "The model has too much to do right now.",
   "run_error.upstream_disconnected": "The connection to the model broke in the middle of the reply.",
   "run_error.empty_response": "The model answered without a word.",

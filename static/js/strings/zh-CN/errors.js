@@ -70,6 +70,7 @@ export default {
   "run_error.upstream_timeout": "模型太久没有回应。",
   "run_error.run_timeout": "这次生成耗时太久，已放弃。",
   "run_error.upstream_error": "模型返回了错误。",
+  "run_error.rate_limited": "模型正忙于其他回复。",
   "run_error.upstream_rate_limited": "模型现在太忙了。",
   "run_error.upstream_disconnected": "回应写到一半，与模型的连接断开了。",
   "run_error.empty_response": "模型什么都没说。",

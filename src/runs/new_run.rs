@@ -1,0 +1,48 @@
+//! The row of a run that is to be queued.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::runs::run;
+
+/// A new row for [`enqueue`](crate::runs::queue::enqueue), due at once, with nothing that only a claim or an end can know.
+pub fn blank(
+    id: RunId,
+    (space, conversation): (SpaceId, ConversationId),
+    speaker: MembershipId,
+    kind: run::Kind,
+    reason: run::Reason,
+    now: Timestamp,
+) -> run::Model {
+    run::Model {
+        id,
+        conversation_id: conversation,
+        space_id: space,
+        round_id: None,
+        slot_position: None,
+        kind,
+        status: run::Status::Queued,
+        reason,
+        speaker_space_membership_id: speaker,
+        run_after: Some(now),
+        burst_started_at: None,
+        created_at: now,
+        cancel_requested_at: None,
+        keep_partial: false,
+        started_at: None,
+        finished_at: None,
+        heartbeat_at: None,
+        worker_id: None,
+        attempt: 1,
+        lease: 0,
+        waiting_for: None,
+        cutoff_seq: None,
+        error: None,
+        usage: None,
+        debug: run::Debug::default(),
+        canceled_because: None,
+        superseded_by_message_id: None,
+    }
+}
