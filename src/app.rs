@@ -9,7 +9,9 @@ use crate::conversations::import_job;
 use crate::db::connect::Db;
 use crate::db::connect::Options;
 use crate::db::lock;
-use crate::db::lock::FileLock;
+use crate::db::modes;
+use crate::db::ownership;
+use crate::db::ownership::Ownership;
 use crate::llm::discovery;
 use crate::llm::discovery::Place;
 use crate::llm::egress::Egress;
@@ -20,6 +22,7 @@ use crate::llm::scripted::HUMAN_PACE;
 use crate::nodes;
 use crate::providers::meter::Meter;
 use crate::providers::models::Models;
+use crate::providers::seal;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
 use crate::realtime::hub::Hub;
@@ -71,7 +74,7 @@ pub struct App {
     /// What all of them counted.
     pub metrics: Arc<Metrics>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
-    _ours: Option<Arc<FileLock>>,
+    _ours: Option<Arc<Ownership>>,
 }
 
 impl App {
@@ -96,14 +99,19 @@ impl App {
         nodes::check_settings(&config)?;
         let egress = Egress::new(names.clone(), config.allow_private_providers)?;
         check_environment(&config, &egress)?;
-        let ours = own_database(&config)?;
-        let sealer = sealer(&config)?;
+        let ours = own_database(&config, &clock).await?;
         let db = Db::connect(&database_options(&config))
             .await
             .context("the database cannot be opened")?;
+        db.begin_use()
+            .await
+            .context("the database cannot be written")?;
         db.migrate()
             .await
             .context("the database cannot be brought up to date")?;
+        // After the database: a secret without one would make its empty file look like a loss.
+        let sealer = sealer(&config)?;
+        modes::narrow_folder(&config.data_dir);
         stock_shelf(&config, &db, &sealer, &clock).await?;
         import_job::sweep(&db, clock.now()).await?;
 
@@ -114,6 +122,9 @@ impl App {
         };
         let hub = Hub::among(nodes::bus(&config));
         let shutdown = Shutdown::new();
+        if let Some(row) = ours.as_ref().and_then(|it| it.row.clone()) {
+            shutdown.spawn(row.keep(db.clone(), clock.clone(), shutdown.clone()));
+        }
         let web = Web {
             egress: Egress::new(names, false)?,
         };
@@ -189,13 +200,17 @@ fn held(engine: &Engine) -> Box<dyn Collector> {
 /// Takes the SQLite file for this process; PostgreSQL may be shared.
 ///
 /// # Errors
-/// When another process has it.
-pub fn own_database(config: &Config) -> anyhow::Result<Option<Arc<FileLock>>> {
-    let file = lock::sqlite_file(&config.database_url);
-    Ok(file
-        .map(|it| lock::lock(&it, lock::PATIENCE))
-        .transpose()?
-        .map(Arc::new))
+/// When another process has it, or it must not be used.
+pub async fn own_database(
+    config: &Config,
+    clock: &Clock,
+) -> anyhow::Result<Option<Arc<Ownership>>> {
+    let Some(file) = lock::sqlite_file(&config.database_url) else {
+        return Ok(None);
+    };
+    let secret = config.data_dir.join(seal::SECRET_FILE);
+    let ours = ownership::take(&file, &secret, clock.now()).await?;
+    Ok(Some(Arc::new(ours)))
 }
 
 /// How the database of these settings is opened.

@@ -36,6 +36,8 @@ mod m20261123_000057_space_invitations;
 mod m20261123_000058_share_whole_card;
 mod m20261123_000059_waiting_runs;
 mod m20261123_000060_keep_forced_turns;
+mod m20261123_000061_write_probe;
+mod m20261123_000062_instance_lock;
 mod m20261123_000065_index_memberships;
 mod m20261123_000067_message_versions;
 
@@ -75,6 +77,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000058_share_whole_card::Migration),
             Box::new(m20261123_000059_waiting_runs::Migration),
             Box::new(m20261123_000060_keep_forced_turns::Migration),
+            Box::new(m20261123_000061_write_probe::Migration),
+            Box::new(m20261123_000062_instance_lock::Migration),
             Box::new(m20261123_000065_index_memberships::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
         ]

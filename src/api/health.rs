@@ -1,9 +1,12 @@
 //! Whether the process lives, and whether it takes work.
 
 use crate::app::App;
+use crate::db::health::DAMAGED;
+use crate::db::health::WriteState;
 use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::Body;
 use actix_web::HttpResponse;
+use actix_web::http::header;
 use actix_web::web::Data;
 use sea_orm::ConnectionTrait;
 use serde::Serialize;
@@ -17,13 +20,26 @@ pub struct Word {
     status: &'static str,
 }
 
-/// Whether the server takes work, and hears the others.
+/// Whether the server takes work, and the parts that decide it.
 #[derive(Serialize, ToSchema)]
 pub struct Readiness {
-    /// `ready`.
+    /// `ready` or `not_ready`.
     status: &'static str,
+    /// `connected`, or `away`: it does not answer.
+    database: &'static str,
     /// `connected`, or `away`: then other nodes are heard late. Null for one node by itself.
     redis: Option<&'static str>,
+    /// `working`; `failing` from a failed write until a write probe succeeds; `damaged` until the
+    /// restart when a page of the SQLite file could not be read.
+    writes: &'static str,
+}
+
+/// The parts, and the reason in a sentence.
+#[derive(Serialize, ToSchema)]
+pub struct NotReady<'a> {
+    #[serde(flatten)]
+    parts: Readiness,
+    error: Body<'a>,
 }
 
 /// The process lives.
@@ -40,35 +56,56 @@ pub async fn alive() -> HttpResponse {
 
 /// The server takes work.
 ///
-/// The database answers, and nobody has asked the server to end. Without Redis it takes work all
-/// the same: if it did not, all nodes would leave their proxy at once.
+/// The database answers, the last write or write probe succeeded, no damage was found, and nobody
+/// has asked the server to end. Without Redis it takes work all the same: if it did not, all nodes
+/// would leave their proxy at once.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "server",
     security(),
-    responses((status = 200, body = Readiness), (status = 503, description = "`internal`: not ready."))
+    responses(
+        (status = 200, body = Readiness),
+        (status = 503, body = NotReady<'_>, description = "`internal`: not ready, with the reason.")
+    )
 )]
-pub async fn ready(app: Data<App>) -> ApiResult<HttpResponse> {
-    if app.shutdown.draining.is_cancelled() {
-        return Err(not_ready("The server is closing."));
-    }
-    if let Err(error) = app.db.reader().execute_unprepared("select 1").await {
+pub async fn ready(app: Data<App>) -> HttpResponse {
+    let answered = app.db.reader().execute_unprepared("select 1").await;
+    if let Err(error) = &answered {
         tracing::warn!(%error, "not ready, the database does not answer: {error}");
-        return Err(not_ready("The database does not answer."));
     }
+    // Read after the database: the question itself may have found damage.
+    let state = app.db.health().state();
+    let (writes, write_reason) = match state {
+        WriteState::Working => ("working", None),
+        WriteState::Failing(reason) => ("failing", Some(reason)),
+        WriteState::Damaged => ("damaged", Some(DAMAGED)),
+    };
+    let away = answered.is_err().then_some("The database does not answer.");
+    let closing = app.shutdown.draining.is_cancelled();
+    let closing = closing.then_some("The server is closing.");
     // The migrations are done before the first connection is taken.
     let bus = app.hub.bus();
     let redis = bus.line().map(|_| match bus.is_connected() {
         true => "connected",
         false => "away",
     });
-    let status = "ready";
-    Ok(HttpResponse::Ok().json(Readiness { status, redis }))
-}
-
-fn not_ready(message: &str) -> ApiError {
-    let mut error = ApiError::new(503, "internal", message);
-    error.retry_after = Some(1);
-    error
+    let mut parts = Readiness {
+        status: "ready",
+        database: if away.is_some() { "away" } else { "connected" },
+        redis,
+        writes,
+    };
+    // Redis is not among them: a node without it is late, not dead.
+    let Some(reason) = closing.or(write_reason).or(away) else {
+        return HttpResponse::Ok().json(parts);
+    };
+    parts.status = "not_ready";
+    let error = ApiError::new(503, "internal", reason);
+    HttpResponse::ServiceUnavailable()
+        .insert_header((header::RETRY_AFTER, "1"))
+        .json(NotReady {
+            parts,
+            error: error.body(None),
+        })
 }

@@ -3,12 +3,16 @@
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
 //! opened read-only, so a write on them fails instead of waiting for a lock.
 
+use crate::db::health::WriteHealth;
 use crate::db::meter::Meter;
 use crate::db::read::Reader;
+use crate::db::reuse;
+use crate::db::reuse::Endings;
 use anyhow::Context;
 use sea_orm::ConnectOptions;
 use sea_orm::Database;
 use sea_orm::DatabaseConnection;
+use sea_orm::DbErr;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::sqlite::SqliteJournalMode;
 use sqlx::sqlite::SqlitePoolOptions;
@@ -44,6 +48,9 @@ pub struct Db {
     dialect: Dialect,
     pub(super) main: Handle,
     pub(super) meter: Meter,
+    health: WriteHealth,
+    /// SQLite only: PostgreSQL's connections show themselves how their last transaction ended.
+    pub(super) endings: Endings,
 }
 
 impl Db {
@@ -73,6 +80,27 @@ impl Db {
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whether writes reach the disk.
+    pub fn health(&self) -> &WriteHealth {
+        &self.health
+    }
+
+    /// Runs a write outside [`Db::write`] (a heartbeat); what its error says of the disk is noted.
+    ///
+    /// # Errors
+    /// What `write` returns; `Conn` while the file is damaged.
+    pub async fn watched<T>(
+        &self,
+        write: impl Future<Output = Result<T, DbErr>>,
+    ) -> Result<T, DbErr> {
+        self.health.accept_write()?;
+        let written = write.await;
+        if let Err(error) = &written {
+            self.health.observe_write(error);
+        }
+        written
     }
 
     /// Closes every connection.
@@ -106,15 +134,20 @@ impl Db {
                 .test_before_acquire(false)
                 .acquire_timeout(Duration::from_secs(30))
         };
-        let writer: DatabaseConnection = pool(1).connect_with(base.clone()).await?.into();
-        let reader = pool(4).connect_with(base.read_only(true)).await?.into();
+        let (health, endings) = (WriteHealth::default(), Endings::default());
+        let writer = reuse::check_sqlite(pool(1), &endings);
+        let writer: DatabaseConnection = writer.connect_with(base.clone()).await?.into();
+        let reader = reuse::check_readers(pool(4));
+        let reader = reader.connect_with(base.read_only(true)).await?.into();
         Ok(Self {
-            reader: Reader::anywhere(reader),
+            reader: Reader::anywhere(reader, health.clone()),
             pulse: writer.clone(),
             writer,
             dialect: Dialect::Sqlite,
             main: Handle::current(),
             meter: Meter::default(),
+            health,
+            endings,
         })
     }
 
@@ -127,14 +160,16 @@ impl Db {
         let pulse = Database::connect(postgres_options(&options.url, 1))
             .await
             .context(silent)?;
-        let main = Handle::current();
+        let (main, health) = (Handle::current(), WriteHealth::default());
         Ok(Self {
-            reader: Reader::on(main.clone(), pool.clone()),
+            reader: Reader::on(main.clone(), pool.clone(), health.clone()),
             writer: pool,
             pulse,
             dialect: Dialect::Postgres,
             main,
             meter: Meter::default(),
+            health,
+            endings: Endings::default(),
         })
     }
 }
@@ -156,20 +191,6 @@ fn postgres_options(url: &str, size: u32) -> ConnectOptions {
                 ("plan_cache_mode", "force_custom_plan"),
             ])
         })
-        // A `BEGIN` whose future was dropped leaves its connection inside an open transaction
-        // (sqlx 0.9.0); such a connection would swallow the next writes. In a simple query the two
-        // clocks agree only outside a transaction. Goes when a later sqlx is out.
-        .map_sqlx_postgres_pool_opts(|it| {
-            it.after_release(|connection, _| {
-                Box::pin(async move {
-                    use sqlx::Executor;
-                    use sqlx::Row;
-                    let row = connection
-                        .fetch_one("select now() = statement_timestamp()")
-                        .await?;
-                    row.try_get::<bool, _>(0)
-                })
-            })
-        });
+        .map_sqlx_postgres_pool_opts(reuse::check_postgres);
     options
 }

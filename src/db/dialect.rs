@@ -159,14 +159,67 @@ pub fn is_passing(error: &DbErr) -> bool {
     }
 }
 
+/// What keeps a write from the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageFailure {
+    Full,
+    ReadOnly,
+    Io,
+    /// SQLite only: a page of the file is not what it should be.
+    Damaged,
+}
+
+impl StorageFailure {
+    /// A sentence for the operator.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Full => "The disk is full.",
+            Self::ReadOnly => "The database cannot be written: it is read-only.",
+            Self::Io => "The disk reported an I/O error.",
+            Self::Damaged => "The database file is damaged.",
+        }
+    }
+}
+
+/// What an error, or an error that caused it, says about the disk; `None` when nothing.
+pub fn storage_failure(error: &(dyn std::error::Error + 'static)) -> Option<StorageFailure> {
+    std::iter::successors(Some(error), |it| it.source())
+        .filter_map(|it| it.downcast_ref::<RuntimeErr>())
+        .find_map(|it| match it {
+            RuntimeErr::SqlxError(cause) => cause.as_database_error()?.code(),
+            _ => None,
+        })
+        .and_then(|code| storage_failure_of(&code))
+}
+
+fn storage_failure_of(code: &str) -> Option<StorageFailure> {
+    match (code.len(), code.parse::<u32>()) {
+        (..5, Ok(number)) => match number & 0xff {
+            8 => Some(StorageFailure::ReadOnly),
+            // SQLITE_IOERR, and SQLITE_CANTOPEN: a file beside the database cannot be made.
+            10 | 14 => Some(StorageFailure::Io),
+            11 | 26 => Some(StorageFailure::Damaged),
+            13 => Some(StorageFailure::Full),
+            _ => None,
+        },
+        _ => match code {
+            "53100" => Some(StorageFailure::Full),
+            "25006" => Some(StorageFailure::ReadOnly),
+            "58030" => Some(StorageFailure::Io),
+            _ => None,
+        },
+    }
+}
+
 /// PostgreSQL has codes of five characters, by class; SQLite numbers, whose lowest byte is the kind.
 fn is_passing_code(code: &str) -> bool {
     match (code.len(), code.parse::<u32>()) {
-        // Busy, locked, read-only, a failing disk, a full one.
-        (..5, Ok(number)) => matches!(number & 0xff, 5 | 6 | 8 | 10 | 13),
+        // Busy or locked, or the disk or the file.
+        (..5, Ok(number)) => matches!(number & 0xff, 5 | 6) || storage_failure_of(code).is_some(),
         // The connection, a rollback for others' sake, resources, an operator, a lock in time.
         _ => {
             code == "55P03"
+                || storage_failure_of(code).is_some()
                 || ["08", "40", "53", "57"]
                     .iter()
                     .any(|it| code.starts_with(it))
@@ -176,12 +229,36 @@ fn is_passing_code(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::StorageFailure;
     use super::is_passing_code;
+    use super::storage_failure_of;
+
+    #[test]
+    fn what_the_disk_refuses_is_known_by_its_code_on_both_databases() {
+        for (code, failure) in [
+            ("13", StorageFailure::Full),
+            ("53100", StorageFailure::Full),
+            ("8", StorageFailure::ReadOnly),
+            ("776", StorageFailure::ReadOnly),
+            ("25006", StorageFailure::ReadOnly),
+            ("1034", StorageFailure::Io),
+            ("58030", StorageFailure::Io),
+            ("11", StorageFailure::Damaged),
+            ("267", StorageFailure::Damaged),
+            ("26", StorageFailure::Damaged),
+        ] {
+            assert_eq!(storage_failure_of(code), Some(failure), "{code}");
+        }
+        for other in ["1", "5", "19", "2067", "23505", "40001", "57P01"] {
+            assert_eq!(storage_failure_of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn what_passes_is_told_from_what_stays_wrong() {
         for passing in [
-            "5", "517", "6", "13", "08006", "40001", "40P01", "53300", "57014", "57P01", "55P03",
+            "5", "517", "6", "11", "13", "14", "26", "267", "25006", "58030", "08006", "40001",
+            "40P01", "53300", "57014", "57P01", "55P03",
         ] {
             assert!(is_passing_code(passing), "{passing}");
         }

@@ -1,9 +1,15 @@
-//! One process per SQLite file: a lock beside it, which ends with the process that holds it.
+//! One process per SQLite file: an exclusive lock on the database file itself, which ends with the
+//! process that holds it.
+//!
+//! **Invariant:** the locked descriptor stays open as long as the process uses the database. It is
+//! the only one beside SQLite's own: closing any descriptor of a file drops the POSIX locks that
+//! SQLite holds on it, while this lock (`flock`) is independent of those.
 
 use anyhow::Context;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::fs::TryLockError;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +20,11 @@ use std::time::Instant;
 pub struct FileLock {
     /// Unlocked by the system when it is closed, also after a crash.
     _file: File,
+    /// Whether the file system has such locks. Where it has none, the row `instance_lock` decides
+    /// (`instance_lock.rs`).
+    pub is_supported: bool,
+    /// Whether the file was there before.
+    pub existed: bool,
 }
 
 /// The file of an SQLite address; `None` for any other database, and for one in memory.
@@ -28,8 +39,9 @@ pub fn sqlite_file(url: &str) -> Option<PathBuf> {
 /// comes at once waits so long before it believes that somebody else lives.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Makes the file ours; its folder is made when it is missing. Waits for `patience` while another
-/// process has it; blocks the thread meanwhile, as nothing can go on without the file.
+/// Makes the file ours; the file and its folder are made when they are missing, for this account
+/// alone. Waits for `patience` while another process has it; blocks the thread meanwhile, as nothing
+/// can go on without the file.
 ///
 /// # Errors
 /// When another process keeps it, or nothing can be written there.
@@ -38,31 +50,39 @@ pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
         private_folder(folder)
             .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     }
-    let mut name = database.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .with_context(|| format!("{} cannot be written", path.display()))?;
+    let existed = database.exists();
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options
+        .open(database)
+        .with_context(|| format!("{} cannot be written", database.display()))?;
     let began = Instant::now();
-    loop {
+    let is_supported = loop {
         match file.try_lock() {
-            Ok(()) => return Ok(FileLock { _file: file }),
+            Ok(()) => break true,
             Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(TryLockError::WouldBlock) => anyhow::bail!(
-                "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
-                database.display()
-            ),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
-            }
+            Err(TryLockError::WouldBlock) => anyhow::bail!(in_use(database)),
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(_)) => break false,
         }
-    }
+    };
+    Ok(FileLock {
+        _file: file,
+        is_supported,
+        existed,
+    })
+}
+
+/// Why the second of two processes does not start.
+pub(super) fn in_use(database: &Path) -> String {
+    format!(
+        "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
+        database.display()
+    )
 }
 
 /// Makes a folder that is missing, for this account alone: conversations and keys lie in it.
@@ -110,6 +130,21 @@ mod tests {
         drop(ours);
 
         assert!(waiting.join().unwrap().is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_database_is_locked_under_every_name_it_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("troupe.db");
+        let (hard, symbolic) = (dir.path().join("hard.db"), dir.path().join("symbolic.db"));
+
+        let _ours = lock(&file, Duration::ZERO).unwrap();
+        std::fs::hard_link(&file, &hard).unwrap();
+        std::os::unix::fs::symlink(&file, &symbolic).unwrap();
+
+        assert!(lock(&hard, Duration::ZERO).is_err());
+        assert!(lock(&symbolic, Duration::ZERO).is_err());
     }
 
     #[cfg(unix)]

@@ -10,6 +10,8 @@
 
 use crate::db::connect::Db;
 use crate::db::connect::Dialect;
+use crate::db::health::WriteHealth;
+use crate::db::write::WriteError;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use sea_orm::AccessMode;
@@ -34,19 +36,26 @@ pub struct Reader {
     pub(super) pool: DatabaseConnection,
     /// Where statements run; `None`: where they are asked for. SQLite has threads of its own.
     at: Option<Handle>,
+    /// Learns of damage that a read finds.
+    health: WriteHealth,
 }
 
 impl Reader {
     /// Runs statements wherever they are asked for.
-    pub(super) fn anywhere(pool: DatabaseConnection) -> Self {
-        Self { pool, at: None }
+    pub(super) fn anywhere(pool: DatabaseConnection, health: WriteHealth) -> Self {
+        Self {
+            pool,
+            at: None,
+            health,
+        }
     }
 
     /// Runs every statement on this runtime.
-    pub(super) fn on(runtime: Handle, pool: DatabaseConnection) -> Self {
+    pub(super) fn on(runtime: Handle, pool: DatabaseConnection, health: WriteHealth) -> Self {
         Self {
             pool,
             at: Some(runtime),
+            health,
         }
     }
 
@@ -56,13 +65,17 @@ impl Reader {
         F: Future<Output = Result<T, DbErr>> + Send + 'static,
     {
         let work = work(self.pool.clone());
-        match self.at.as_ref().filter(|at| is_elsewhere(at)) {
+        let read = match self.at.as_ref().filter(|at| is_elsewhere(at)) {
             None => work.await,
             Some(at) => at.spawn(work).await.unwrap_or_else(|_| {
                 let message = "the statement's task ended".to_owned();
                 Err(DbErr::Query(RuntimeErr::Internal(message)))
             }),
+        };
+        if let Err(error) = &read {
+            self.health.observe_read(error);
         }
+        read
     }
 }
 
@@ -76,19 +89,22 @@ impl Db {
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<DbErr> + Send + 'static,
+        E: WriteError,
         F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     {
-        let pool = self.reader().pool.clone();
+        let (pool, health) = (self.reader().pool.clone(), self.health().clone());
         let options = snapshot_options(self.dialect());
         // A request that is dropped half-way does not drop the transaction with it: see `db::write`.
         let task = self.main.spawn(async move {
             let tx = pool.begin_with_options(options).await?;
             let found = work(&tx).await;
-            match found.is_ok() {
-                true => tx.commit().await?,
-                // The first error is the one to report; there is nothing to undo.
-                false => drop(tx.rollback().await),
+            match &found {
+                Ok(_) => tx.commit().await?,
+                Err(error) => {
+                    health.observe_read(error);
+                    // The first error is the one to report; there is nothing to undo.
+                    drop(tx.rollback().await);
+                }
             }
             found
         });
@@ -151,6 +167,7 @@ impl ConnectionTrait for Reader {
 #[cfg(test)]
 mod tests {
     use super::Reader;
+    use super::WriteHealth;
     use sea_orm::DatabaseConnection;
     use sea_orm::DbErr;
     use tokio::runtime::Builder;
@@ -166,8 +183,12 @@ mod tests {
     fn a_statement_asked_for_on_a_worker_runs_on_the_main_runtime() {
         let main = Builder::new_multi_thread().build().unwrap();
         let worker = Builder::new_current_thread().build().unwrap();
-        let on_main = Reader::on(main.handle().clone(), DatabaseConnection::default());
-        let anywhere = Reader::anywhere(DatabaseConnection::default());
+        let on_main = Reader::on(
+            main.handle().clone(),
+            DatabaseConnection::default(),
+            WriteHealth::default(),
+        );
+        let anywhere = Reader::anywhere(DatabaseConnection::default(), WriteHealth::default());
 
         let id = main.handle().id();
 
@@ -180,7 +201,11 @@ mod tests {
     fn a_runtime_that_has_ended_is_an_error() {
         let main = Builder::new_multi_thread().build().unwrap();
         let worker = Builder::new_current_thread().build().unwrap();
-        let reader = Reader::on(main.handle().clone(), DatabaseConnection::default());
+        let reader = Reader::on(
+            main.handle().clone(),
+            DatabaseConnection::default(),
+            WriteHealth::default(),
+        );
 
         main.shutdown_background();
 

@@ -5,8 +5,12 @@
 //! `BEGIN` poisons its connection, and work already promised would be undone.
 
 use crate::db::connect::Db;
+#[cfg(feature = "failpoints")]
+use crate::db::connect::Dialect;
 use crate::db::doubt::Proof;
 use crate::db::doubt::is_committed;
+use crate::db::health::COMMIT_FAILED;
+use crate::db::health::ROLLED_BACK;
 use futures::future::BoxFuture;
 use sea_orm::DatabaseTransaction;
 use sea_orm::DbErr;
@@ -17,8 +21,8 @@ use sea_orm::TransactionTrait;
 use std::time::Instant;
 
 /// What a writing transaction may end with, beside its value.
-pub trait WriteError: From<DbErr> + Send + 'static {}
-impl<E: From<DbErr> + Send + 'static> WriteError for E {}
+pub trait WriteError: From<DbErr> + std::error::Error + Send + 'static {}
+impl<E: From<DbErr> + std::error::Error + Send + 'static> WriteError for E {}
 
 impl Db {
     /// Runs `work` in one transaction, commits when it is `Ok`, rolls back when it is `Err`.
@@ -49,31 +53,24 @@ impl Db {
         E: WriteError,
         F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     {
-        let (writer, meter) = (self.writer.clone(), self.meter.clone());
+        let db = self.clone();
         let task = self.main.spawn(async move {
-            // Immediate: a transaction that reads first and then writes fails at once on SQLite
-            // when another writer was faster, whatever the busy timeout.
-            let options = TransactionOptions {
-                sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-                ..Default::default()
-            };
-            let asked = Instant::now();
-            let tx = writer.begin_with_options(options).await?;
-            meter.waited(asked.elapsed());
+            let tx = db.begin().await?;
             match work(&tx).await {
                 Ok(value) => {
                     crate::fail_point!("write.before_commit", ?);
-                    match commit(tx).await {
+                    match db.commit(tx).await {
                         Ok(()) => Ok(value),
                         Err(error) => match proof(&value) {
-                            Some(proof) if is_committed(&writer, &proof).await => Ok(value),
+                            Some(proof) if is_committed(&db.writer, &proof).await => Ok(value),
                             _ => Err(error.into()),
                         },
                     }
                 }
                 Err(error) => {
-                    // The first error is the one to tell; the database rolls back by itself.
-                    let _ = tx.rollback().await;
+                    db.health().observe_write(&error);
+                    // The first error is the one to tell.
+                    db.roll_back(tx).await;
                     Err(error)
                 }
             }
@@ -85,11 +82,70 @@ impl Db {
             }
         }
     }
+
+    async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
+        self.health().accept_write()?;
+        // Immediate: a transaction that reads first and then writes fails at once on SQLite when
+        // another writer was faster, whatever the busy timeout. It also fails inside a transaction
+        // that is already open.
+        let options = TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..Default::default()
+        };
+        let asked = Instant::now();
+        match self.writer.begin_with_options(options).await {
+            Ok(tx) => {
+                self.meter.waited(asked.elapsed());
+                Ok(tx)
+            }
+            Err(error) => {
+                self.health().observe_write(&error);
+                if !matches!(error, DbErr::ConnectionAcquire(_)) {
+                    self.endings.distrust();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn commit(&self, tx: DatabaseTransaction) -> Result<(), DbErr> {
+        #[cfg(feature = "failpoints")]
+        fail_inside_commit(&tx, self.dialect()).await?;
+        let ending = self.endings.begin();
+        if let Err(error) = tx.commit().await {
+            self.health().observe_ending(&error, COMMIT_FAILED);
+            return Err(error);
+        }
+        ending.well();
+        // Committed, and whoever asked does not learn it.
+        crate::fail_point!("write.after_commit", ?);
+        Ok(())
+    }
+
+    async fn roll_back(&self, tx: DatabaseTransaction) {
+        let ending = self.endings.begin();
+        match tx.rollback().await {
+            Ok(()) => ending.well(),
+            Err(error) => self.health().observe_ending(&error, ROLLED_BACK),
+        }
+    }
 }
 
-async fn commit(tx: DatabaseTransaction) -> Result<(), DbErr> {
-    tx.commit().await?;
-    // Committed, and whoever asked does not learn it.
-    crate::fail_point!("write.after_commit", ?);
+/// Makes the COMMIT that follows fail inside the database. On SQLite it finds, as after an error of
+/// the disk, that the transaction was rolled back; PostgreSQL refuses it for a deferred constraint.
+#[cfg(feature = "failpoints")]
+async fn fail_inside_commit(tx: &DatabaseTransaction, dialect: Dialect) -> Result<(), DbErr> {
+    use sea_orm::ConnectionTrait;
+    if crate::fail_point::armed::reach("write.in_commit").is_ok() {
+        return Ok(());
+    }
+    let statements = match dialect {
+        Dialect::Sqlite => "rollback",
+        Dialect::Postgres => {
+            "create temporary table twice (id int unique deferrable initially deferred) on commit drop; \
+             insert into twice values (1), (1)"
+        }
+    };
+    tx.execute_unprepared(statements).await?;
     Ok(())
 }

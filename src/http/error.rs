@@ -210,7 +210,8 @@ impl From<DbErr> for ApiError {
         if !dialect::is_passing(&error) {
             return Self::internal(error);
         }
-        tracing::error!(%error, "the database does not answer: {error}");
+        // A failure of the disk was logged as an error where it began.
+        tracing::warn!(%error, "the database does not answer: {error}");
         let busy = "The server is busy. Try again in a moment.";
         let mut busy = Self::new(503, "internal", busy);
         busy.retry_after = Some(1);

@@ -137,18 +137,26 @@ fn common(operation: &Value, door: &Door) -> Vec<u16> {
 
 /// An answer as the document tells it: of errors only what the door adds to what they all are.
 fn told(status: u16, mut answer: Value) -> Value {
-    let about = answer["description"].as_str().unwrap_or_default().trim();
+    let about = answer["description"].as_str().unwrap_or_default();
+    let about = about.trim().to_owned();
     if status < 400 {
         if about.is_empty() {
             answer["description"] = json!(success(status));
         }
         return answer;
     }
+    // An operation whose error holds more than others do describes its own body.
+    let own_body = answer["content"].take();
     match ERRORS.iter().find(|(known, _, _)| *known == status) {
+        _ if own_body.is_object() => {
+            let mut answer = error(status, &about);
+            answer["content"] = own_body;
+            answer
+        }
         Some((_, name, _)) if about.is_empty() => {
             json!({"$ref": format!("#/components/responses/{name}")})
         }
-        _ => error(status, about),
+        _ => error(status, &about),
     }
 }
 

@@ -32,7 +32,7 @@ const PURPOSE: &[u8] = b"troupe: keys of providers at rest";
 const NONCE_BYTES: usize = 24;
 
 /// Where a secret is kept when the environment names none.
-const SECRET_FILE: &str = "secret.key";
+pub const SECRET_FILE: &str = "secret.key";
 
 /// Something sealed that does not open.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -215,7 +215,8 @@ async fn beat(parts: &Parts) -> Result<(), DbErr> {
     }
     let ids: Vec<String> = held.iter().map(|it| it.0.clone()).collect();
     let (now, dialect) = (parts.clock.now(), parts.db.dialect());
-    let alive = queue::beat(parts.db.pulse(), &parts.node, &ids, now, dialect).await?;
+    let beating = queue::beat(parts.db.pulse(), &parts.node, &ids, now, dialect);
+    let alive = parts.db.watched(beating).await?;
     for (id, lease) in held {
         let beaten = alive.iter().find(|it| it.id == id && it.lease == lease);
         match beaten {

@@ -222,7 +222,8 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
     crate::fail_point!("beat.begin", ?);
     let (db, now) = (&context.db, context.clock.now());
     let ids: Vec<RunId> = held.iter().map(|it| it.run).collect();
-    let alive = queue::beat(db.pulse(), &context.node, &ids, now, db.dialect()).await?;
+    let beating = queue::beat(db.pulse(), &context.node, &ids, now, db.dialect());
+    let alive = db.watched(beating).await?;
     for lease in held {
         match alive
             .iter()

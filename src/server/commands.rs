@@ -32,12 +32,14 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
 /// # Errors
 /// When it cannot be opened, or a step fails.
 pub async fn migrate(config: &Config) -> anyhow::Result<()> {
-    let _ours = app::own_database(config)?;
+    let _ours = app::own_database(config, &Clock::System).await?;
     let db = Db::connect(&app::database_options(config))
         .await
         .context("the database cannot be opened")?;
     let missing = db.missing_migrations().await?;
+    db.begin_use().await?;
     db.migrate().await?;
+    db.close_in_order().await;
     say(&format!(
         "The database is up to date ({missing} steps were missing)."
     ))

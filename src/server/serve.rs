@@ -4,6 +4,7 @@
 //! sockets close; the server stops; the background tasks have ended before the database closes.
 
 use crate::app::App;
+use crate::db::probe;
 use crate::http::auth;
 use crate::http::carry;
 use crate::http::door;
@@ -94,6 +95,8 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     app.responses.start().await?;
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
+        .spawn(probe::keep_probing(db.clone(), shutdown.clone()));
+    app.shutdown
         .spawn(leftovers::keep_sweeping(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);
     Ok(Listening {
@@ -114,7 +117,7 @@ impl Listening {
         let closing = async move {
             stop.await;
             close(&app, &handle).await;
-            app.db.close().await;
+            app.db.close_in_order().await;
         };
         let (served, ()) = futures::join!(self.server, closing);
         served.context("the server failed")

@@ -124,7 +124,10 @@ async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
     let (status, well) = nodes.ann.get("/readyz").await;
     assert_eq!(
         (status, well),
-        (200, json!({"status": "ready", "redis": "connected"}))
+        (
+            200,
+            json!({"status": "ready", "database": "connected", "redis": "connected", "writes": "working"})
+        )
     );
 
     nodes.front_line.cut();

@@ -176,6 +176,16 @@ impl TestDatabase {
         }
     }
 
+    /// An SQLite file in a folder of the test, which the test removes itself.
+    pub fn in_folder(folder: &Path) -> TestDatabase {
+        TestDatabase {
+            backend: Backend::Sqlite,
+            url: sqlite_url(&folder.join("troupe.db")),
+            folder: None,
+            name: None,
+        }
+    }
+
     pub fn backend(&self) -> Backend {
         self.backend
     }

@@ -1,5 +1,6 @@
 //! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
 
+pub mod acknowledged;
 pub mod answer;
 pub mod app;
 pub mod backends;
@@ -36,6 +37,7 @@ pub mod redis;
 pub mod redis_line;
 pub mod room;
 pub mod rust_source;
+pub mod small_disk;
 pub mod statements;
 pub mod timeline;
 pub mod transitions;

@@ -10,12 +10,15 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use crate::support::ports::lasting_port;
+use crate::support::small_disk::SmallDisk;
 
 /// See the module. Dropping it stops the server and removes its data.
 pub struct Postgres {
     bin: PathBuf,
     folder: TempDir,
     port: u16,
+    /// Where its data lies, when it can be filled.
+    pub disk: Option<SmallDisk>,
 }
 
 impl Postgres {
@@ -26,11 +29,17 @@ impl Postgres {
 
     /// The same with a line of settings of its own.
     pub fn start_with(setting: &str) -> Postgres {
+        Postgres::start_on(setting, None)
+    }
+
+    /// The same with its data on a disk that can be filled.
+    pub fn start_on(setting: &str, disk: Option<SmallDisk>) -> Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let server = Postgres {
             bin: find(),
             folder,
             port: lasting_port(),
+            disk,
         };
         server.prepare(setting);
         server.control("start");
@@ -76,12 +85,26 @@ impl Postgres {
     }
 
     fn data(&self) -> PathBuf {
-        self.folder.path().join("db")
+        let disk = self.disk.as_ref().map(SmallDisk::path);
+        disk.unwrap_or(self.folder.path()).join("db")
+    }
+
+    /// Starts it if it has ended: without space on its disk it cannot recover.
+    pub fn revive(&self) {
+        let mut control = as_postgres(&self.bin.join("pg_ctl"));
+        control.arg("--pgdata").arg(self.data()).arg("status");
+        let is_alive = control.stdout(Stdio::null()).status();
+        if !is_alive.is_ok_and(|it| it.success()) {
+            self.control("start");
+        }
     }
 
     fn prepare(&self, setting: &str) {
         let open = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(self.folder.path(), open).expect("the folder is ours");
+        fs::set_permissions(self.folder.path(), open.clone()).expect("the folder is ours");
+        if let Some(disk) = &self.disk {
+            fs::set_permissions(disk.path(), open).expect("the disk is ours");
+        }
         let data = self.data();
         let mut initdb = as_postgres(&self.bin.join("initdb"));
         initdb.arg("--pgdata").arg(&data).args([

@@ -28,6 +28,8 @@ pub struct Server {
     port: u16,
     process: Option<Child>,
     output: Output,
+    /// Whether a write beyond the limit of file sizes is an error and not the end of the process.
+    survives_file_limit: bool,
 }
 
 /// What the process has said so far, over all its lives.
@@ -89,6 +91,7 @@ impl Server {
             port,
             process: None,
             output: Output::default(),
+            survives_file_limit: false,
         }
     }
 
@@ -102,6 +105,7 @@ impl Server {
             port,
             process: None,
             output: Output::default(),
+            survives_file_limit: false,
         }
     }
 
@@ -127,7 +131,15 @@ impl Server {
     pub fn spawn(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         fs::create_dir_all(self.folder.path()).expect("the folder of the server is ours");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+        let binary = env!("CARGO_BIN_EXE_troupe");
+        let mut command = Command::new(if self.survives_file_limit {
+            "sh"
+        } else {
+            binary
+        });
+        if self.survives_file_limit {
+            command.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
+        }
         command
             .env_clear()
             .current_dir(self.folder.path())
@@ -216,6 +228,27 @@ impl Server {
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
         let number = line.and_then(|it| it.split_whitespace().next()?.parse().ok());
         number.expect("the system tells a number")
+    }
+
+    /// Starts it so that [`Server::limit_files`] makes its writes fail.
+    pub async fn restart_with_file_limit(&mut self) {
+        self.kill9();
+        self.survives_file_limit = true;
+        self.restart().await;
+    }
+
+    /// The size to which files may grow, in bytes; larger writes fail with an I/O error.
+    pub fn limit_files(&self, bytes: Option<u64>) {
+        let pid = self.process.as_ref().expect("it runs").id();
+        let soft = bytes.map_or("unlimited".to_owned(), |it| it.to_string());
+        let status = Command::new("prlimit")
+            .args([
+                "--pid",
+                &pid.to_string(),
+                &format!("--fsize={soft}:unlimited"),
+            ])
+            .status();
+        assert!(status.expect("prlimit is there").success());
     }
 
     fn signal(&self, name: &str) {

@@ -1,0 +1,189 @@
+//! Whether writes reach the disk: read by `/readyz`, fed by everything that uses the database.
+//!
+//! **Invariant:** after a failed write the state is `Failing` until a write probe has succeeded;
+//! after damage of the file was found it is `Damaged` until the process ends, and nothing more is
+//! written.
+
+use crate::db::dialect;
+use crate::db::dialect::StorageFailure;
+use parking_lot::Mutex;
+use sea_orm::DbErr;
+use sea_orm::RuntimeErr;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Whether writes reach the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteState {
+    /// The last write or write probe succeeded.
+    Working,
+    /// The last write failed, for this reason.
+    Failing(&'static str),
+    /// A page of the database file cannot be read: until the restart nothing is written.
+    Damaged,
+}
+
+/// Why a failed transaction says nothing more exact.
+pub(super) const COMMIT_FAILED: &str = "A COMMIT failed.";
+/// Why SQLite could not roll back: it had done so itself.
+pub(super) const ROLLED_BACK: &str = "The database rolled a transaction back by itself.";
+/// What is answered while the file is damaged.
+pub const DAMAGED: &str = "The database file is damaged. Stop the server and restore a backup.";
+
+/// The state and those who wait for it. Cloning gives another handle on the same state.
+#[derive(Clone, Debug)]
+pub struct WriteHealth {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<WriteState>,
+    began_to_fail: Notify,
+}
+
+impl Default for WriteHealth {
+    fn default() -> Self {
+        let shared = Shared {
+            state: Mutex::new(WriteState::Working),
+            began_to_fail: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl WriteHealth {
+    /// The present state.
+    pub fn state(&self) -> WriteState {
+        *self.shared.state.lock()
+    }
+
+    /// Returns once a write has failed and no probe has succeeded since.
+    pub(super) async fn failing(&self) {
+        loop {
+            let notified = self.shared.began_to_fail.notified();
+            if matches!(self.state(), WriteState::Failing(_)) {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Refuses a write while the file is damaged.
+    ///
+    /// # Errors
+    /// `Conn` when it is: the request is answered with 503.
+    pub(super) fn accept_write(&self) -> Result<(), DbErr> {
+        if self.state() == WriteState::Damaged {
+            return Err(DbErr::Conn(RuntimeErr::Internal(DAMAGED.to_owned())));
+        }
+        Ok(())
+    }
+
+    /// Notes what an error of a read says about the file.
+    pub(super) fn observe_read(&self, error: &(dyn std::error::Error + 'static)) {
+        if dialect::storage_failure(error) == Some(StorageFailure::Damaged) {
+            self.enter(WriteState::Damaged, error);
+        }
+    }
+
+    /// Notes what an error inside a writing transaction says about the disk and the file.
+    pub(super) fn observe_write(&self, error: &(dyn std::error::Error + 'static)) {
+        match dialect::storage_failure(error) {
+            Some(StorageFailure::Damaged) => self.enter(WriteState::Damaged, error),
+            Some(failure) => self.enter(WriteState::Failing(failure.reason()), error),
+            None => {}
+        }
+    }
+
+    /// Notes that a COMMIT or ROLLBACK failed; `reason` is for an error that says nothing exact.
+    pub(super) fn observe_ending(&self, error: &DbErr, reason: &'static str) {
+        self.observe_write(error);
+        // A lost connection is no failure of the disk, and a transaction undone for the sake of
+        // another one is no failure at all.
+        if dialect::storage_failure(error).is_none() && !dialect::is_passing(error) {
+            self.enter(WriteState::Failing(reason), error);
+        }
+    }
+
+    /// Notes that a write probe has succeeded.
+    pub(super) fn recovered(&self) {
+        let mut state = self.shared.state.lock();
+        if matches!(*state, WriteState::Failing(_)) {
+            *state = WriteState::Working;
+            drop(state);
+            tracing::info!("writes succeed again: the write probe was stored");
+        }
+    }
+
+    /// Enters a state; logs only the first failure of several.
+    fn enter(&self, next: WriteState, error: &dyn std::error::Error) {
+        let mut state = self.shared.state.lock();
+        let before = *state;
+        if before == WriteState::Damaged {
+            return;
+        }
+        *state = next;
+        drop(state);
+        match next {
+            WriteState::Damaged => tracing::error!(
+                %error,
+                "the database file is damaged, nothing more is written until the restart: {error}"
+            ),
+            WriteState::Failing(reason) if before == WriteState::Working => tracing::error!(
+                %error,
+                reason,
+                "a write failed, the server is not ready until a write probe succeeds: {error}"
+            ),
+            _ => {}
+        }
+        self.shared.began_to_fail.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COMMIT_FAILED;
+    use super::WriteHealth;
+    use super::WriteState;
+    use sea_orm::DbErr;
+
+    fn unknown() -> DbErr {
+        DbErr::Custom("no code".to_owned())
+    }
+
+    #[test]
+    fn a_failed_commit_lasts_until_a_probe_succeeds() {
+        let health = WriteHealth::default();
+
+        health.observe_ending(&unknown(), COMMIT_FAILED);
+
+        assert_eq!(health.state(), WriteState::Failing(COMMIT_FAILED));
+        health.recovered();
+        assert_eq!(health.state(), WriteState::Working);
+    }
+
+    #[test]
+    fn damage_lasts_and_refuses_every_write() {
+        let health = WriteHealth::default();
+
+        health.enter(WriteState::Damaged, &unknown());
+        health.recovered();
+        health.observe_ending(&unknown(), COMMIT_FAILED);
+
+        assert_eq!(health.state(), WriteState::Damaged);
+        assert!(health.accept_write().is_err());
+    }
+
+    #[test]
+    fn what_the_application_refused_is_no_failure_of_the_disk() {
+        let health = WriteHealth::default();
+
+        health.observe_write(&unknown());
+        health.observe_read(&unknown());
+
+        assert_eq!(health.state(), WriteState::Working);
+    }
+}

@@ -1,0 +1,129 @@
+//! Nobody but this account reads the data: files 0600, the data folder 0700.
+
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// What SQLite puts beside a database file.
+const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Narrows the database file and the files beside it. What cannot be narrowed is logged.
+pub fn narrow_database(file: &Path) {
+    for end in BESIDE {
+        let mut name = file.as_os_str().to_owned();
+        name.push(end);
+        narrow(&PathBuf::from(name), 0o600);
+    }
+}
+
+/// Narrows the data folder and the files that lie in it. What cannot be narrowed is logged.
+pub fn narrow_folder(folder: &Path) {
+    if is_shared(folder) {
+        tracing::warn!(
+            "TROUPE_DATA_DIR {} is a folder for everyone: other accounts of this machine may see \
+             what lies in it",
+            folder.display()
+        );
+        return;
+    }
+    narrow(folder, 0o700);
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|it| it.is_file()) {
+            narrow(&entry.path(), 0o600);
+        }
+    }
+}
+
+/// Takes from a path every right that `mode` does not give; a path that is missing is left alone.
+fn narrow(path: &Path, mode: u32) {
+    match try_narrow(path, mode) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(
+            %error,
+            "{} can be read by other accounts of this machine and cannot be narrowed: {error}",
+            path.display()
+        ),
+    }
+}
+
+#[cfg(unix)]
+fn try_narrow(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let now = std::fs::metadata(path)?.permissions().mode() & 0o777;
+    if now & !mode == 0 {
+        return Ok(());
+    }
+    let narrowed = std::fs::Permissions::from_mode(now & mode);
+    std::fs::set_permissions(path, narrowed)
+}
+
+#[cfg(not(unix))]
+fn try_narrow(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// A folder such as `/tmp`, in which each account has its own files.
+#[cfg(unix)]
+fn is_shared(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o1000 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_shared(_: &Path) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::narrow_database;
+    use super::narrow_folder;
+    use std::fs;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn widen(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_was_readable_by_others_is_narrowed() {
+        let folder = tempfile::tempdir().unwrap();
+        widen(folder.path(), 0o755);
+        let names = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "secret.key"];
+        let files = names.map(|name| folder.path().join(name));
+        for file in &files {
+            fs::write(file, "x").unwrap();
+            widen(file, 0o644);
+        }
+
+        narrow_database(&files[0]);
+        assert_eq!(
+            files[..3].iter().map(|it| mode(it)).collect::<Vec<_>>(),
+            [0o600; 3]
+        );
+        narrow_folder(folder.path());
+
+        assert_eq!(mode(folder.path()), 0o700);
+        assert_eq!(mode(&files[3]), 0o600);
+    }
+
+    #[test]
+    fn a_folder_for_everyone_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        widen(folder.path(), 0o1777);
+
+        narrow_folder(folder.path());
+
+        assert_eq!(mode(folder.path()), 0o1777);
+    }
+}

@@ -1,0 +1,44 @@
+//! Makes an SQLite file this process's own, and refuses one that must not be used.
+
+use crate::clock::Timestamp;
+use crate::db::damage;
+use crate::db::instance_lock;
+use crate::db::instance_lock::InstanceLock;
+use crate::db::lock;
+use crate::db::lock::FileLock;
+use crate::db::modes;
+use std::path::Path;
+
+/// Held as long as the process uses the file.
+#[derive(Debug)]
+pub struct Ownership {
+    _lock: FileLock,
+    /// Where the file system has no locks: its heartbeat must be kept.
+    pub row: Option<InstanceLock>,
+}
+
+/// Takes the file before it is opened. `secret` is the file with the key to what it holds.
+///
+/// # Errors
+/// When another process has the file, when it is damaged, or when it is empty though the secret
+/// shows that it once held something.
+pub async fn take(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Result<Ownership> {
+    let lock = lock::lock(file, lock::PATIENCE)?;
+    modes::narrow_database(file);
+    let is_empty = std::fs::metadata(file)?.len() == 0;
+    anyhow::ensure!(
+        !(is_empty && lock.existed && secret.exists()),
+        "the database file {} is empty, but {} shows that this is not a new installation. Restore \
+         a backup; to begin anew, remove both files",
+        file.display(),
+        secret.display()
+    );
+    if !is_empty {
+        damage::refuse_damaged(file).await?;
+    }
+    let row = match lock.is_supported {
+        true => None,
+        false => Some(instance_lock::acquire(file, now).await?),
+    };
+    Ok(Ownership { _lock: lock, row })
+}

@@ -1,0 +1,65 @@
+//! The write probe: after a failed write it finds out when writes succeed again.
+
+use crate::db::connect::Db;
+use crate::db::health::WriteState;
+use crate::shutdown::Shutdown;
+use sea_orm::DbErr;
+use sea_orm::sea_query::Alias;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::OnConflict;
+use sea_orm::sea_query::Query;
+use std::time::Duration;
+
+/// How long after a failure a probe is written, and again while it fails.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Larger than the space that a nearly full disk still has inside the files of the database.
+const PROBE_BYTES: usize = 64 * 1024;
+
+/// Writes probes while writes fail, until the node drains. Nothing is written while they succeed.
+pub async fn keep_probing(db: Db, shutdown: Shutdown) {
+    let mut number = 0;
+    loop {
+        tokio::select! {
+            () = shutdown.draining.cancelled() => return,
+            () = db.health().failing() => {}
+        }
+        tokio::select! {
+            () = shutdown.draining.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        number += 1;
+        // A failure was noted by `write`, and is logged only once.
+        let _ = db.probe_write(number).await;
+    }
+}
+
+impl Db {
+    /// Writes a row that takes new pages each time; success ends the state `Failing`.
+    ///
+    /// # Errors
+    /// When it is not stored.
+    pub async fn probe_write(&self, number: u32) -> Result<(), DbErr> {
+        // Other bytes than the last time: equal pages would not be written.
+        let filler = format!("{number:>16}").repeat(PROBE_BYTES / 16);
+        self.write(move |tx| {
+            Box::pin(async move {
+                use sea_orm::ConnectionTrait;
+                let (id, column) = (Alias::new("id"), Alias::new("filler"));
+                let row = Query::insert()
+                    .into_table(Alias::new("write_probe"))
+                    .columns([id.clone(), column.clone()])
+                    .values_panic([Expr::value(1_i64), Expr::value(filler)])
+                    .on_conflict(OnConflict::column(id).update_column(column).to_owned())
+                    .to_owned();
+                tx.execute(&row).await?;
+                Ok::<_, DbErr>(())
+            })
+        })
+        .await?;
+        if self.health().state() != WriteState::Damaged {
+            self.health().recovered();
+        }
+        Ok(())
+    }
+}

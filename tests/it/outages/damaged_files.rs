@@ -1,0 +1,212 @@
+//! A page of an SQLite file is damaged: a stopped file is refused, and a running server accepts no
+//! further writes. The file itself is left as it was found.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::support::backends::TestDatabase;
+use crate::support::process::Server;
+use crate::support::room::Room;
+use crate::support::wait;
+
+const PAGE: usize = 4096;
+
+fn file_in(folder: &Path) -> PathBuf {
+    folder.join("troupe.db")
+}
+
+async fn refused_start(database: &TestDatabase) -> String {
+    let mut server = Server::prepare(database, &[]);
+    server.spawn();
+    let exit = server.wait_exit().await;
+    assert!(!exit.success(), "it started\n{}", server.output());
+    // What a process wrote last may come after its end.
+    wait::until("it says why", async || {
+        Some(server.output()).filter(|it| it.contains("troupe: "))
+    })
+    .await
+}
+
+/// A room whose messages fill pages of their own.
+async fn room_with_long_messages(folder: &Path) -> Room {
+    let room = Room::open_on(TestDatabase::in_folder(folder), json!({}), &[], &[]).await;
+    for _ in 0..8 {
+        room.say(&"0123456789abcdef".repeat(3_000)).await;
+    }
+    room
+}
+
+/// Stops without the clean-stop mark, with everything in the file itself and every page in use.
+async fn stop_uncleanly(room: &mut Room) {
+    room.server.kill9();
+    let mut facts = room.facts().await;
+    // A page that is not in use may hold anything.
+    facts.execute("VACUUM").await;
+    facts.execute("PRAGMA wal_checkpoint(TRUNCATE)").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_of_31_damaged_pages_of_a_stopped_file_is_refused_and_the_file_is_kept() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = file_in(folder.path());
+    let mut room = room_with_long_messages(folder.path()).await;
+    stop_uncleanly(&mut room).await;
+    let sound = fs::read(&file).expect("the file is there");
+    let n_pages = sound.len() / PAGE;
+    assert!(n_pages > 62, "{n_pages} pages");
+
+    let mut accepted = Vec::new();
+    for n in 0..31 {
+        let page = n * n_pages / 31;
+        let mut damaged = sound.clone();
+        damaged[page * PAGE..(page + 1) * PAGE]
+            .iter_mut()
+            .for_each(|it| *it ^= 0x5a);
+        fs::write(&file, &damaged).expect("the file is ours");
+        let said = refused_start(&room.database).await;
+        if !said.contains("is damaged") {
+            accepted.push((page, said));
+        }
+        assert!(
+            fs::read(&file).expect("the file is there") == damaged,
+            "page {page}"
+        );
+    }
+    assert_eq!(accepted, []);
+
+    fs::write(&file, &sound).expect("the file is ours");
+    room.server.restart().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_under_a_running_server_ends_its_writes_until_the_restart_and_leaves_reads() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = file_in(folder.path());
+    let mut room = room_with_long_messages(folder.path()).await;
+    // So that the pages are in the file and in no cache.
+    room.server.sigterm();
+    assert!(room.server.wait_exit().await.success());
+    room.server.restart().await;
+
+    break_long_messages(&file);
+    let messages = format!("/api/conversations/{}/messages", room.conversation);
+    assert_eq!(room.person.get(&messages).await.0, 503);
+
+    let (status, told) = room.person.get("/readyz").await;
+    assert_eq!(
+        (status, &told["writes"]),
+        (503, &json!("damaged")),
+        "{told}"
+    );
+    let (status, told) = room
+        .person
+        .post("/api/spaces", json!({"name": "No more"}))
+        .await;
+    assert_eq!(status, 503, "{told}");
+    assert_eq!(
+        room.person.get("/api/spaces").await.0,
+        200,
+        "what can be read answers"
+    );
+    room.server.sigterm();
+    assert!(room.server.wait_exit().await.success());
+    let said = refused_start(&room.database).await;
+    assert!(said.contains("is damaged"), "{said}");
+}
+
+/// Long texts lie in chains of pages; each now leads to a page that does not exist.
+fn break_long_messages(file: &Path) {
+    use std::os::unix::fs::FileExt;
+    let bytes = fs::read(file).expect("the file is there");
+    let filler = "0123456789abcdef".repeat(8);
+    let open = fs::OpenOptions::new()
+        .write(true)
+        .open(file)
+        .expect("the file is ours");
+    let mut n_broken = 0;
+    for (page, content) in bytes.chunks(PAGE).enumerate() {
+        let is_long_text = String::from_utf8_lossy(&content[64..1024]).contains(&filler);
+        let leads_on = content[..4] != [0; 4] && content[..2] == [0; 2];
+        if is_long_text && leads_on {
+            open.write_all_at(&[0x7f; 4], (page * PAGE) as u64)
+                .expect("it can be written");
+            n_broken += 1;
+        }
+    }
+    assert!(n_broken > 20, "{n_broken} pages");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_database_file_beside_a_secret_is_no_new_installation() {
+    let mut server = Server::fresh();
+    server.launch().await;
+    server.wait_ready().await;
+    server.sigterm();
+    assert!(server.wait_exit().await.success());
+    let file = server.folder().join("data/troupe.db");
+    fs::write(&file, "").expect("the file is ours");
+
+    server.spawn();
+    let exit = server.wait_exit().await;
+
+    assert!(!exit.success());
+    wait::until("it says why", async || {
+        server.output().contains("is empty, but").then_some(())
+    })
+    .await;
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_and_folder_of_the_data_are_narrowed_at_each_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut server = Server::fresh();
+    server.launch().await;
+    server.wait_ready().await;
+    server.kill9();
+    let data = server.folder().join("data");
+    let names = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "secret.key"];
+    let widen = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    widen(&data, 0o755);
+    names.iter().for_each(|name| widen(&data.join(name), 0o644));
+
+    server.launch().await;
+    server.wait_ready().await;
+
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(mode(&data), 0o700);
+    for name in names {
+        assert_eq!(mode(&data.join(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_server_on_the_file_is_refused_under_every_name_and_without_its_lock_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let room = Room::open_on(TestDatabase::in_folder(folder.path()), json!({}), &[], &[]).await;
+    let file = file_in(folder.path());
+    let (hard, symbolic) = (folder.path().join("hard"), folder.path().join("symbolic"));
+    for folder in [&hard, &symbolic] {
+        fs::create_dir(folder).expect("the folder is ours");
+    }
+    fs::hard_link(&file, file_in(&hard)).expect("a hard link can be made");
+    std::os::unix::fs::symlink(&file, file_in(&symbolic)).expect("a link can be made");
+    let _ = fs::remove_file(folder.path().join("troupe.db.lock"));
+
+    for folder in [folder.path(), &hard, &symbolic] {
+        let said = refused_start(&TestDatabase::in_folder(folder)).await;
+        assert!(said.contains("in use by another troupe process"), "{said}");
+    }
+    room.say("The first one goes on.").await;
+}

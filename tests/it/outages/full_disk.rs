@@ -1,0 +1,155 @@
+//! The disk of an SQLite file takes no writes for a while: full, or failing with an I/O error.
+//! Writes are refused with 503, reads answer, and nothing that is acknowledged later is lost.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::acknowledged::Acknowledged;
+use crate::support::acknowledged::Writer;
+use crate::support::backends::TestDatabase;
+use crate::support::room::Room;
+use crate::support::small_disk::SmallDisk;
+use crate::support::wait;
+
+async fn open_in(folder: &Path) -> (Room, Writer) {
+    let database = TestDatabase::in_folder(folder);
+    let room = Room::open_on(database, json!({}), &[], &[]).await;
+    let writer = Writer::of(&room.person, room.conversation).await;
+    (room, writer)
+}
+
+/// Posts until one is refused.
+async fn post_until_refused(acknowledged: &mut Acknowledged, writer: &Writer) {
+    let text = "A long line. ".repeat(2_000);
+    for _ in 0..300 {
+        let status = acknowledged.post(writer, &text).await;
+        if status != 201 {
+            assert_eq!(status, 503);
+            return;
+        }
+    }
+    panic!("300 posts fit on a full disk");
+}
+
+/// Rolls a transaction back: the same key with another text is refused with 422.
+async fn have_one_rolled_back(writer: &Writer) {
+    let person = &writer.person;
+    let (status, told) = person
+        .post_message(writer.conversation, "Other words.", Some("first"))
+        .await;
+    assert_eq!(status, 422, "{told}");
+}
+
+/// The writes after the failure, a kill, and every acknowledged one in the file.
+async fn go_on_and_lose_nothing(room: &mut Room, writer: &Writer, mut acknowledged: Acknowledged) {
+    have_one_rolled_back(writer).await;
+    for _ in 0..60 {
+        assert_eq!(acknowledged.post(writer, "Afterwards").await, 201);
+    }
+    for _ in 0..3 {
+        acknowledged.write_the_others(writer).await;
+    }
+    room.server.kill9();
+    let missing = acknowledged.missing(&mut room.facts().await).await;
+    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+    room.server.restart().await;
+    let missing = acknowledged.missing(&mut room.facts().await).await;
+    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+}
+
+async fn is_not_ready(room: &Room, reason: &str) {
+    let (status, told) = room.person.get("/readyz").await;
+    assert_eq!(
+        (status, &told["writes"]),
+        (503, &json!("failing")),
+        "{told}"
+    );
+    assert_eq!(told["error"]["message"], reason, "{told}");
+    assert_eq!(room.person.get("/healthz").await.0, 200);
+    let messages = format!("/api/conversations/{}/messages", room.conversation);
+    assert_eq!(room.person.get(&messages).await.0, 200, "reads answer");
+}
+
+async fn is_ready_again(room: &Room) {
+    wait::until("a write probe succeeds", async || {
+        (room.person.get("/readyz").await.0 == 200).then_some(())
+    })
+    .await;
+    let said = wait::until("the log says so", async || {
+        Some(room.server.output()).filter(|it| it.contains("writes succeed again"))
+    })
+    .await;
+    let began = said
+        .matches("a write failed, the server is not ready")
+        .count();
+    let ended = said.matches("writes succeed again").count();
+    assert_eq!((began, ended), (1, 1), "one line each\n{said}");
+}
+
+async fn post_the_first(room: &Room) {
+    let (status, told) = room
+        .person
+        .post_message(room.conversation, "First.", Some("first"))
+        .await;
+    assert_eq!(status, 201, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_was_full_loses_no_later_acknowledged_write() {
+    let Some(disk) = SmallDisk::mount(16) else {
+        return;
+    };
+    let (mut room, writer) = open_in(disk.path()).await;
+    let mut acknowledged = Acknowledged::default();
+    post_the_first(&room).await;
+
+    disk.fill();
+    post_until_refused(&mut acknowledged, &writer).await;
+    is_not_ready(&room, "The disk is full.").await;
+    have_one_rolled_back(&writer).await;
+    disk.empty();
+    is_ready_again(&room).await;
+
+    go_on_and_lose_nothing(&mut room, &writer, acknowledged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_the_disk_loses_no_later_acknowledged_write() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (mut room, writer) = open_in(folder.path()).await;
+    room.server.restart_with_file_limit().await;
+    let mut acknowledged = Acknowledged::default();
+    post_the_first(&room).await;
+
+    room.server.limit_files(Some(4096));
+    post_until_refused(&mut acknowledged, &writer).await;
+    is_not_ready(&room, "The disk reported an I/O error.").await;
+    have_one_rolled_back(&writer).await;
+    room.server.limit_files(None);
+    is_ready_again(&room).await;
+
+    go_on_and_lose_nothing(&mut room, &writer, acknowledged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_asked_to_end_while_writes_fail_ends_and_keeps_what_it_acknowledged() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (mut room, writer) = open_in(folder.path()).await;
+    room.server.restart_with_file_limit().await;
+    let mut acknowledged = Acknowledged::default();
+    post_the_first(&room).await;
+    for _ in 0..10 {
+        assert_eq!(acknowledged.post(&writer, "Before").await, 201);
+    }
+
+    room.server.limit_files(Some(4096));
+    post_until_refused(&mut acknowledged, &writer).await;
+    room.server.sigterm();
+    let exit = room.server.wait_exit().await;
+
+    assert!(exit.success(), "{exit}");
+    room.server.restart().await;
+    let missing = acknowledged.missing(&mut room.facts().await).await;
+    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+}

@@ -1,0 +1,59 @@
+//! A small disk in memory that a test fills and empties. Mounting one takes root.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Dropping it unmounts it.
+pub struct SmallDisk {
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    /// One of so many MiB. `None`, with a line that says so, where nothing can be mounted: the tests
+    /// with a limit of file sizes run everywhere.
+    pub fn mount(mib: u32) -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
+            .arg(folder.path())
+            .output();
+        if mounted.is_ok_and(|it| it.status.success()) {
+            return Some(SmallDisk { folder });
+        }
+        eprintln!("not run with a full disk: no tmpfs can be mounted here (it takes root)");
+        None
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.path().join("ballast")
+    }
+
+    /// Leaves no free byte.
+    pub fn fill(&self) {
+        let mut ballast = fs::File::create(self.ballast()).expect("it can be made");
+        for size in [1 << 20, 4096, 1] {
+            while ballast.write_all(&vec![1; size]).is_ok() {}
+        }
+    }
+
+    /// Gives the space back.
+    pub fn empty(&self) {
+        fs::remove_file(self.ballast()).expect("it can be removed");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a process that was killed may still have a file open there.
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
