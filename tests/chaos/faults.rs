@@ -110,7 +110,7 @@ pub async fn torment(
 
 /// On a busy machine a node may come to the place where it shall fall when nobody waits for it any
 /// more.
-fn fell_late(node: &Node) -> Option<String> {
+pub fn fell_late(node: &Node) -> Option<String> {
     if node.is_stopped() {
         node.signal("CONT");
         return Some("stop, seen late".to_owned());
@@ -120,14 +120,21 @@ fn fell_late(node: &Node) -> Option<String> {
 }
 
 /// Does one fault; says what it was. `None`: the node never came to the place.
-async fn hit(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> {
+pub async fn hit(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> {
     let place = PLACES[dice.random_range(0..PLACES.len())];
     match dice.random_range(0..100) {
         0..28 => {
             node.kill();
             Some("kill -9".to_owned())
         }
-        28..58 => {
+        28..34 => {
+            // The database itself refuses the COMMIT; what follows meets its connection.
+            node.arm("write.in_commit", "3*return(error)");
+            sleep(Duration::from_millis(700)).await;
+            node.arm("write.in_commit", "off");
+            Some("COMMIT failed in the database".to_owned())
+        }
+        34..58 => {
             node.arm(place, "1*return(kill)");
             let fell = comes_true(AMBUSH, || node.is_gone()).await;
             node.arm(place, "off");
@@ -201,7 +208,7 @@ fn below(dice: &mut ChaCha8Rng) -> Duration {
     Duration::from_millis(dice.random_range(100..700))
 }
 
-async fn comes_true(within: Duration, is_so: impl Fn() -> bool) -> bool {
+pub async fn comes_true(within: Duration, is_so: impl Fn() -> bool) -> bool {
     let end = Instant::now() + within;
     while Instant::now() < end {
         if is_so() {
@@ -281,7 +288,8 @@ pub async fn quake(ground: Arc<Ground>, mut dice: ChaCha8Rng, end: Instant, done
 }
 
 async fn shake(ground: &Arc<Ground>, dice: &mut ChaCha8Rng) -> String {
-    match dice.random_range(0..10) {
+    match dice.random_range(0..11) {
+        10 => fill_the_disk(ground, dice).await,
         0..4 => {
             let n = dice.random_range(1..12);
             terminate(&ground.postgres.url(), n).await;
@@ -306,6 +314,23 @@ async fn shake(ground: &Arc<Ground>, dice: &mut ChaCha8Rng) -> String {
             format!("database stopped, {kind}")
         }
     }
+}
+
+async fn fill_the_disk(ground: &Arc<Ground>, dice: &mut ChaCha8Rng) -> String {
+    let lasts = Duration::from_millis(dice.random_range(300..2_000));
+    let ground = Arc::clone(ground);
+    let filled = tokio::task::spawn_blocking(move || {
+        let Some(disk) = &ground.postgres.disk else {
+            return "database disk full: not tried, it takes root";
+        };
+        disk.fill();
+        std::thread::sleep(lasts);
+        disk.empty();
+        ground.postgres.revive();
+        "database disk full"
+    });
+    let kind = filled.await.expect("the harness itself does not break");
+    kind.to_owned()
 }
 
 async fn terminate(url: &str, n: u32) {

@@ -18,6 +18,8 @@ mod record;
 mod redis_faults;
 mod report;
 mod settings;
+mod sqlite;
+mod sqlite_faults;
 mod stage;
 mod starved;
 // A workbench shared with the other tests: none of them uses all of it.
@@ -31,6 +33,18 @@ mod wishes;
 async fn nothing_is_lost_or_doubled_whatever_breaks() {
     if is_wanted() {
         judge(&settings::Settings::read()).await;
+    }
+}
+
+/// One node on an SQLite file, whose disk is full, fails and damages the file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_sqlite_nothing_is_lost_or_doubled_whatever_breaks() {
+    if is_wanted() {
+        let settings = settings::Settings::read();
+        eprintln!("CHAOS_SEED={}", settings.seed);
+        let verdict = sqlite::play(&settings).await;
+        eprintln!("{verdict}");
+        assert!(verdict.holds(), "broken with CHAOS_SEED={}", settings.seed);
     }
 }
 

@@ -85,8 +85,13 @@ impl Node {
         answer.is_ok_and(|it| it.is_ok_and(|it| it.status() == 200))
     }
 
-    fn spawn(&self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    /// Starts the process and waits for nothing.
+    pub fn spawn(&self) {
+        // Through a shell that ignores the signal: a write beyond the limit of file sizes is an
+        // error then, and not the end of the process.
+        let mut command = Command::new("sh");
+        let binary = env!("CARGO_BIN_EXE_troupe");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
         command.env_clear().current_dir(self.folder.path());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped());
@@ -137,6 +142,16 @@ impl Node {
             let mut kill = Command::new("kill");
             let _ = kill.args([format!("-{name}"), pid.to_string()]).status();
         }
+    }
+
+    /// The size to which its files may grow, in bytes; larger writes fail with an I/O error.
+    pub fn limit_files(&self, bytes: Option<u64>) {
+        let Some(pid) = self.pid() else { return };
+        let soft = bytes.map_or("unlimited".to_owned(), |it| it.to_string());
+        let limit = format!("--fsize={soft}:unlimited");
+        let _ = Command::new("prlimit")
+            .args(["--pid", &pid.to_string(), &limit])
+            .status();
     }
 
     /// Its process, while there is one.

@@ -26,6 +26,8 @@ pub struct Settings {
     pub stale_after: Duration,
 }
 
+/// The size of the disk that is filled.
+pub const DISK_MIB: u32 = 512;
 /// How many servers there are.
 pub const N_NODES: usize = 3;
 

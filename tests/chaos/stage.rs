@@ -31,6 +31,7 @@ use crate::settings::Settings;
 use crate::starved;
 use crate::support::own_postgres::Postgres;
 use crate::support::person::http_client;
+use crate::support::small_disk::SmallDisk;
 use crate::tabs::Tab;
 use crate::triggers;
 
@@ -107,7 +108,10 @@ pub async fn play(settings: &Settings) -> Evidence {
 }
 
 fn build(settings: &Settings, model: &Model, redis: Option<&Redis>) -> Arc<Ground> {
-    let postgres = Postgres::start();
+    // Its log of changes must not grow to the size of the disk by itself.
+    let setting = "max_connections = 200\nmax_wal_size = 64MB\nmin_wal_size = 32MB";
+    let disk = SmallDisk::mount(settings::DISK_MIB);
+    let postgres = Postgres::start_on(setting, disk);
     let mut env = settings::of_a_node(settings);
     let more = [
         ("DATABASE_URL", postgres.url()),

@@ -1,0 +1,229 @@
+//! The run on SQLite: one node, the same people and the same model, and what the file holds in the
+//! end, read by another process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio::time::sleep;
+
+use crate::faults::Done;
+use crate::house;
+use crate::model::Model;
+use crate::node::Node;
+use crate::people::Deeds;
+use crate::people::Visitor;
+use crate::people::dice_of;
+use crate::record::Post;
+use crate::settings;
+use crate::settings::Settings;
+use crate::sqlite_faults;
+use crate::sqlite_faults::Ground;
+use crate::support::backends::TestDatabase;
+use crate::support::facts::Facts;
+use crate::support::invariants;
+use crate::support::person::http_client;
+use crate::support::small_disk::SmallDisk;
+use crate::support::transitions;
+use crate::tabs::Tab;
+
+/// How long what is left may take once everything is healed.
+const RESTS: Duration = Duration::from_secs(90);
+
+/// What came of it.
+pub struct Verdict {
+    kinds: BTreeMap<String, (usize, usize)>,
+    n_acknowledged: usize,
+    lost: Vec<String>,
+    doubled: Vec<String>,
+    stuck: Vec<String>,
+    /// Broken laws, illegal moves of runs, and panics.
+    broken: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether every rule held, and the node was ready again after each fault.
+    pub fn holds(&self) -> bool {
+        let all_healed = self.kinds.values().all(|(n, healed)| n == healed);
+        let found = [&self.lost, &self.doubled, &self.stuck, &self.broken];
+        all_healed && found.iter().all(|it| it.is_empty())
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |of: fn(&(usize, usize)) -> usize| self.kinds.values().map(of).sum::<usize>();
+        writeln!(
+            f,
+            "SQLite, one node: faults tried {}, survived {}; messages acknowledged {}, lost {}, doubled {}; stuck {}",
+            sum(|it| it.0),
+            sum(|it| it.1),
+            self.n_acknowledged,
+            self.lost.len(),
+            self.doubled.len(),
+            self.stuck.len(),
+        )?;
+        for (kind, (n, healed)) in &self.kinds {
+            writeln!(f, "  {n:5} {kind}, healed {healed}")?;
+        }
+        for found in [&self.lost, &self.doubled, &self.stuck, &self.broken] {
+            for line in found.iter().take(8) {
+                writeln!(f, "         {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Plays it and reads the file.
+pub async fn play(settings: &Settings) -> Verdict {
+    let disk = SmallDisk::mount(settings::DISK_MIB).map(Arc::new);
+    let spare = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = disk.as_ref().map_or(spare.path(), |it| it.path());
+    let database = TestDatabase::in_folder(folder);
+    let model = Model::start(settings.seed).await;
+    let mut env = settings::of_a_node(settings);
+    let more = [
+        ("DATABASE_URL", database.url().to_owned()),
+        ("TROUPE_LLM_BASE_URL", model.upstream.base_url()),
+        ("TROUPE_LLM_API_KEY", "sk-test".to_owned()),
+        ("TROUPE_LLM_MODEL", "scripted".to_owned()),
+    ];
+    env.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    let node = Arc::new(Node::new(0, env));
+    assert!(node.start().await, "{}", node.tail(40));
+    transitions::record(&mut Facts::open(&database).await).await;
+
+    let ground = Ground {
+        node: Arc::clone(&node),
+        file: folder.join("troupe.db"),
+        disk: disk.clone(),
+    };
+    let done = Done::default();
+    let posts = live(settings, ground, &done).await;
+    node.signal("CONT");
+    node.limit_files(None);
+    let is_ready = node.start().await;
+    let stuck = rest(&database).await;
+    // Only what the file itself holds counts.
+    node.kill();
+    let mut verdict = judge(&database, &posts).await;
+    verdict.stuck = stuck;
+    verdict.broken.extend(node.panics());
+    if !is_ready {
+        verdict
+            .broken
+            .push(format!("the node is not ready: {}", node.tail(5)));
+    }
+    for fault in done.lock().iter() {
+        let kind = verdict.kinds.entry(fault.kind.clone()).or_default();
+        kind.0 += 1;
+        kind.1 += usize::from(fault.healed);
+    }
+    if let Ok(folder) = std::env::var("CHAOS_LOGS") {
+        node.write_log(std::path::Path::new(&folder));
+    }
+    verdict
+}
+
+async fn live(settings: &Settings, ground: Ground, done: &Done) -> Vec<Post> {
+    let urls = vec![ground.node.url.clone()];
+    let house = house::furnish(&urls[0], settings.n_clients, settings.seed).await;
+    let end = Instant::now() + settings.lasts;
+    let (deeds, http) = (Arc::<Mutex<Deeds>>::default(), http_client());
+    let cut = watch::Sender::new(0);
+    let mut all = JoinSet::new();
+    for guest in &house.guests {
+        let dice = dice_of(settings.seed, 1_000 + guest.index);
+        let visitor = Visitor {
+            at: 0,
+            guest: guest.clone(),
+            nodes: urls.clone(),
+            tab: Tab::open(guest, urls.clone(), dice, cut.subscribe()),
+            http: http.clone(),
+            dice: dice_of(settings.seed, guest.index),
+            think: settings.think,
+            last: None,
+            deeds: Arc::clone(&deeds),
+        };
+        all.spawn(visitor.live(end));
+    }
+    let dice = dice_of(settings.seed, 2_000);
+    let (peace, done) = (settings.peace, Arc::clone(done));
+    all.spawn(sqlite_faults::torment(ground, dice, peace, end, done));
+    while let Some(ended) = all.join_next().await {
+        ended.expect("the harness itself does not break");
+    }
+    std::mem::take(&mut deeds.lock().posts)
+}
+
+/// Waits until nothing is queued or running; what still is afterwards.
+async fn rest(database: &TestDatabase) -> Vec<String> {
+    let end = Instant::now() + RESTS;
+    let mut facts = Facts::open(database).await;
+    let sql = format!(
+        "SELECT 'run ' || {} || ' is ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
+        facts.hex("id")
+    );
+    loop {
+        // Twice in a row: between two turns nothing is to be seen for a moment.
+        let mut found = facts.rows(&sql).await;
+        sleep(Duration::from_millis(500)).await;
+        found.extend(facts.rows(&sql).await);
+        if found.is_empty() || Instant::now() > end {
+            return found.into_iter().flatten().flatten().collect();
+        }
+    }
+}
+
+async fn judge(database: &TestDatabase, posts: &[Post]) -> Verdict {
+    let mut facts = Facts::open(database).await;
+    let (mut lost, mut doubled, mut n_acknowledged) = (Vec::new(), Vec::new(), 0);
+    for post in posts {
+        let sql = format!(
+            "SELECT CAST(id AS TEXT) FROM messages WHERE conversation_id = {} AND client_id = '{}' AND origin_message_id IS NULL",
+            post.conversation, post.key
+        );
+        let stored = facts.rows(&sql).await;
+        if stored.len() > 1 {
+            doubled.push(format!(
+                "message {} is stored {} times",
+                post.key,
+                stored.len()
+            ));
+        }
+        if let Some(promised) = post.acknowledged() {
+            n_acknowledged += 1;
+            let id = promised.message.to_string();
+            if !stored.iter().any(|it| it[0].as_deref() == Some(&id)) {
+                lost.push(format!("message {} ({id}) was acknowledged", post.key));
+            }
+        }
+    }
+    let twice = format!(
+        "SELECT {} FROM messages WHERE conversation_run_id IS NOT NULL AND origin_message_id IS NULL \
+         GROUP BY conversation_run_id HAVING count(*) > 1",
+        facts.hex("conversation_run_id")
+    );
+    let twice = facts.rows(&twice).await;
+    doubled.extend(twice.into_iter().flatten().flatten());
+    let mut broken = invariants::at_rest(&mut facts).await;
+    broken.extend(transitions::illegal(&mut facts).await);
+    let check = facts.rows("PRAGMA integrity_check").await;
+    if check != [[Some("ok".to_owned())]] {
+        broken.push(format!("the file is damaged: {check:?}"));
+    }
+    Verdict {
+        kinds: BTreeMap::new(),
+        n_acknowledged,
+        lost,
+        doubled,
+        stuck: Vec::new(),
+        broken,
+    }
+}

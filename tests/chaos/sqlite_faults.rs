@@ -1,0 +1,130 @@
+//! What happens to one node on an SQLite file: everything that happens to a node, and its disk is
+//! full, reports I/O errors, and damages a page of the stopped file.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::SqliteConnection;
+use tokio::time::Instant;
+use tokio::time::sleep;
+use tokio::time::timeout;
+
+use crate::faults;
+use crate::faults::Done;
+use crate::node::Node;
+use crate::record::Fault;
+use crate::record::now;
+use crate::support::small_disk::SmallDisk;
+
+/// Longer than the node may take to be ready again: a write probe is written every 5 s.
+const HEALS: Duration = Duration::from_secs(60);
+/// Longer than a start takes to refuse a file.
+const REFUSES: Duration = Duration::from_secs(30);
+
+/// The node and its file.
+pub struct Ground {
+    pub node: Arc<Node>,
+    pub file: PathBuf,
+    /// `None` where none can be mounted.
+    pub disk: Option<Arc<SmallDisk>>,
+}
+
+/// One fault after another until the end; the node is ready between them.
+pub async fn torment(
+    ground: Ground,
+    mut dice: ChaCha8Rng,
+    peace: Duration,
+    end: Instant,
+    done: Done,
+) {
+    while Instant::now() < end {
+        let longest = peace.as_millis() as u64 * 2;
+        sleep(Duration::from_millis(dice.random_range(0..=longest))).await;
+        let (at, worker) = (now(), ground.node.worker());
+        let outcome = match faults::fell_late(&ground.node) {
+            Some(kind) => Some((kind, true)),
+            None => hit(&ground, &mut dice).await,
+        };
+        let Some((kind, is_right)) = outcome else {
+            continue;
+        };
+        let until = now();
+        let healed = timeout(HEALS, ground.node.start()).await.unwrap_or(false);
+        done.lock().push(Fault {
+            kind,
+            node: Some(0),
+            worker,
+            at,
+            until,
+            healed: healed && is_right,
+        });
+    }
+}
+
+/// Does one fault; says what it was, and whether the node did what it must meanwhile.
+async fn hit(ground: &Ground, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
+    let lasts = Duration::from_millis(dice.random_range(300..2_500));
+    match dice.random_range(0..10) {
+        0 | 1 => {
+            let disk = Arc::clone(ground.disk.as_ref()?);
+            let filled = tokio::task::spawn_blocking(move || {
+                disk.fill();
+                std::thread::sleep(lasts);
+                disk.empty();
+            });
+            filled.await.expect("the harness itself does not break");
+            Some(("disk full".to_owned(), true))
+        }
+        2 => {
+            ground.node.limit_files(Some(4096));
+            sleep(lasts).await;
+            ground.node.limit_files(None);
+            Some(("I/O errors of the disk".to_owned(), true))
+        }
+        3 => {
+            let refused = damage(ground, dice).await.unwrap_or(false);
+            Some(("file damaged while stopped".to_owned(), refused))
+        }
+        _ => Some((faults::hit(&ground.node, dice).await?, true)),
+    }
+}
+
+/// Damages a page that is in use; whether the node refuses the file and leaves it as it is. Then the
+/// page is put back, as from a backup.
+async fn damage(ground: &Ground, dice: &mut ChaCha8Rng) -> Result<bool, sqlx::Error> {
+    ground.node.kill();
+    let roots = roots(&ground.file).await?;
+    let root = roots[dice.random_range(0..roots.len())] as usize;
+    let sound = fs::read(&ground.file)?;
+    let mut damaged = sound.clone();
+    let page = (root - 1) * 4096..root * 4096;
+    damaged[page].iter_mut().for_each(|it| *it ^= 0x5a);
+    fs::write(&ground.file, &damaged)?;
+
+    ground.node.spawn();
+    let ended = faults::comes_true(REFUSES, || ground.node.is_gone()).await;
+    let refused = ended && ground.node.tail(5).contains("is damaged");
+    let kept = fs::read(&ground.file)? == damaged;
+    ground.node.kill();
+    fs::write(&ground.file, &sound)?;
+    Ok(refused && kept)
+}
+
+/// The first page of each table and index, with everything in the file itself.
+async fn roots(file: &std::path::Path) -> Result<Vec<i64>, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(file);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut connection)
+        .await?;
+    let roots = "SELECT rootpage FROM sqlite_master WHERE rootpage > 1";
+    let roots = sqlx::query_scalar(roots).fetch_all(&mut connection).await?;
+    connection.close().await?;
+    Ok(roots)
+}
