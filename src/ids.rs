@@ -76,6 +76,8 @@ row_id! {
     ImportId;
     /// The invitation of one person into a space.
     InvitationId;
+    /// A background job.
+    JobId;
     /// The question whether a tool may be called.
     ToolApprovalId;
 }

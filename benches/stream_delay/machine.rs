@@ -51,8 +51,19 @@ pub struct Process {
 impl Process {
     /// The real binary in a folder of its own, which may hold a database already.
     pub fn server(folder: TempDir, slice_ms: &str, base_url: &str) -> Process {
+        Process::server_with(folder, slice_ms, base_url, &[])
+    }
+
+    /// The same with more of the environment.
+    pub fn server_with(
+        folder: TempDir,
+        slice_ms: &str,
+        base_url: &str,
+        env: &[(&str, &str)],
+    ) -> Process {
         let mut command = on_the_first_core(Path::new(env!("CARGO_BIN_EXE_troupe")));
         command
+            .envs(env.iter().copied())
             .env("TROUPE_BIND", "127.0.0.1:0")
             .env("TROUPE_LLM_BASE_URL", base_url)
             .env("TROUPE_LLM_MODEL", "scripted")

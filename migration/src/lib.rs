@@ -28,6 +28,7 @@ mod m20261122_000030_find_what_goes_with_a_seat;
 mod m20261122_000031_find_unused_assets;
 mod m20261122_000040_responses;
 mod m20261122_000041_tool_approvals;
+mod m20261123_000050_jobs;
 mod m20261123_000053_index_runs_by_status;
 mod m20261123_000054_store_newest_messages;
 mod m20261123_000055_mark_conversations;
@@ -69,6 +70,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261122_000031_find_unused_assets::Migration),
             Box::new(m20261122_000040_responses::Migration),
             Box::new(m20261122_000041_tool_approvals::Migration),
+            Box::new(m20261123_000050_jobs::Migration),
             Box::new(m20261123_000053_index_runs_by_status::Migration),
             Box::new(m20261123_000054_store_newest_messages::Migration),
             Box::new(m20261123_000055_mark_conversations::Migration),

@@ -7,6 +7,8 @@ use crate::api::conversation_bodies::New;
 use crate::api::conversation_bodies::NewKind;
 use crate::api::conversation_bodies::Read;
 use crate::api::engine_error::answer;
+use crate::api::jobs;
+use crate::api::jobs::JobStarted;
 use crate::api::memberships;
 use crate::api::settings;
 use crate::app::App;
@@ -55,8 +57,9 @@ pub async fn list(
     let (user, space) = (caller.id(), at.space.id);
     let read = app.db.read(move |tx| {
         Box::pin(async move {
-            let of_space =
-                conversation::Entity::find().filter(conversation::Column::SpaceId.eq(space));
+            let of_space = conversation::Entity::find()
+                .filter(conversation::Column::SpaceId.eq(space))
+                .filter(conversation::Column::IsHidden.eq(false));
             let found = page.of(of_space, conversation::Column::Id, tx).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::of_user(tx, user, &ids).await?;
@@ -127,7 +130,7 @@ async fn parent(
             let found = conversation::Entity::find_by_id(id)
                 .one(app.db.reader())
                 .await?;
-            match found.filter(|it| it.space_id == at.space.id) {
+            match found.filter(|it| it.space_id == at.space.id && !it.is_hidden) {
                 Some(it) => Ok(Some(it.id)),
                 None => wrong("There is no such conversation in this space."),
             }
@@ -178,13 +181,16 @@ pub async fn change(
     Ok(Json(view))
 }
 
-/// Deletes a conversation that nothing hangs on.
+/// Deletes a conversation that nothing hangs on. No one sees it from then on.
+///
+/// With more than 2,000 messages a background job deletes them.
 #[utoipa::path(
     delete,
     path = "/api/conversations/{conversation_id}",
     tag = "conversations",
     responses(
         (status = 204),
+        (status = 202, description = "More than 2,000 messages: a job deletes them.", body = JobStarted),
         (status = 409, description = "`root_conversation`; `has_children`; `already_finished`.")
     )
 )]
@@ -206,10 +212,10 @@ pub async fn delete(
     if conversation::n_children(db, id).await? > 0 {
         return Err(has_children());
     }
-    app.engine.conversation_closed(id).await.map_err(answer)?;
-    let copilots = conversation::delete(&app.db, id).await?;
-    for seat in copilots.ok_or_else(has_children)? {
-        memberships::announce_copilot(&app, &seat);
+    let deleted = app.engine.delete_conversation(id, caller.id()).await;
+    let deletion = deleted.map_err(answer)?.ok_or_else(has_children)?;
+    for seat in &deletion.copilots {
+        memberships::announce_copilot(&app, seat);
     }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
@@ -217,7 +223,10 @@ pub async fn delete(
     let seats = membership::active_in(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
-    Ok(HttpResponse::NoContent().finish())
+    Ok(match app.engine.deleted(deletion).await? {
+        None => HttpResponse::NoContent().finish(),
+        Some(job) => jobs::accepted(&job),
+    })
 }
 
 /// Tells how far one has read.

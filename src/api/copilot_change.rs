@@ -79,7 +79,7 @@ async fn must_be_here(app: &App, at: &InSpace, id: ConversationId) -> ApiResult<
     let found = conversation::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;
-    match found.is_some_and(|it| it.space_id == at.space.id) {
+    match found.is_some_and(|it| it.space_id == at.space.id && !it.is_hidden) {
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "copilot_conversation_id",

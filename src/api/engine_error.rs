@@ -12,6 +12,11 @@ pub fn answer(error: EngineError) -> ApiError {
             "already_finished",
             "Somebody else was a moment faster. Look again.",
         ),
+        EngineError::StorageFull(full) => ApiError::new(413, "storage_full", full.to_string()),
+        EngineError::JobRunning => ApiError::conflict(
+            "job_running",
+            "Another branch of yours is being made. Wait for it, or cancel it.",
+        ),
         EngineError::Database(error) => error.into(),
     }
 }

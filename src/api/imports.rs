@@ -1,6 +1,7 @@
 //! Bringing chats in: begun with a file, followed and canceled by its number.
 
 use crate::api::conversations;
+use crate::api::engine_error::answer;
 use crate::app::App;
 use crate::conversations::chat_authors::Authors;
 use crate::conversations::chat_authors::Choice;
@@ -71,6 +72,13 @@ pub async fn chat(
     let file = upload.save(MAX_CHAT_BYTES).await?;
     let kind = import_job::Kind::Chat;
     let now = app.clock.now();
+    // The texts take no more than the file; it is charged as long as the import runs.
+    let bytes = i64::try_from(file.n_bytes).unwrap_or(i64::MAX);
+    let quota = &app.engine.context().quota;
+    quota
+        .require(app.db.reader(), at.space.owner_id, bytes)
+        .await
+        .map_err(|error| answer(error.into()))?;
     let begun = import_rows::begin(
         &app.db,
         caller.id(),
@@ -146,6 +154,14 @@ pub async fn cancel(
     id: Path<ImportId>,
 ) -> ApiResult<HttpResponse> {
     let row = own(&app, &caller, id.into_inner()).await?;
+    give_up(&app, &row).await
+}
+
+/// Ends an import; nothing of it is left.
+///
+/// # Errors
+/// 409 `already_finished`.
+pub async fn give_up(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
     let canceled = import_job::Status::Canceled;
     let report = Value::Object(Map::new());
     let now = app.clock.now();

@@ -170,6 +170,7 @@ fn one_place_only() -> ApiError {
         (status = 200, description = "It was posted before.", body = Posted),
         (status = 201, body = Posted),
         (status = 409, description = "`copilot_active`; `already_finished`."),
+        (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
         (status = 423),
         (status = 429, description = "`rate_limited`: too many posts in a minute.")

@@ -17,6 +17,7 @@ pub mod exports;
 pub mod health;
 pub mod imports;
 pub mod invites;
+pub mod jobs;
 pub mod join;
 pub mod lore_entry_bodies;
 pub mod lorebook_bodies;

@@ -14,6 +14,7 @@ use crate::api::exports;
 use crate::api::health;
 use crate::api::imports;
 use crate::api::invites;
+use crate::api::jobs;
 use crate::api::join;
 use crate::api::lorebook_entries;
 use crate::api::lorebook_links;
@@ -74,6 +75,10 @@ pub const ROOMS: [(&str, &str); 19] = [
         "Attempts to produce a text: why, how long, what came of it.",
     ),
     ("imports", "Chats and spaces that come in as files."),
+    (
+        "jobs",
+        "Work in the background: branches, deletions and imports.",
+    ),
     ("characters", "Character cards."),
     (
         "lorebooks",
@@ -209,6 +214,9 @@ fn play() -> Vec<Door> {
         imports::chat,
         imports::show,
         imports::cancel,
+        jobs::list,
+        jobs::show,
+        jobs::cancel,
         tool_approvals::decide,
         tool_approvals::open,
         versions::branch,

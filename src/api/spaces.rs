@@ -2,6 +2,8 @@
 
 use crate::accounts::user;
 use crate::api::engine_error::answer;
+use crate::api::jobs;
+use crate::api::jobs::JobStarted;
 use crate::api::memberships;
 use crate::api::presets;
 use crate::api::space_rules::NOT_IN_A_NEW_ONE;
@@ -66,6 +68,7 @@ pub async fn list(
     let db = app.db.reader();
     let select = match wants_all {
         true => space::Entity::find()
+            .filter(space::Column::IsHidden.eq(false))
             .filter(space::Column::Id.not_in_subquery(import_job::hidden_spaces())),
         false => tenancy::of_user(caller.id()),
     };
@@ -256,7 +259,10 @@ pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
     delete,
     path = "/api/spaces/{space_id}",
     tag = "spaces",
-    responses((status = 204))
+    responses(
+        (status = 204),
+        (status = 202, description = "More than 2,000 messages: a job deletes them.", body = JobStarted)
+    )
 )]
 pub async fn delete(
     app: Data<App>,
@@ -275,17 +281,15 @@ pub async fn delete(
     match tenancy::update(&app.db, id, archived, None).await {
         Err(ChangeError::Db(error)) => return Err(error.into()),
         Err(_) => return Err(ApiError::not_found()),
-        Ok(_) => app
-            .engine
-            .space_closed(id, CancelReason::Deleted)
-            .await
-            .map_err(answer)?,
+        Ok(_) => {}
     }
-    if !tenancy::delete(&app.db, id).await? {
-        return Err(ApiError::not_found());
-    }
+    let deleted = app.engine.delete_space(id, caller.id()).await;
+    let deletion = deleted.map_err(answer)?.ok_or_else(ApiError::not_found)?;
     app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
-    Ok(HttpResponse::NoContent().finish())
+    Ok(match app.engine.deleted(deletion).await? {
+        None => HttpResponse::NoContent().finish(),
+        Some(job) => jobs::accepted(&job),
+    })
 }

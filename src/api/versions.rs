@@ -3,6 +3,8 @@
 use crate::accounts::name_schemas::LongName;
 use crate::api::conversations;
 use crate::api::engine_error::answer;
+use crate::api::jobs;
+use crate::api::jobs::JobStarted;
 use crate::api::messages;
 use crate::app::App;
 use crate::conversations::message;
@@ -13,6 +15,9 @@ use crate::http::seat;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::runs::run;
+use crate::runs::versions;
+use crate::runs::versions::Branched;
+use crate::runs::versions::Requester;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Act;
 use actix_web::HttpRequest;
@@ -93,8 +98,15 @@ pub async fn regenerate(
     at.may_write(Act::Generate)?;
     let message = body.read_or_default().await?.message_id;
     let by = at.display_name(&caller);
-    let regenerated = app.engine.regenerate(at.conversation.id, message, by);
-    let planned = regenerated.await.map_err(answer)?;
+    let by = Requester {
+        user: Some(caller.id()),
+        name: by,
+    };
+    let planned = app.engine.begin_regenerate(at.conversation.id, message, by);
+    let planned = match planned.await.map_err(answer)? {
+        versions::PlannedText::Run(planned) => *planned,
+        versions::PlannedText::Job(job) => return Ok(jobs::accepted(&job)),
+    };
     if let Some(branch) = planned.branch {
         conversations::announce(&app, &app.engine.conversation(branch.id).await?);
     }
@@ -105,12 +117,20 @@ pub async fn regenerate(
 }
 
 /// Makes a branch: a conversation that goes on from a message, with everything up to it.
+///
+/// With more than 2,000 messages a background job makes it, and no one sees it before it is whole.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/branch",
     tag = "conversations",
     request_body = Fork,
-    responses((status = 201, body = Branch), (status = 423))
+    responses(
+        (status = 201, body = Branch),
+        (status = 202, description = "More than 2,000 messages: a job makes it.", body = JobStarted),
+        (status = 409, description = "`job_running`: another branch is being made."),
+        (status = 413, description = "`storage_full`."),
+        (status = 423)
+    )
 )]
 pub async fn branch(
     app: Data<App>,
@@ -126,14 +146,20 @@ pub async fn branch(
         .as_deref()
         .map(conversations::title)
         .transpose()?;
-    let branch = app.engine.branch(
-        at.conversation.id,
-        body.message_id,
-        title.unwrap_or_default(),
-    );
-    let branch = branch.await.map_err(answer)?;
+    let branched = app.engine.begin_branch(versions::Fork {
+        conversation: at.conversation.id,
+        at: body.message_id,
+        title: title.unwrap_or_default(),
+        user: Some(caller.id()),
+    });
+    let (branch, is_announced) = match branched.await.map_err(answer)? {
+        Branched::Whole { row, is_announced } => (row, is_announced),
+        Branched::Job(job) => return Ok(jobs::accepted(&job)),
+    };
     let conversation = app.engine.conversation(branch.id).await?;
-    conversations::announce(&app, &conversation);
+    if !is_announced {
+        conversations::announce(&app, &conversation);
+    }
     Ok(HttpResponse::Created().json(Branch { conversation }))
 }
 

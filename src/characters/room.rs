@@ -1,4 +1,5 @@
-//! How much of the database one person's cards take: documents, pictures and assets.
+//! How much of the database is one person's: the documents, pictures and assets of their cards, and
+//! the text of the spaces that they own.
 
 use crate::characters::asset;
 use crate::characters::attachment;
@@ -12,6 +13,7 @@ use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
+use sea_orm::Statement;
 use sea_orm::sea_query::Condition;
 use sea_orm::sea_query::Expr;
 
@@ -25,8 +27,8 @@ pub struct Shelf {
 /// There is no room for it on the shelf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "There is no room for it: the cards of one person may take {} MiB with their pictures and \
-     assets. Delete some that you do not need.",
+    "There is no room for it: the cards of one person, with their pictures and assets, and the \
+     text of their spaces may take {} MiB. Delete what you do not need.",
     limit / (1024 * 1024)
 )]
 pub struct Full {
@@ -92,6 +94,20 @@ pub async fn taken_by(db: &impl ConnectionTrait, owner: UserId) -> Result<u64, D
         .into_tuple()
         .one(db)
         .await?;
-    let all = cards.unwrap_or(0) + assets.unwrap_or(0);
+    let all = cards.unwrap_or(0) + assets.unwrap_or(0) + texts_of(db, owner).await?;
     Ok(u64::try_from(all).unwrap_or(0))
+}
+
+/// How many bytes of text the spaces of a person store, and the imports into them that run.
+async fn texts_of(db: &impl ConnectionTrait, owner: UserId) -> Result<i64, DbErr> {
+    let sql = "SELECT CAST(COALESCE((SELECT SUM(c.text_bytes) FROM conversations c \
+            WHERE c.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
+        + COALESCE((SELECT SUM(i.bytes_total) FROM imports i WHERE i.status = 'running' \
+            AND i.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
+        AS bigint) AS n_bytes";
+    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, [owner.0.into()]);
+    match db.query_one_raw(question).await? {
+        Some(row) => row.try_get("", "n_bytes"),
+        None => Ok(0),
+    }
 }

@@ -1,8 +1,9 @@
 //! Branches: a timeline that goes on from a message of another one.
 //!
-//! **Invariant:** what is cloned is cloned by the database, in as many statements for a hundred
-//! thousand messages as for one, the same on every database. A clone keeps its place, its texts and
-//! the one that is shown; it knows whom it was cloned from by `origin_message_id`.
+//! **Invariant:** what is cloned is cloned by the database, in as many statements for the longest
+//! part as for the shortest, the same on every database. A clone keeps its place, its texts and the
+//! one that is shown; it knows whom it was cloned from by `origin_message_id`. A branch that is copied
+//! in several parts is hidden until it is whole.
 
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
@@ -19,6 +20,8 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use sea_orm::Iterable;
+use sea_orm::QueryFilter;
+use sea_orm::Statement;
 use sea_orm::sea_query::Expr;
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::InsertStatement;
@@ -31,17 +34,27 @@ use sea_orm::sea_query::SimpleExpr;
 /// The number of the event that a branch begins with: whoever has seen nothing has missed the clones.
 const FIRST_REV: i64 = 1;
 
-/// Makes a branch of `parent`, whose lock is held, with everything up to `fork` that is not hidden.
-pub async fn branch(
+/// A branch that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewBranch {
+    pub title: String,
+    /// The bytes of the texts that it copies.
+    pub text_bytes: i64,
+    /// It is copied in batches, and seen by no one until [`show`].
+    pub is_hidden: bool,
+    pub now: Timestamp,
+}
+
+/// Inserts the row of a branch of `parent`, whose lock is held; it has no message yet.
+pub async fn begin(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
     fork: &message::Model,
-    title: String,
-    now: Timestamp,
+    new: NewBranch,
 ) -> Result<conversation::Model, DbErr> {
     let mut row = conversation::Model {
         kind: conversation::Kind::Branch,
-        title,
+        title: new.title,
         parent_conversation_id: Some(parent.id),
         forked_from_message_id: Some(fork.id),
         rev: FIRST_REV,
@@ -50,32 +63,120 @@ pub async fn branch(
         last_assistant_seq: None,
         last_user_seq: None,
         needs_step: false,
-        created_at: now,
+        created_at: new.now,
         auto_mode_turns: 0,
         archived_at: None,
+        is_hidden: new.is_hidden,
+        text_bytes: new.text_bytes,
         ..parent.clone() // settings and variables go along
     }
     .into_active_model()
     .reset_all();
     row.id = NotSet;
-    let branch = conversation::Entity::insert(row)
+    conversation::Entity::insert(row)
         .exec_with_returning(tx)
+        .await
+}
+
+/// Copies what is shown after the first number up to the second; returns the bytes of the copied
+/// texts. The parent is locked.
+pub async fn copy(
+    tx: &impl ConnectionTrait,
+    parent: &conversation::Model,
+    branch: ConversationId,
+    part: (i64, i64),
+) -> Result<i64, DbErr> {
+    tx.execute(&messages(parent.id, branch, part)).await?;
+    tx.execute(&swipes(branch, part)).await?;
+    text_bytes(tx, branch, part).await
+}
+
+/// Shows a branch that was copied in batches. The parent is locked.
+pub async fn show(
+    tx: &impl ConnectionTrait,
+    parent: &conversation::Model,
+    branch: &conversation::Model,
+    text_bytes: i64,
+) -> Result<(), DbErr> {
+    tx.execute(&read_marks(parent.id, branch.last_seq, branch.id))
         .await?;
-    tx.execute(&messages(fork, branch.id)).await?;
     newest::store(tx, branch.id).await?;
-    tx.execute(&swipes(branch.id)).await?;
-    tx.execute(&read_marks(fork, branch.id)).await?;
+    conversation::Entity::update_many()
+        .col_expr(conversation::Column::IsHidden, Expr::value(false))
+        .col_expr(conversation::Column::TextBytes, Expr::value(text_bytes))
+        .filter(conversation::Column::Id.eq(branch.id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Makes a short branch of `parent`, whose lock is held, in this transaction, with everything up to
+/// `fork` that is not hidden.
+pub async fn branch(
+    tx: &impl ConnectionTrait,
+    parent: &conversation::Model,
+    fork: &message::Model,
+    new: NewBranch,
+) -> Result<conversation::Model, DbErr> {
+    let branch = begin(tx, parent, fork, new).await?;
+    let part = (0, fork.seq);
+    tx.execute(&messages(parent.id, branch.id, part)).await?;
+    tx.execute(&swipes(branch.id, part)).await?;
+    tx.execute(&read_marks(parent.id, fork.seq, branch.id))
+        .await?;
+    newest::store(tx, branch.id).await?;
     Ok(branch)
 }
 
-/// Clones what is shown up to the fork point, in order.
-fn messages(fork: &message::Model, branch: ConversationId) -> InsertStatement {
+/// How many messages a timeline has after the first number up to the second, hidden ones included,
+/// and the bytes of all texts of those that are shown.
+pub async fn size(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    up_to: i64,
+) -> Result<(i64, i64), DbErr> {
+    let sql = "SELECT COUNT(*) AS n, CAST(COALESCE(SUM(CASE WHEN m.visibility = 'hidden' THEN 0 \
+        ELSE octet_length(m.content) + COALESCE((SELECT SUM(octet_length(t.content)) \
+        FROM message_swipes t WHERE t.message_id = m.id), 0) END), 0) AS bigint) AS bytes \
+        FROM messages m WHERE m.conversation_id = $1 AND m.seq <= $2";
+    let values = [id.0.into(), up_to.into()];
+    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    match db.query_one_raw(question).await? {
+        Some(row) => Ok((row.try_get("", "n")?, row.try_get("", "bytes")?)),
+        None => Ok((0, 0)),
+    }
+}
+
+async fn text_bytes(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    (after, to): (i64, i64),
+) -> Result<i64, DbErr> {
+    let sql = "SELECT CAST(COALESCE(SUM(octet_length(m.content) \
+        + COALESCE((SELECT SUM(octet_length(t.content)) \
+        FROM message_swipes t WHERE t.message_id = m.id), 0)), 0) AS bigint) AS bytes \
+        FROM messages m WHERE m.conversation_id = $1 AND m.seq > $2 AND m.seq <= $3";
+    let values = [id.0.into(), after.into(), to.into()];
+    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    match db.query_one_raw(question).await? {
+        Some(row) => row.try_get("", "bytes"),
+        None => Ok(0),
+    }
+}
+
+/// Clones what is shown of a part of the parent, in order.
+fn messages(
+    parent: ConversationId,
+    branch: ConversationId,
+    (after, to): (i64, i64),
+) -> InsertStatement {
     use message::Column;
     let mut clones = Query::select();
     clones
         .from(message::Entity)
-        .and_where(Column::ConversationId.eq(fork.conversation_id))
-        .and_where(Column::Seq.lte(fork.seq))
+        .and_where(Column::ConversationId.eq(parent))
+        .and_where(Column::Seq.gt(after))
+        .and_where(Column::Seq.lte(to))
         .and_where(Column::Visibility.ne(message::Visibility::Hidden))
         .order_by(Column::Seq, Order::Asc);
     let columns = Column::iter().filter(|it| !matches!(it, Column::Id));
@@ -89,8 +190,8 @@ fn messages(fork: &message::Model, branch: ConversationId) -> InsertStatement {
     })
 }
 
-/// Clones the texts of what was cloned.
-fn swipes(branch: ConversationId) -> InsertStatement {
+/// Clones the texts of a part of what was cloned.
+fn swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
     use swipe::Column;
     let origin = (message::Entity, message::Column::OriginMessageId);
     let mut clones = Query::select();
@@ -100,7 +201,9 @@ fn swipes(branch: ConversationId) -> InsertStatement {
             swipe::Entity,
             Expr::col((swipe::Entity, Column::MessageId)).equals(origin),
         )
-        .and_where(message::Column::ConversationId.eq(branch));
+        .and_where(message::Column::ConversationId.eq(branch))
+        .and_where(message::Column::Seq.gt(after))
+        .and_where(message::Column::Seq.lte(to));
     let columns = Column::iter().filter(|it| !matches!(it, Column::Id));
     insert(swipe::Entity, columns, clones, |column| match column {
         Column::MessageId => Expr::col((message::Entity, message::Column::Id)),
@@ -109,12 +212,12 @@ fn swipes(branch: ConversationId) -> InsertStatement {
 }
 
 /// Who has read the origin has read as much of the branch.
-fn read_marks(fork: &message::Model, branch: ConversationId) -> InsertStatement {
+fn read_marks(parent: ConversationId, fork_seq: i64, branch: ConversationId) -> InsertStatement {
     use read_mark::Column;
     let mut marks = Query::select();
     marks
         .from(read_mark::Entity)
-        .and_where(Column::ConversationId.eq(fork.conversation_id));
+        .and_where(Column::ConversationId.eq(parent));
     insert(
         read_mark::Entity,
         Column::iter(),
@@ -123,7 +226,7 @@ fn read_marks(fork: &message::Model, branch: ConversationId) -> InsertStatement 
             Column::ConversationId => Expr::value(branch.0),
             Column::LastReadSeq => {
                 let read = Expr::col(Column::LastReadSeq);
-                Expr::case(read.clone().gt(fork.seq), fork.seq)
+                Expr::case(read.clone().gt(fork_seq), fork_seq)
                     .finally(read)
                     .into()
             }

@@ -23,6 +23,7 @@ use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::LockBehavior;
 use sea_orm::sea_query::LockType;
 use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SelectStatement;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]
@@ -57,6 +58,10 @@ pub struct Model {
     pub variables: Json,
     pub created_at: Timestamp,
     pub archived_at: Option<Timestamp>,
+    /// A job is still filling or deleting it: no one sees it.
+    pub is_hidden: bool,
+    /// The bytes of the texts of its messages, all versions included.
+    pub text_bytes: i64,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
@@ -108,6 +113,7 @@ pub async fn lock_free(
 ) -> Result<Vec<(Model, space::Model)>, DbErr> {
     let mut found = Entity::find()
         .filter(Column::Id.is_in(ids))
+        .filter(Column::IsHidden.eq(false))
         .order_by_asc(Column::Id)
         .find_also_related(space::Entity);
     QuerySelect::query(&mut found).lock_with_tables_behavior(
@@ -144,6 +150,7 @@ pub async fn save_numbers(
         .value(Column::LastAssistantSeq, row.last_assistant_seq)
         .value(Column::LastUserSeq, row.last_user_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
+        .value(Column::TextBytes, row.text_bytes)
         .and_where(is_it.clone())
         .returning(number)
         .to_owned();
@@ -210,6 +217,29 @@ pub async fn unmark(tx: &impl ConnectionTrait, ids: &[ConversationId]) -> Result
         .exec(tx)
         .await
         .map(|_| ())
+}
+
+/// The conversations that no one sees yet, or any more; few, and found by an index of their own.
+pub fn hidden() -> SelectStatement {
+    Query::select()
+        .column(Column::Id)
+        .from(Entity)
+        .and_where(Expr::cust("is_hidden"))
+        .to_owned()
+}
+
+/// Counts more text that is stored in a conversation.
+pub async fn add_text_bytes(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    bytes: i64,
+) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::TextBytes, Expr::col(Column::TextBytes).add(bytes))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
 }
 
 /// How many branches and threads hang on a conversation.

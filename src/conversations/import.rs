@@ -239,5 +239,7 @@ pub fn blank(space: SpaceId, now: Timestamp) -> conversation::Model {
         variables: json!({}),
         created_at: now,
         archived_at: None,
+        is_hidden: false,
+        text_bytes: 0,
     }
 }

@@ -249,7 +249,10 @@ pub async fn insert(
     }
     let mut rows = Vec::new();
     let mut texts_of = Vec::new();
+    let mut n_bytes = 0;
     for line in lines {
+        n_bytes += line.message.content.len();
+        n_bytes += line.texts.iter().map(|it| it.content.len()).sum::<usize>();
         if !line.texts.is_empty() {
             texts_of.push((line.message.seq, line.texts));
         }
@@ -260,6 +263,8 @@ pub async fn insert(
     message::Entity::insert_many(rows)
         .exec_without_returning(tx)
         .await?;
+    let n_bytes = i64::try_from(n_bytes).unwrap_or(i64::MAX);
+    conversation::add_text_bytes(tx, conversation, n_bytes).await?;
     let ids = ids_after(tx, conversation, after).await?;
     let texts = texts_of
         .into_iter()
@@ -322,7 +327,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
                 return Err(ImportError::Canceled);
             }
             let space = tenancy::locked(tx, it.target).await?;
-            let is_open = |it: &space::Model| it.status == space::Status::Active;
+            let is_open = |it: &space::Model| it.status == space::Status::Active && !it.is_hidden;
             let space = space.filter(is_open).ok_or(ImportError::Gone)?;
             let hidden = it.import.hidden_space_id.ok_or(ImportError::Canceled)?;
             move_seats(tx, hidden, space.id).await?;

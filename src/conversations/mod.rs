@@ -1,5 +1,6 @@
 //! Conversations: timelines and the messages on them.
 
+pub mod batch;
 pub mod branching;
 pub mod chat_authors;
 pub mod chat_batches;
@@ -12,13 +13,17 @@ pub mod export;
 pub mod import;
 pub mod import_job;
 pub mod import_rows;
+pub mod job;
+pub mod job_view;
 pub mod markdown;
 pub mod markdown_limits;
 pub mod message;
 pub mod message_text;
 pub mod newest;
 pub mod pages;
+pub mod quota;
 pub mod read_mark;
+pub mod removal;
 pub mod roots;
 pub mod search;
 pub mod snippet;

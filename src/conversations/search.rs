@@ -111,6 +111,7 @@ fn visible(spaces: SelectStatement) -> Select<Entity> {
     Entity::find()
         .join(JoinType::InnerJoin, message::Relation::Conversation.def())
         .filter(conversation::Column::SpaceId.in_subquery(spaces))
+        .filter(conversation::Column::IsHidden.eq(false))
         .filter(Column::Visibility.ne(Visibility::Hidden))
 }
 

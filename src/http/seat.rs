@@ -139,6 +139,7 @@ impl InSpace {
 pub async fn in_space(app: &App, caller: &CurrentUser, id: SpaceId) -> ApiResult<InSpace> {
     let db = app.db.reader();
     let space = space::Entity::find_by_id(id).one(db).await?;
+    let space = space.filter(|it| !it.is_hidden);
     let space = space.ok_or_else(ApiError::not_found)?;
     let seat = membership::of_user(db, id, caller.id())
         .await?
@@ -167,7 +168,8 @@ pub async fn in_conversation(
     let found = conversation::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;
-    let conversation = found.ok_or_else(ApiError::not_found)?;
+    let conversation = found.filter(|it| !it.is_hidden);
+    let conversation = conversation.ok_or_else(ApiError::not_found)?;
     let within = in_space(app, caller, conversation.space_id).await?;
     Ok(InConversation {
         conversation,

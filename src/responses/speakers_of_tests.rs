@@ -68,6 +68,7 @@ fn space(reply_order: ReplyOrder, replies_per_turn: RepliesPerTurn) -> space::Mo
         settings_version: 0,
         tokens_used: 0,
         token_limit: 0,
+        is_hidden: false,
         created_at: Timestamp(0),
     }
 }

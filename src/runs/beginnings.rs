@@ -65,6 +65,8 @@ impl Engine {
             variables: json!({}),
             created_at: self.context.clock.now(),
             archived_at: None,
+            is_hidden: false,
+            text_bytes: 0,
         };
         let row: conversation::Model = self
             .context

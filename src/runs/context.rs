@@ -3,12 +3,14 @@
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversations::markdown::Markdown;
+use crate::conversations::quota::Quota;
 use crate::db::connect::Db;
 use crate::generation::watches::Watches;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
 use crate::runs::candidates::Candidates;
+use crate::runs::jobs::Jobs;
 use crate::runs::lease::Leases;
 use crate::runs::live::Live;
 use crate::runs::meter::Meter;
@@ -49,6 +51,10 @@ pub struct Context {
     pub settings: Settings,
     /// Steps of one conversation announce in the order in which they commit.
     pub(super) step_locks: StepLocks,
+    /// The background jobs that this node works on.
+    pub(super) jobs: Jobs,
+    /// How much text a person's spaces may store.
+    pub quota: Quota,
 }
 
 /// How the engine room is run.
@@ -64,6 +70,8 @@ pub struct Settings {
     pub reaper_interval: Duration,
     pub stream_slice: Duration,
     pub watches: Watches,
+    /// What one person may store; 0 is no limit.
+    pub stored_bytes: u64,
 }
 
 impl Settings {
@@ -83,6 +91,7 @@ impl Settings {
                 total: config.run_timeout,
                 ..Watches::default()
             },
+            stored_bytes: config.limits.stored_bytes,
         }
     }
 }
@@ -118,6 +127,8 @@ impl Context {
             node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
             settings,
             step_locks: StepLocks::default(),
+            jobs: Jobs::default(),
+            quota: Quota::new(settings.stored_bytes),
         }
     }
 

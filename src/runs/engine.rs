@@ -111,6 +111,8 @@ impl Engine {
         mentions: Vec<MembershipId>,
     ) -> Result<Posted, EngineError> {
         crate::fail_point!("post.begin", ?);
+        self.require_quota(conversation, author, &content, client_id.as_deref())
+            .await?;
         let token_count = self.count_tokens(content.clone()).await?;
         let post = Post {
             author,

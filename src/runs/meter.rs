@@ -150,6 +150,7 @@ impl Meter {
             ("failed", report.failed),
             ("requeued", report.requeued),
             ("round_closed", report.rounds_closed),
+            ("job_continued", report.jobs_continued),
         ] {
             self.reaped
                 .get_or_create(&Reaped { what })
@@ -199,6 +200,7 @@ mod tests {
             failed: 2,
             requeued: 1,
             rounds_closed: 0,
+            jobs_continued: 0,
         };
 
         meter.swept(&report);

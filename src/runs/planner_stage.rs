@@ -345,6 +345,8 @@ fn empty(members: Vec<membership::Model>) -> Situation {
             variables: json!({}),
             created_at: Timestamp(0),
             archived_at: None,
+            is_hidden: false,
+            text_bytes: 0,
         },
         space: space::Model {
             id: SpaceId(1),
@@ -366,6 +368,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
             settings_version: 0,
             tokens_used: 0,
             token_limit: 0,
+            is_hidden: false,
             created_at: Timestamp(0),
         },
         members,

@@ -15,6 +15,7 @@ use crate::runs::command::Command;
 use crate::runs::context::Context;
 use crate::runs::context::Settings;
 use crate::runs::error::EngineError;
+use crate::runs::jobs;
 use crate::runs::marked;
 use crate::runs::queue;
 use crate::runs::queue::Stale;
@@ -44,6 +45,8 @@ pub struct Report {
     pub requeued: u32,
     /// Rounds that waited for nothing.
     pub rounds_closed: u32,
+    /// Background jobs whose node is gone, and which this one continues.
+    pub jobs_continued: u32,
 }
 
 /// Sweeps until the node has put everything down.
@@ -192,6 +195,7 @@ async fn sweep_silent_for(
         }
     }
     marked::sweep(context).await?;
+    report.jobs_continued = jobs::continue_silent(context, after_ms).await?;
     context.meter.swept(&report);
     Ok(Some(report))
 }

@@ -205,11 +205,11 @@ impl Claims {
 async fn step_when_due(context: &Context, due: &Due) -> Option<Done> {
     match step(context, due.conversation_id, Command::Due { run: due.id }).await {
         Ok(done) => Some(done),
-        Err(EngineError::Lost | EngineError::Refused(_)) => None, // somebody else was faster
         Err(EngineError::Database(error)) => {
             tracing::warn!(run.id = %due.id, %error, "run {} could not be claimed: {error}", due.id);
             None
         }
+        Err(_) => None, // somebody else was faster
     }
 }
 

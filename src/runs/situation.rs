@@ -134,6 +134,10 @@ pub async fn load(
     let Some((conversation, space)) = conversation::lock_with_space(tx, id).await? else {
         return Ok(None);
     };
+    // A job fills or deletes it: only what ends its runs still reaches it.
+    if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::Closed(_)) {
+        return Ok(None);
+    }
     let members = membership::active_in(tx, space.id).await?;
     let situation = load_locked(tx, conversation, space, members, command);
     situation.await.map(Some)

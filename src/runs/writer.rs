@@ -172,6 +172,8 @@ impl Writer<'_> {
         row.token_count = new.token_count;
         row.metadata = new.metadata;
         let row = timeline::append(self.tx, row).await?;
+        let alternates = new.alternates.iter().map(|it| it.content.len());
+        s.conversation.text_bytes += bytes(row.content.len() + alternates.sum::<usize>());
         match row.role {
             message::Role::Assistant => {
                 s.last_speaker = Some(row.space_membership_id);
@@ -203,6 +205,7 @@ impl Writer<'_> {
         let was_hidden = row.visibility == message::Visibility::Hidden;
         let shown = (row.content.clone(), row.active_swipe);
         change(&mut row);
+        s.conversation.text_bytes += bytes(row.content.len()) - bytes(shown.0.len());
         if shown != (row.content.clone(), row.active_swipe) {
             row.version += 1;
         }
@@ -363,6 +366,10 @@ impl Writer<'_> {
         written.queued = Some((run, next_rev(s)));
         Ok(())
     }
+}
+
+pub(super) fn bytes(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 pub(super) fn next_rev(s: &mut Situation) -> i64 {

@@ -7,6 +7,7 @@ use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Writer;
 use crate::runs::writer::Written;
+use crate::runs::writer::bytes;
 use crate::runs::writer::next_rev;
 use sea_orm::ActiveModelTrait;
 use sea_orm::DbErr;
@@ -50,9 +51,14 @@ impl Writer<'_> {
             it.edited_at = Some(now);
             it.edited_by = edit.by;
         };
+        let before = s.conversation.text_bytes;
         self.change_subject(s, written, change).await?;
         match s.subject.as_ref().filter(|_| s.subject_n_swipes > 0) {
-            Some(row) => swipe::rewrite(self.tx, row).await,
+            Some(row) => {
+                // The text is stored a second time, as one of several.
+                s.conversation.text_bytes += s.conversation.text_bytes - before;
+                swipe::rewrite(self.tx, row).await
+            }
             None => Ok(()),
         }
     }
@@ -68,7 +74,9 @@ impl Writer<'_> {
             return Ok(());
         };
         let first = (s.subject_n_swipes == 0).then(|| swipe::Text::of(row));
-        let texts = first.into_iter().chain([text.clone()]).collect();
+        let texts: Vec<swipe::Text> = first.into_iter().chain([text.clone()]).collect();
+        let stored: usize = texts.iter().map(|it| it.content.len()).sum();
+        s.conversation.text_bytes += bytes(stored);
         s.subject_n_swipes += swipe::append_all(self.tx, row.id, s.subject_n_swipes, texts).await?;
         let position = s.subject_n_swipes - 1;
         self.change_subject(s, written, |it| text.show_on(it, position))

@@ -1,5 +1,6 @@
 //! What the API document says of frames, in both directions.
 
+use crate::conversations::job_view::JobUpdated;
 use crate::conversations::read_mark::ReadUpdated;
 use crate::http::door::Named;
 use crate::http::schemas;
@@ -106,6 +107,7 @@ fn events(named: &mut Vec<Named>) -> Vec<String> {
     ]));
     event(told::<ToolApprovalUpdated>(&["tool_approval_updated"]));
     event(told::<ReadUpdated>(&["read_updated"]));
+    event(told::<JobUpdated>(&["job_updated"]));
     event(told::<HumanTyping>(&["human_typing"]));
     event(told::<PresenceUpdated>(&["presence_updated"]));
     event(told::<frames::Resync>(&["resync"]));

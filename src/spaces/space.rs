@@ -39,6 +39,8 @@ pub struct Model {
     /// 0: none.
     pub token_limit: i64,
     pub created_at: Timestamp,
+    /// A job is deleting it: no one sees it.
+    pub is_hidden: bool,
 }
 
 #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]

@@ -122,6 +122,7 @@ fn blank(owner: Option<UserId>, now: Timestamp) -> Model {
         settings_version: 0,
         tokens_used: 0,
         token_limit: 0,
+        is_hidden: false,
         created_at: now,
     }
 }
@@ -198,7 +199,9 @@ pub fn of_user(user: UserId) -> Select<Entity> {
         .column(membership::Column::SpaceId)
         .filter(membership::Column::UserId.eq(user))
         .filter(membership::Column::Status.eq(membership::Status::Active));
-    Entity::find().filter(Column::Id.in_subquery(seats.into_query()))
+    Entity::find()
+        .filter(Column::Id.in_subquery(seats.into_query()))
+        .filter(Column::IsHidden.eq(false))
 }
 
 fn with_rules(mut row: ActiveModel, rules: Rules) -> ActiveModel {

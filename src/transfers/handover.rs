@@ -11,6 +11,7 @@ use crate::conversations::conversation;
 use crate::conversations::import_job;
 use crate::conversations::import_rows::ImportError;
 use crate::conversations::message;
+use crate::conversations::removal;
 use crate::db::connect::Db;
 use crate::ids::CharacterId;
 use crate::ids::PresetId;
@@ -75,7 +76,9 @@ pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
             let cards = cards(tx, it.owner.id, &it.head).await?;
             let presets = presets(tx, it.owner.id, &it.head, it.now).await?;
             let pictures = it.assets.give(tx, &cards, it.now).await?;
-            room::must_fit(tx, Shelf { owner, limit }, 0).await?;
+            let texts = removal::size_of_space(tx, it.hidden).await?.text_bytes;
+            let texts = u64::try_from(texts).unwrap_or(0);
+            room::must_fit(tx, Shelf { owner, limit }, texts).await?;
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
             forks(tx, &it.head, &it.known).await?;
             let (head, known) = (&it.head, &it.known);

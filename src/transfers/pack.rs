@@ -205,6 +205,7 @@ async fn all(
         .await?;
     let conversations = conversation::Entity::find()
         .filter(conversation::Column::SpaceId.eq(space.id))
+        .filter(conversation::Column::IsHidden.eq(false))
         .order_by_asc(conversation::Column::Id)
         .all(db)
         .await?;

@@ -102,6 +102,10 @@ export default class Api {
   regenerate = (id, messageId) => this.#post(`/conversations/${id}/regenerate`, { message_id: messageId })
   branch = (id, messageId) => this.#post(`/conversations/${id}/branch`, { message_id: messageId })
 
+  // Background jobs
+  jobs = () => this.#get("/jobs")
+  cancelJob = (id) => this.#delete(`/jobs/${id}`)
+
   // Finding, and files of chats
   search = (query) => this.#get(`/search${search(query)}`)
   importChat = (spaceId, file, names) => this.#upload(`/spaces/${spaceId}/import${search({ names })}`, file)

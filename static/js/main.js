@@ -6,6 +6,7 @@ import CastActions from "./actions/cast.js"
 import CopilotActions from "./actions/copilot.js"
 import FileActions from "./actions/files.js"
 import InviteActions from "./actions/invites.js"
+import JobActions from "./actions/jobs.js"
 import NoteActions from "./actions/notes.js"
 import LoreActions from "./actions/lore.js"
 import PresetActions from "./actions/presets.js"
@@ -59,6 +60,7 @@ const parts = {
   library: new LibraryActions(tools),
   copilot: new CopilotActions(tools),
   files: new FileActions(tools),
+  jobs: new JobActions(tools),
   invites: new InviteActions(tools),
   lore: new LoreActions(tools),
   invitation: new Invitation(storage("sessionStorage")),

@@ -253,6 +253,11 @@ export default class Store extends Emitter {
       this.setUser({ ...this.user, display_name: seat.display_name })
   }
 
+  // How a background job of mine stands.
+  takeJob(job) {
+    this.emit("job", job)
+  }
+
   #takeConnection(state) {
     this.connection = state
     // Nobody writes on for who does not listen.
@@ -287,6 +292,8 @@ export default class Store extends Emitter {
         return this.#takeActivity(event)
       case "read_updated":
         return this.#takeRead(event)
+      case "job_updated":
+        return this.takeJob(event.job)
       case "copilot_updated":
         return this.#takeCopilot(event)
       case "copilot_candidate":

@@ -12,6 +12,7 @@ mod crash;
 mod dialects;
 mod evening;
 mod generation;
+mod jobs_survive;
 mod laws;
 mod llm;
 mod migrations;

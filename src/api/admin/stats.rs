@@ -148,13 +148,19 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
     let guests = user::Entity::find().filter(user::Column::PasswordHash.is_null());
     let signed_in = session::Entity::find().filter(session::Column::ExpiresAt.gt(now));
     let load = ledger::load(db).await?;
+    let spaces = space::Entity::find().filter(space::Column::IsHidden.eq(false));
+    let conversations =
+        conversation::Entity::find().filter(conversation::Column::IsHidden.eq(false));
+    let hidden = conversation::hidden();
+    let messages =
+        message::Entity::find().filter(message::Column::ConversationId.not_in_subquery(hidden));
     Ok(Totals {
         users: user::Entity::find().count(db).await?,
         guests: guests.count(db).await?,
         active_sessions: signed_in.count(db).await?,
-        spaces: space::Entity::find().count(db).await?,
-        conversations: conversation::Entity::find().count(db).await?,
-        messages: message::Entity::find().count(db).await?,
+        spaces: spaces.count(db).await?,
+        conversations: conversations.count(db).await?,
+        messages: messages.count(db).await?,
         queued_runs: load.n_queued,
         running_runs: load.n_running,
         oldest_queued_age_ms: load.oldest_queued_at.map(|at| now.ms_since(at).max(0)),

@@ -69,14 +69,16 @@ export default class RoomActions {
     this.#takeMessage(await this.#api.selectSwipe(message.id, position))
   }
 
-  // Both resolve with the conversation in which it goes on: `{ conversationId }`.
+  // Both resolve with the conversation in which it goes on: `{ conversationId }`; with `{ job }` while a
+  // long branch is being made.
   async regenerate(message) {
-    const { conversation_id: conversationId } = await this.#api.regenerate(this.#id, message.id)
-    return { conversationId }
+    const { conversation_id: conversationId, job } = await this.#api.regenerate(this.#id, message.id)
+    return job ? { job } : { conversationId }
   }
 
   async branch(message) {
-    const { conversation } = await this.#api.branch(this.#id, message.id)
+    const { conversation, job } = await this.#api.branch(this.#id, message.id)
+    if (job) return { job }
     this.#store.putConversation(conversation)
     return { conversationId: conversation.id }
   }

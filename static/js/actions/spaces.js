@@ -83,7 +83,8 @@ export default class SpaceActions {
   }
 
   async deleteSpace(id) {
-    await this.#api.deleteSpace(id)
+    const answer = await this.#api.deleteSpace(id)
+    if (answer?.job) this.#store.takeJob(answer.job)
     this.#store.loseSpace(id, "space_deleted")
   }
 
@@ -98,7 +99,8 @@ export default class SpaceActions {
   }
 
   async deleteConversation(id) {
-    await this.#api.deleteConversation(id)
+    const answer = await this.#api.deleteConversation(id)
+    if (answer?.job) this.#store.takeJob(answer.job)
     this.#store.removeConversation(id)
   }
 

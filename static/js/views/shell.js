@@ -8,6 +8,7 @@ import Banner from "./banner.js"
 import ConversationView from "./conversation.js"
 import { closeDialogs } from "./dialog.js"
 import { hollow } from "./hollow.js"
+import JobList from "./job_list.js"
 import Panel from "./panel.js"
 import Rail from "./rail.js"
 import SettingsView from "./settings.js"
@@ -49,6 +50,7 @@ export default class Shell {
     replace(this.#root, this.#node)
     new Rail(this.#rail, this.#parts).mount()
     new Panel(this.#panel, this.#parts).mount()
+    new JobList(this.#parts).mount()
     listenForSearch(this.#parts)
     document.addEventListener("keydown", this.#onKey)
     for (const name of ["spaces", "open"]) this.#parts.store.on(name, () => this.#markUnread())

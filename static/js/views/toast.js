@@ -32,6 +32,13 @@ export default class Toasts {
     return close
   }
 
+  // A line that stays until it is taken away. Returns the function that does so.
+  keep(node) {
+    this.#root.append(node)
+    this.#rise()
+    return () => node.remove()
+  }
+
   error(error) {
     const text = explain(error)
     this.#alarm.textContent = text

@@ -133,8 +133,9 @@ export default class Versions {
   }
 
   // Goes where it goes on, if that is elsewhere.
-  #follow = ({ conversationId }) => {
-    const { router, store } = this.#parts
+  #follow = ({ conversationId, job }) => {
+    const { jobs, router, store } = this.#parts
+    if (job) return jobs.follow(job)
     if (store.room?.conversationId !== conversationId) router.go(paths.conversation(conversationId))
   }
 }

@@ -18,6 +18,7 @@ pub mod errors;
 pub mod guests;
 pub mod imported_spaces;
 pub mod invites;
+pub mod jobs;
 pub mod join;
 pub mod leftovers;
 pub mod look_alikes;

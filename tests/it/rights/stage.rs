@@ -60,6 +60,7 @@ pub async fn set(cast: &Cast, owner: Who) -> Ids {
     let line = br#"{"name":"Ada","is_user":false,"mes":"Brought along."}"#;
     let brought = chat_files::import(host, &door, "evening.jsonl", line).await;
     ids.put("import_id", &brought["id"]);
+    ids.put("job_id", &brought["id"]);
     let provider = json!({"name": "P", "kind": "demo", "model": "demo"});
     let provider = cast.person(Who::Admin).post("/api/providers", provider);
     ids.put("provider_id", &expect(201, provider.await)["id"]);

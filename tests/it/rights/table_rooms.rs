@@ -261,6 +261,9 @@ pub fn conversations() -> Vec<Row> {
         // The owner began it, and it has ended.
         Row::of("GET /api/imports/{import_id}", one_owner(200)),
         Row::of("DELETE /api/imports/{import_id}", one_owner(409)),
+        Row::of("GET /api/jobs", signed_in(200)),
+        Row::of("GET /api/jobs/{job_id}", one_owner(200)),
+        Row::of("DELETE /api/jobs/{job_id}", one_owner(409)),
         Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
         Row::of(
             "GET /api/conversations/{conversation_id}/tool_approvals",

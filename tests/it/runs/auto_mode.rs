@@ -284,7 +284,7 @@ on_both! {
             room.settle_alone().await;
         }
 
-        assert_eq!(report, Report { failed: 1, requeued: 1, rounds_closed: 0 });
+        assert_eq!(report, Report { failed: 1, requeued: 1, rounds_closed: 0, jobs_continued: 0 });
         assert_eq!(room.n_by_itself().await, 3, "the second attempt is the same turn");
         assert_eq!(room.turns_left().await, Some(0));
         room.stop(&node).await;

@@ -12,6 +12,7 @@ pub mod debounce;
 pub mod dispatch;
 pub mod failures;
 pub mod heartbeat;
+pub mod jobs;
 pub mod last_turn;
 pub mod memory;
 pub mod one_state;

@@ -25,6 +25,7 @@ const HEALED: Report = Report {
     failed: 1,
     requeued: 1,
     rounds_closed: 0,
+    jobs_continued: 0,
 };
 
 /// Ada has said "One" of "One two three." when her node falls silent; it is not dead.

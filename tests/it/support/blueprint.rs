@@ -69,6 +69,7 @@ fn settings() -> Settings {
             backoff: Duration::from_millis(1),
             ..Watches::default()
         },
+        stored_bytes: 0,
     }
 }
 

@@ -84,6 +84,8 @@ pub async fn conversation(db: &Db, space: SpaceId, now: Timestamp) -> Conversati
         variables: json!({}),
         created_at: now,
         archived_at: None,
+        is_hidden: false,
+        text_bytes: 0,
     };
     insert(db, row, |it| it.id = NotSet).await.id
 }
@@ -237,6 +239,7 @@ fn rules_of(owner: UserId, now: Timestamp) -> space::Model {
         settings_version: 0,
         tokens_used: 0,
         token_limit: 0,
+        is_hidden: false,
         created_at: now,
     }
 }

@@ -1,4 +1,4 @@
-// Search, and chats and spaces as files.
+// Search, chats and spaces as files, and background jobs.
 export default {
   "search.open": "Search messages (Ctrl+K)",
   "search.title": "Search",
@@ -50,4 +50,13 @@ export default {
   "chats.unreadable": "This file could not be read.",
   "chats.no_messages": "There is no message in this file.",
   "chats.no_space": "Make a space first; the chat goes in there.",
+
+  "jobs.progress": "Progress of the job",
+  "jobs.branch": "Creating the branch…",
+  "jobs.regenerate_branch": "Creating the branch for another version…",
+  "jobs.delete_conversation": "Deleting the conversation…",
+  "jobs.delete_space": "Deleting the space…",
+  "jobs.canceled": "Canceled. No branch was created.",
+  "jobs.whole": "The branch is ready.",
+  "jobs.open": "Open",
 }

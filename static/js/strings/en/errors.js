@@ -38,6 +38,7 @@ export default {
   "error.invite_expired": "This invitation has run out, or as many people have used it as may.",
   "error.last_admin": "A server needs an admin: this is the last one.",
   "error.invalid_form": "The file did not arrive whole. Try again.",
+  "error.job_running": "Another branch of yours is being created. Wait for it, or cancel it.",
   "error.import_running": "Another import of yours is still going on. Wait for it, or cancel it.",
   "error.not_a_chat": "There is no message in this file that could be read.",
   "error.not_a_space": "{message}",
@@ -51,7 +52,7 @@ export default {
   "error.registration_closed": "Nobody can register here without an invitation.",
   "error.root_conversation": "The first conversation of a space lives and ends with it.",
   "error.storage_full":
-    "There is no room left for your cards, pictures and assets. Delete some that you do not need.",
+    "The owner of this space has no storage left: cards, pictures, assets and the text of spaces share one limit. Delete something you do not need.",
   "error.too_large": "This is too large for the server.",
   "error.upstream_error": "{message}",
   "error.invalid_value": "{message}",

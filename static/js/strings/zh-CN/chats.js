@@ -44,4 +44,13 @@ export default {
   "chats.unreadable": "无法读取这个文件。",
   "chats.no_messages": "这个文件里没有消息。",
   "chats.no_space": "请先创建一个空间，聊天会放在那里。",
+
+  "jobs.progress": "任务进度",
+  "jobs.branch": "正在创建分支…",
+  "jobs.regenerate_branch": "正在为另一个版本创建分支…",
+  "jobs.delete_conversation": "正在删除对话…",
+  "jobs.delete_space": "正在删除空间…",
+  "jobs.canceled": "已取消，没有创建分支。",
+  "jobs.whole": "分支已创建完成。",
+  "jobs.open": "打开",
 }

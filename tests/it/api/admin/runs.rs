@@ -105,7 +105,7 @@ on_both! {
 
         let report = expect(200, office.admin.post("/api/admin/reap", json!({})).await);
 
-        assert_eq!(report, json!({"failed": 0, "requeued": 0, "rounds_closed": 0}));
+        assert_eq!(report, json!({"failed": 0, "requeued": 0, "rounds_closed": 0, "jobs_continued": 0}));
         office.close().await;
     }
 }

@@ -1,0 +1,112 @@
+//! Background jobs: the caller's own, imports included.
+
+use crate::api::imports;
+use crate::app::App;
+use crate::conversations::import_job;
+use crate::conversations::job;
+use crate::conversations::job_view;
+use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::page::Listing;
+use crate::ids::ImportId;
+use crate::ids::JobId;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Work that goes on in the background.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobStarted {
+    pub job: job_view::View,
+}
+
+/// 202 with the job that goes on.
+pub fn accepted(job: &job::Model) -> HttpResponse {
+    HttpResponse::Accepted().json(JobStarted { job: job.view() })
+}
+
+/// The caller's newest jobs and imports: those that run, and those that ended in the last seven days.
+#[utoipa::path(
+    get,
+    path = "/api/jobs",
+    tag = "jobs",
+    responses((status = 200, body = Listing<job_view::View>))
+)]
+pub async fn list(app: Data<App>, caller: CurrentUser) -> ApiResult<Json<Listing<job_view::View>>> {
+    let views = job_view::of_user(app.db.reader(), caller.id()).await?;
+    Ok(Json(Listing::whole(views)))
+}
+
+/// How far a job or an import of one's own is, or how it ended.
+#[utoipa::path(
+    get,
+    path = "/api/jobs/{job_id}",
+    tag = "jobs",
+    responses((status = 200, body = job_view::View), (status = 404))
+)]
+pub async fn show(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<JobId>,
+) -> ApiResult<Json<job_view::View>> {
+    let view = match own(&app, &caller, id.into_inner()).await? {
+        Own::Job(row) => row.view(),
+        Own::Import(row) => job_view::view_of_import(&row),
+    };
+    Ok(Json(view))
+}
+
+/// Cancels a branch or an import of one's own; nothing of it is left. A deletion cannot be canceled.
+#[utoipa::path(
+    delete,
+    path = "/api/jobs/{job_id}",
+    tag = "jobs",
+    responses(
+        (status = 204),
+        (status = 404),
+        (status = 409, description = "`already_finished`, also for a deletion.")
+    )
+)]
+pub async fn cancel(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<JobId>,
+) -> ApiResult<HttpResponse> {
+    let row = match own(&app, &caller, id.into_inner()).await? {
+        Own::Job(row) => row,
+        Own::Import(row) => return imports::give_up(&app, &row).await,
+    };
+    if !job::cancel(&app.db, row.id, app.clock.now()).await? {
+        let message = "This job has ended, or deletes something and cannot be canceled.";
+        return Err(ApiError::conflict("already_finished", message));
+    }
+    let canceled = job::Entity::find_by_id(row.id).one(app.db.reader()).await?;
+    if let Some(event) = canceled.as_ref().and_then(job::Model::updated) {
+        app.hub.publish(event);
+    }
+    Ok(HttpResponse::NoContent().finish())
+}
+
+enum Own {
+    Job(Box<job::Model>),
+    Import(Box<import_job::Model>),
+}
+
+async fn own(app: &App, caller: &CurrentUser, id: JobId) -> ApiResult<Own> {
+    let db = app.db.reader();
+    let job = job::Entity::find_by_id(id).one(db).await?;
+    if let Some(row) = job.filter(|it| it.user_id == Some(caller.id())) {
+        return Ok(Own::Job(Box::new(row)));
+    }
+    let import = import_job::Entity::find_by_id(ImportId(id.0))
+        .one(db)
+        .await?;
+    let own = import.filter(|it| it.user_id == caller.id());
+    let own = own.ok_or_else(ApiError::not_found)?;
+    Ok(Own::Import(Box::new(own)))
+}

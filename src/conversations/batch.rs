@@ -1,0 +1,131 @@
+//! How much of a timeline one batch of a job takes.
+//!
+//! **Invariant:** a batch is measured by what it costs, not by rows alone: long texts take as long to
+//! write as many short ones. The size follows the duration of the batch before.
+
+use crate::ids::ConversationId;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::FromQueryResult;
+use sea_orm::Statement;
+use std::time::Duration;
+
+/// A batch should take so long: a fraction of the 100 ms for which it may hold its locks, so that
+/// what waits for it hardly notices.
+const TARGET: Duration = Duration::from_millis(15);
+/// A row costs as much as so many bytes of text.
+const ROW_COST: i64 = 300;
+/// The cost of the first batch, whose duration no one knows.
+const FIRST: i64 = 16 * 1024;
+/// Limits of the cost of a batch.
+const LEAST: i64 = 4 * 1024;
+const MOST: i64 = 1024 * 1024;
+/// The most rows of a batch.
+const MAX_ROWS: i64 = 2_000;
+
+/// The size of the next batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    cost: i64,
+}
+
+/// A part of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The `seq` of its last message.
+    pub to: i64,
+    pub n_messages: i64,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { cost: FIRST }
+    }
+}
+
+impl Size {
+    /// The size of the batch that follows one of this size which took so long.
+    pub fn after(self, took: Duration) -> Self {
+        let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX).max(1);
+        let target = i64::try_from(TARGET.as_micros()).unwrap_or(i64::MAX);
+        let cost = self.cost.saturating_mul(target) / took;
+        // Twice at most: one batch that happened to be quick says little.
+        Self {
+            cost: cost.min(self.cost * 2).clamp(LEAST, MOST),
+        }
+    }
+
+    /// How many rows without long texts a batch takes.
+    pub fn rows(self) -> u64 {
+        u64::try_from((self.cost / ROW_COST).clamp(1, MAX_ROWS)).unwrap_or(1)
+    }
+}
+
+#[derive(FromQueryResult)]
+struct Weighed {
+    seq: i64,
+    bytes: i64,
+}
+
+/// The next part of a timeline after the first number and up to the second, at least one message.
+/// `None`: there is none.
+pub async fn next_part(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    (after, up_to): (i64, i64),
+    size: Size,
+) -> Result<Option<Part>, DbErr> {
+    let sql = "SELECT m.seq AS seq, CAST(octet_length(m.content) + COALESCE(( \
+            SELECT SUM(octet_length(t.content)) FROM message_swipes t \
+            WHERE t.message_id = m.id), 0) AS bigint) AS bytes \
+        FROM messages m WHERE m.conversation_id = $1 AND m.seq > $2 AND m.seq <= $3 \
+        ORDER BY m.seq LIMIT $4";
+    let rows = i64::try_from(size.rows()).unwrap_or(1);
+    let values = [id.0.into(), after.into(), up_to.into(), rows.into()];
+    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    let mut part = None;
+    let mut cost = 0;
+    for row in db.query_all_raw(question).await? {
+        let row = Weighed::from_query_result(&row, "")?;
+        cost += row.bytes + ROW_COST;
+        if part.is_some() && cost > size.cost {
+            break;
+        }
+        let n_messages = part.map_or(0, |it: Part| it.n_messages) + 1;
+        part = Some(Part {
+            to: row.seq,
+            n_messages,
+        });
+    }
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_ROWS;
+    use super::Size;
+    use super::TARGET;
+    use std::time::Duration;
+
+    #[test]
+    fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {
+        let size = Size::default();
+
+        assert!(size.after(TARGET * 4).rows() < size.rows());
+        assert_eq!(size.after(TARGET), size);
+    }
+
+    #[test]
+    fn a_quick_batch_is_followed_by_one_of_twice_the_size_at_most() {
+        let mut size = Size::default();
+        assert_eq!(size.after(Duration::ZERO).rows(), size.rows() * 2);
+        for _ in 0..30 {
+            size = size.after(Duration::ZERO);
+        }
+        assert!(size.rows() <= MAX_ROWS.unsigned_abs());
+        for _ in 0..30 {
+            size = size.after(Duration::from_secs(60));
+        }
+        assert!(size.rows() >= 1);
+    }
+}

@@ -1,0 +1,329 @@
+//! Table `jobs`: work on a conversation or a space that is done in batches, how far it is, and how
+//! it ended.
+//!
+//! **Invariant:** a batch commits together with its cursor, and only while its worker holds the job.
+//! `needs_work` is true exactly as long as a worker has something to do for the job: a branch that
+//! was canceled or failed needs work until what it had copied is deleted.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::connect::Dialect;
+use crate::db::dialect;
+use crate::db::words::words;
+use crate::ids::ConversationId;
+use crate::ids::JobId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use sea_orm::ActiveValue::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use serde::Deserialize;
+use serde::Serialize;
+
+/// How long an ended job is listed.
+const LISTED_FOR_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "jobs")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: JobId,
+    pub kind: Kind,
+    /// Who asked for it.
+    pub user_id: Option<UserId>,
+    pub space_id: Option<SpaceId>,
+    /// The branch that is made, or the conversation that is deleted.
+    pub conversation_id: Option<ConversationId>,
+    /// The run of a regenerate.
+    pub run_id: Option<RunId>,
+    pub status: Status,
+    pub needs_work: bool,
+    /// Messages.
+    pub n_done: i64,
+    pub n_total: i64,
+    /// The last batch that committed.
+    #[sea_orm(column_type = "JsonBinary")]
+    pub cursor: Json,
+    pub heartbeat_at: Timestamp,
+    pub worker_id: Option<String>,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub report: Json,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub error: Option<Json>,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+words! {
+    /// What a job does.
+    #[schema(as = StoredJobKind)]
+    Kind { Branch, RegenerateBranch, DeleteConversation, DeleteSpace }
+    /// How a job stands.
+    #[schema(as = JobStatus)]
+    Status { Running, Succeeded, Failed, Canceled }
+}
+
+/// Where a job continues.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cursor {
+    /// Of a branch: everything up to this `seq` is copied.
+    pub seq: i64,
+    /// Of a branch: the bytes of the texts that were copied.
+    pub text_bytes: i64,
+    /// Of a branch: every message is copied, and it is visible.
+    pub is_whole: bool,
+    /// Of a deletion: the runs were canceled.
+    pub is_closed: bool,
+    /// Of a regenerate: who asked, as people read it.
+    pub by: String,
+}
+
+impl Kind {
+    /// Whether the job makes a branch; such a job can be canceled.
+    pub fn makes_branch(self) -> bool {
+        matches!(self, Self::Branch | Self::RegenerateBranch)
+    }
+}
+
+impl Model {
+    /// Where the job continues.
+    pub fn position(&self) -> Cursor {
+        serde_json::from_value(self.cursor.clone()).unwrap_or_default()
+    }
+}
+
+/// A job that is about to begin.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub kind: Kind,
+    pub user: Option<UserId>,
+    pub n_total: i64,
+    pub cursor: Cursor,
+    /// The node that works on it.
+    pub worker: String,
+    pub now: Timestamp,
+    pub dialect: Dialect,
+}
+
+/// What a job works on.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    pub space: SpaceId,
+    pub conversation: Option<ConversationId>,
+}
+
+/// Inserts a running job. A unique violation means that the person has another branch job.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    new: NewJob,
+    subject: Subject,
+) -> Result<Model, DbErr> {
+    let row = ActiveModel {
+        kind: Set(new.kind),
+        user_id: Set(new.user),
+        space_id: Set(Some(subject.space)),
+        conversation_id: Set(subject.conversation),
+        status: Set(Status::Running),
+        needs_work: Set(true),
+        n_done: Set(0),
+        n_total: Set(new.n_total),
+        cursor: Set(json(&new.cursor)),
+        heartbeat_at: Set(new.now),
+        worker_id: Set(Some(new.worker.clone())),
+        report: Set(serde_json::json!({})),
+        created_at: Set(new.now),
+        ..Default::default()
+    };
+    let row = row.insert(tx).await?;
+    beat(tx, &row, new.now, new.dialect).await?;
+    Ok(row)
+}
+
+fn json(cursor: &Cursor) -> Json {
+    serde_json::to_value(cursor).unwrap_or_default()
+}
+
+/// Saves how far the job is and renews its lease. `false`: it was canceled, or another node has it;
+/// the batch must not commit.
+pub async fn beat(
+    tx: &impl ConnectionTrait,
+    job: &Model,
+    now: Timestamp,
+    dialect: Dialect,
+) -> Result<bool, DbErr> {
+    let beaten = Entity::update_many()
+        .col_expr(Column::NDone, Expr::value(job.n_done))
+        .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
+        .col_expr(Column::RunId, Expr::value(job.run_id))
+        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .filter(Column::Id.eq(job.id))
+        .filter(Column::Status.eq(job.status))
+        .filter(Column::NeedsWork.eq(true))
+        .filter(Column::WorkerId.eq(job.worker_id.clone()))
+        .exec(tx)
+        .await?;
+    Ok(beaten.rows_affected == 1)
+}
+
+/// Ends a running job of this worker. `needs_work`: what it had made is still to be deleted.
+pub async fn end(
+    tx: &impl ConnectionTrait,
+    job: &Model,
+    status: Status,
+    error: Option<Json>,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
+    let is_whole = job.position().is_whole;
+    let needs_work = status != Status::Succeeded && job.kind.makes_branch() && !is_whole;
+    let ended = Entity::update_many()
+        .col_expr(Column::Status, Expr::value(status))
+        .col_expr(Column::NeedsWork, Expr::value(needs_work))
+        .col_expr(Column::Error, Expr::value(error))
+        .col_expr(Column::NDone, Expr::value(job.n_done))
+        .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
+        .col_expr(Column::RunId, Expr::value(job.run_id))
+        .col_expr(Column::FinishedAt, Expr::value(now))
+        .filter(Column::Id.eq(job.id))
+        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::WorkerId.eq(job.worker_id.clone()))
+        .exec(tx)
+        .await?;
+    Ok(ended.rows_affected == 1)
+}
+
+/// What a branch job had made is deleted.
+pub async fn cleaned(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> {
+    Entity::update_many()
+        .col_expr(Column::NeedsWork, Expr::value(false))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Cancels a running branch job. `false`: it has ended, or deletes something.
+pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let canceled = running_branches(Entity::update_many())
+                .col_expr(Column::Status, Expr::value(Status::Canceled))
+                .col_expr(Column::FinishedAt, Expr::value(now))
+                .filter(Column::Id.eq(id))
+                .exec(tx)
+                .await?;
+            Ok(canceled.rows_affected == 1)
+        })
+    })
+    .await
+}
+
+/// Cancels the branch jobs of a space that is being deleted, which deletes their branches as well.
+pub async fn end_branches_in(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    running_branches(Entity::update_many())
+        .col_expr(Column::Status, Expr::value(Status::Canceled))
+        .col_expr(Column::NeedsWork, Expr::value(false))
+        .col_expr(Column::FinishedAt, Expr::value(now))
+        .filter(Column::SpaceId.eq(space))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+fn running_branches(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<Entity> {
+    update
+        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Kind.is_in([Kind::Branch, Kind::RegenerateBranch]))
+}
+
+/// Takes the jobs that need work and whose worker has been silent for so long; returns them. What a
+/// task of this node works on is left to it.
+pub async fn take_over(
+    db: &Db,
+    node: &str,
+    silent_ms: i64,
+    (now, is_ours): (Timestamp, &(dyn Fn(JobId) -> bool + Sync)),
+) -> Result<Vec<Model>, DbErr> {
+    let dialect = db.dialect();
+    let silent_since = dialect::lease_clock(dialect, now).sub(silent_ms);
+    let found = Entity::find()
+        .filter(Expr::cust("needs_work"))
+        .filter(Expr::col(Column::HeartbeatAt).lte(silent_since))
+        .all(db.reader())
+        .await?;
+    let mut taken = Vec::new();
+    for row in found.into_iter().filter(|it| !is_ours(it.id)) {
+        let (node, seen) = (node.to_owned(), row.clone());
+        let won = db.write(move |tx| {
+            Box::pin(async move {
+                let taken = Entity::update_many()
+                    .col_expr(Column::WorkerId, Expr::value(node))
+                    .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+                    .filter(Column::Id.eq(seen.id))
+                    .filter(Column::NeedsWork.eq(true))
+                    .filter(Column::HeartbeatAt.eq(seen.heartbeat_at))
+                    .exec(tx)
+                    .await?;
+                Ok::<_, DbErr>(taken.rows_affected == 1)
+            })
+        });
+        if won.await?
+            && let Some(row) = Entity::find_by_id(row.id).one(db.reader()).await?
+        {
+            taken.push(row);
+        }
+    }
+    Ok(taken)
+}
+
+/// Lets another node, or the next start, continue a job at once.
+pub async fn release(db: &Db, job: &Model) -> Result<(), DbErr> {
+    let (id, worker) = (job.id, job.worker_id.clone());
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::HeartbeatAt, Expr::value(0))
+                .filter(Column::Id.eq(id))
+                .filter(Column::WorkerId.eq(worker))
+                .exec(tx)
+                .await
+                .map(drop)
+        })
+    })
+    .await
+}
+
+/// Forgets the jobs that ended long ago.
+pub async fn forget_ended(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::delete_many()
+                .filter(Column::FinishedAt.lt(now.plus_ms(-LISTED_FOR_MS)))
+                .filter(Column::NeedsWork.eq(false))
+                .exec(tx)
+                .await
+                .map(drop)
+        })
+    })
+    .await
+}
+
+/// Whether a person has a branch job that runs.
+pub async fn is_branching(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
+    let running = Entity::find()
+        .filter(Column::UserId.eq(user))
+        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Kind.is_in([Kind::Branch, Kind::RegenerateBranch]));
+    Ok(running.one(db).await?.is_some())
+}

@@ -1,0 +1,164 @@
+//! The documents of jobs: those of the table `jobs`, and imports in the same form.
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_batches::Report;
+use crate::conversations::import_job;
+use crate::conversations::job;
+use crate::conversations::job::Kind;
+use crate::conversations::job::Model;
+use crate::conversations::job::Status;
+use crate::ids::ConversationId;
+use crate::ids::JobId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Event;
+use crate::realtime::topic::Topic;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The most jobs in one list.
+const MAX_LISTED: u64 = 50;
+
+/// What a job does, imports included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = JobKind)]
+pub enum ShownKind {
+    ImportChat,
+    ImportSpace,
+    Branch,
+    RegenerateBranch,
+    DeleteConversation,
+    DeleteSpace,
+}
+
+/// A job, as the API shows it to the person who began it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Job)]
+pub struct View {
+    pub id: JobId,
+    pub kind: ShownKind,
+    pub status: Status,
+    pub space_id: Option<SpaceId>,
+    /// The branch, the imported or the deleted conversation.
+    pub conversation_id: Option<ConversationId>,
+    /// The run of a regenerate, once it is queued.
+    pub run_id: Option<RunId>,
+    /// Messages; bytes of the file for an import.
+    pub n_done: i64,
+    pub n_total: i64,
+    /// Of an import: what was left out or repaired.
+    pub report: Option<Report>,
+    /// Why it failed.
+    pub error: Option<import_job::Trouble>,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A job began, went on or ended; for the sockets of the person who began it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobUpdated {
+    pub job: View,
+}
+
+impl Event for JobUpdated {
+    fn name(&self) -> &'static str {
+        "job_updated"
+    }
+}
+
+impl Kind {
+    fn shown(self) -> ShownKind {
+        match self {
+            Self::Branch => ShownKind::Branch,
+            Self::RegenerateBranch => ShownKind::RegenerateBranch,
+            Self::DeleteConversation => ShownKind::DeleteConversation,
+            Self::DeleteSpace => ShownKind::DeleteSpace,
+        }
+    }
+}
+
+impl Model {
+    /// The document of the job.
+    pub fn view(&self) -> View {
+        View {
+            id: self.id,
+            kind: self.kind.shown(),
+            status: self.status,
+            space_id: self.space_id,
+            conversation_id: self.conversation_id,
+            run_id: self.run_id,
+            n_done: self.n_done,
+            n_total: self.n_total,
+            report: None,
+            error: self
+                .error
+                .clone()
+                .and_then(|it| serde_json::from_value(it).ok()),
+            created_at: self.created_at,
+            finished_at: self.finished_at,
+        }
+    }
+
+    /// The event about the job; `None`: the account of its person is gone.
+    pub fn updated(&self) -> Option<Envelope> {
+        let event = JobUpdated { job: self.view() };
+        Some(Envelope::plain(Topic::User(self.user_id?), &event))
+    }
+}
+
+/// The document of an import as a job.
+pub fn view_of_import(row: &import_job::Model) -> View {
+    let view = row.view();
+    View {
+        id: JobId(view.id.0),
+        kind: match view.kind {
+            import_job::Kind::Chat => ShownKind::ImportChat,
+            import_job::Kind::Space => ShownKind::ImportSpace,
+        },
+        status: match view.status {
+            import_job::Status::Running => Status::Running,
+            import_job::Status::Succeeded => Status::Succeeded,
+            import_job::Status::Failed => Status::Failed,
+            import_job::Status::Canceled => Status::Canceled,
+        },
+        space_id: view.space_id,
+        conversation_id: view.conversation_id,
+        run_id: None,
+        n_done: view.bytes_read,
+        n_total: view.bytes_total,
+        report: Some(view.report),
+        error: view.error,
+        created_at: view.created_at,
+        finished_at: view.finished_at,
+    }
+}
+
+/// The newest jobs and imports of a person, newest first.
+pub async fn of_user(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<View>, DbErr> {
+    let jobs = job::Entity::find()
+        .filter(job::Column::UserId.eq(user))
+        .order_by_desc(job::Column::Id)
+        .limit(MAX_LISTED)
+        .all(db)
+        .await?;
+    let imports = import_job::Entity::find()
+        .filter(import_job::Column::UserId.eq(user))
+        .order_by_desc(import_job::Column::Id)
+        .limit(MAX_LISTED)
+        .all(db)
+        .await?;
+    let mut views: Vec<View> = jobs.iter().map(Model::view).collect();
+    views.extend(imports.iter().map(view_of_import));
+    views.sort_by_key(|it| std::cmp::Reverse((it.created_at, it.id)));
+    Ok(views)
+}

@@ -1,0 +1,114 @@
+//! How much text a person's spaces may store beside their cards (`LIMIT_STORED_MIB_PER_USER`).
+//!
+//! The text of a conversation is counted in its own row, under its own lock, so that no two
+//! conversations wait for each other to count. It counts for the owner of the space.
+
+use crate::characters::room;
+use crate::characters::room::RoomError;
+use crate::characters::room::Shelf;
+use crate::conversations::conversation;
+use crate::ids::ConversationId;
+use crate::ids::UserId;
+use crate::spaces::space;
+use moka::sync::Cache;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::JoinType;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::RelationTrait;
+use std::time::Duration;
+
+/// An owner with so much room is not measured again for [`ROOMY_FOR`]: far more than can be posted
+/// in that time.
+const ROOMY_BYTES: u64 = 16 * 1024 * 1024;
+const ROOMY_FOR: Duration = Duration::from_secs(5);
+/// The most conversations that are remembered.
+const MAX_KNOWN: u64 = 10_000;
+
+/// The limit, and the conversations whose owners are known to be far from it. Cloning gives another
+/// handle on the same one.
+#[derive(Clone)]
+pub struct Quota {
+    limit: u64,
+    roomy: Cache<ConversationId, ()>,
+}
+
+impl Quota {
+    /// A limit in bytes; 0 is none.
+    pub fn new(limit: u64) -> Self {
+        let roomy = Cache::builder();
+        Self {
+            limit,
+            roomy: roomy
+                .max_capacity(MAX_KNOWN)
+                .time_to_live(ROOMY_FOR)
+                .build(),
+        }
+    }
+
+    /// Whether a text fits that is to be posted in a conversation.
+    ///
+    /// # Errors
+    /// [`RoomError::Full`] when it does not.
+    pub async fn require_for_post(
+        &self,
+        db: &impl ConnectionTrait,
+        id: ConversationId,
+        text: &str,
+    ) -> Result<(), RoomError> {
+        if self.limit == 0 || self.roomy.contains_key(&id) {
+            return Ok(());
+        }
+        let Some(owner) = owner_of(db, id).await? else {
+            return Ok(());
+        };
+        let shelf = self.shelf(owner);
+        let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        if room::must_fit(db, shelf, ROOMY_BYTES).await.is_ok() {
+            self.roomy.insert(id, ());
+            return Ok(());
+        }
+        room::must_fit(db, shelf, more).await
+    }
+
+    /// Whether so many bytes fit for this owner of a space.
+    ///
+    /// # Errors
+    /// [`RoomError::Full`] when they do not.
+    pub async fn require(
+        &self,
+        db: &impl ConnectionTrait,
+        owner: Option<UserId>,
+        bytes: i64,
+    ) -> Result<(), RoomError> {
+        match owner {
+            Some(owner) => {
+                let more = u64::try_from(bytes).unwrap_or(0);
+                room::must_fit(db, self.shelf(owner), more).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn shelf(&self, owner: UserId) -> Shelf {
+        Shelf {
+            owner,
+            limit: self.limit,
+        }
+    }
+}
+
+async fn owner_of(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<UserId>, DbErr> {
+    let owner: Option<Option<UserId>> = conversation::Entity::find()
+        .join(JoinType::InnerJoin, conversation::Relation::Space.def())
+        .filter(conversation::Column::Id.eq(id))
+        .select_only()
+        .column(space::Column::OwnerId)
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(owner.flatten())
+}

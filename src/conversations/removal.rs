@@ -1,0 +1,254 @@
+//! Deletes a conversation, or a space with all its conversations, in batches.
+//!
+//! **Invariant:** what is deleted in batches is hidden first, and hangs on nothing: no other
+//! conversation refers to it. Every statement finds its rows by an index, and a row that is deleted
+//! finds by an index what refers to it.
+
+use crate::conversations::conversation;
+use crate::conversations::job;
+use crate::conversations::job::NewJob;
+use crate::conversations::job::Subject;
+use crate::conversations::message;
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::SpaceId;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::FromQueryResult;
+use sea_orm::PaginatorTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Query;
+
+/// A conversation that is hidden and waits for its deletion.
+#[derive(Clone, Debug)]
+pub struct Hidden {
+    pub job: job::Model,
+    /// The memberships whose copilot was on in it.
+    pub copilots: Vec<membership::Model>,
+}
+
+/// What a batch has deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// So many messages; there is more.
+    Messages(i64),
+    /// Other rows; there is more.
+    Others,
+    /// The last rows.
+    Everything,
+}
+
+/// Tables whose rows hang on a conversation, with the columns that name a row and the conversation.
+/// In this order: what refers to another one comes first.
+const TABLES: [(&str, &str, &str); 5] = [
+    ("run_prompts", "run_id", "conversation_id"),
+    ("tool_approvals", "id", "conversation_id"),
+    ("conversation_runs", "id", "conversation_id"),
+    ("conversation_rounds", "id", "conversation_id"),
+    ("read_marks", "user_id", "conversation_id"),
+];
+
+/// Hides a conversation and begins the job that deletes it. `None`: it is gone, or others hang on it.
+pub async fn hide_conversation(
+    db: &Db,
+    id: ConversationId,
+    new: NewJob,
+) -> Result<Option<Hidden>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            // A branch or a thread that is made at this moment waits for the lock.
+            let Some(row) = conversation::lock(tx, id).await? else {
+                return Ok(None);
+            };
+            if row.is_hidden || conversation::n_children(tx, id).await? > 0 {
+                return Ok(None);
+            }
+            hide(tx, id).await?;
+            let subject = Subject {
+                space: row.space_id,
+                conversation: Some(id),
+            };
+            Ok(Some(Hidden {
+                job: job::insert(tx, new, subject).await?,
+                copilots: membership::turn_copilots_off_in(tx, id).await?,
+            }))
+        })
+    })
+    .await
+}
+
+/// Hides a conversation that is to be deleted; it no longer hangs on another one.
+pub async fn hide(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
+    use conversation::Column;
+    conversation::Entity::update_many()
+        .col_expr(Column::IsHidden, Expr::value(true))
+        .col_expr(
+            Column::ParentConversationId,
+            Expr::value(None::<ConversationId>),
+        )
+        .col_expr(Column::ForkedFromMessageId, Expr::value(None::<i64>))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(drop)
+}
+
+/// Hides a space and begins the job that deletes it. `None`: it is gone.
+pub async fn hide_space(db: &Db, id: SpaceId, new: NewJob) -> Result<Option<job::Model>, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let hidden = space::Entity::update_many()
+                .col_expr(space::Column::IsHidden, Expr::value(true))
+                .filter(space::Column::Id.eq(id))
+                .filter(space::Column::IsHidden.eq(false))
+                .exec(tx)
+                .await?;
+            if hidden.rows_affected == 0 {
+                return Ok(None);
+            }
+            job::end_branches_in(tx, id, new.now).await?;
+            let subject = Subject {
+                space: id,
+                conversation: None,
+            };
+            job::insert(tx, new, subject).await.map(Some)
+        })
+    })
+    .await
+}
+
+/// How much there is of a space.
+#[derive(Clone, Copy, Debug, Default, FromQueryResult)]
+pub struct SpaceSize {
+    /// As the numbers of the messages tell.
+    pub n_messages: i64,
+    pub text_bytes: i64,
+    pub n_conversations: i64,
+}
+
+/// How much there is of a space.
+pub async fn size_of_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<SpaceSize, DbErr> {
+    let sum = |column| Expr::cust(format!("CAST(COALESCE(SUM({column}), 0) AS bigint)"));
+    let size = conversation::Entity::find()
+        .select_only()
+        .expr_as(sum("last_seq"), "n_messages")
+        .expr_as(sum("text_bytes"), "text_bytes")
+        .expr_as(Expr::cust("COUNT(*)"), "n_conversations")
+        .filter(conversation::Column::SpaceId.eq(id))
+        .into_model()
+        .one(db)
+        .await?;
+    Ok(size.unwrap_or_default())
+}
+
+/// How many messages a conversation has up to this `seq`, hidden ones included.
+pub async fn n_messages(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    up_to: i64,
+) -> Result<i64, DbErr> {
+    let found = message::Entity::find()
+        .filter(message::Column::ConversationId.eq(id))
+        .filter(message::Column::Seq.lte(up_to));
+    let n = found.count(db).await?;
+    Ok(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Deletes some rows of a hidden conversation: messages up to `seq`, else up to `limit` rows of
+/// another table, at last its own row.
+pub async fn remove_some(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    up_to: Option<i64>,
+    limit: u64,
+) -> Result<Removed, DbErr> {
+    if let Some(seq) = up_to {
+        let deleted = message::Entity::delete_many()
+            .filter(message::Column::ConversationId.eq(id))
+            .filter(message::Column::Seq.lte(seq))
+            .exec(tx)
+            .await?;
+        let n = i64::try_from(deleted.rows_affected).unwrap_or(0);
+        return Ok(Removed::Messages(n));
+    }
+    for (table, key, owner) in TABLES {
+        let rows = Query::select()
+            .column(key)
+            .from(table)
+            .and_where(Expr::col(owner).eq(id))
+            .limit(limit)
+            .to_owned();
+        let delete = Query::delete()
+            .from_table(table)
+            .and_where(Expr::col(owner).eq(id))
+            .and_where(Expr::col(key).in_subquery(rows))
+            .to_owned();
+        if tx.execute(&delete).await?.rows_affected() > 0 {
+            return Ok(Removed::Others);
+        }
+    }
+    conversation::Entity::delete_by_id(id).exec(tx).await?;
+    Ok(Removed::Everything)
+}
+
+/// A conversation of a space that is being deleted, the newest first.
+pub async fn next_conversation(
+    db: &impl ConnectionTrait,
+    id: SpaceId,
+) -> Result<Option<ConversationId>, DbErr> {
+    let next = conversation::Entity::find()
+        .select_only()
+        .column(conversation::Column::Id)
+        .filter(conversation::Column::SpaceId.eq(id))
+        .order_by_desc(conversation::Column::Id);
+    next.into_tuple().one(db).await
+}
+
+/// Deletes some memberships of a space that has no conversation any more, at last the space itself.
+pub async fn remove_some_of_space(
+    tx: &impl ConnectionTrait,
+    id: SpaceId,
+    limit: u64,
+) -> Result<Removed, DbErr> {
+    use membership::Column;
+    let rows = Query::select()
+        .column(Column::Id)
+        .from(membership::Entity)
+        .and_where(Expr::col(Column::SpaceId).eq(id))
+        .limit(limit)
+        .to_owned();
+    let deleted = membership::Entity::delete_many()
+        .filter(Column::Id.in_subquery(rows))
+        .exec(tx)
+        .await?;
+    if deleted.rows_affected > 0 {
+        return Ok(Removed::Others);
+    }
+    space::Entity::delete_by_id(id).exec(tx).await?;
+    Ok(Removed::Everything)
+}
+
+/// The conversations of a space in which something runs, waits or is paused.
+pub async fn live_conversations(
+    db: &impl ConnectionTrait,
+    id: SpaceId,
+) -> Result<Vec<ConversationId>, DbErr> {
+    let is_live = "EXISTS (SELECT 1 FROM conversation_runs r \
+            WHERE r.conversation_id = conversations.id AND r.status IN ('queued', 'running')) \
+        OR EXISTS (SELECT 1 FROM conversation_rounds o \
+            WHERE o.conversation_id = conversations.id AND o.status = 'active')";
+    let live = conversation::Entity::find()
+        .select_only()
+        .column(conversation::Column::Id)
+        .filter(conversation::Column::SpaceId.eq(id))
+        .filter(Expr::cust(is_live));
+    live.into_tuple().all(db).await
+}

@@ -1,0 +1,125 @@
+//! Deleting a conversation or a space: a short one in one transaction, a long one as a background job.
+
+use crate::conversations::conversation;
+use crate::conversations::job;
+use crate::conversations::job::Cursor;
+use crate::conversations::job::Kind;
+use crate::conversations::job::NewJob;
+use crate::conversations::removal;
+use crate::ids::ConversationId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::runs::engine::Engine;
+use crate::runs::error::EngineError;
+use crate::runs::jobs;
+use crate::runs::jobs::Work;
+use crate::spaces::membership;
+use crate::spaces::tenancy;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+
+/// With more messages the request does not wait for its job.
+pub const MAX_WAITED_MESSAGES: i64 = 2_000;
+/// What is written in one transaction, without a job.
+pub const MAX_SHORT_MESSAGES: i64 = 200;
+pub const MAX_SHORT_BYTES: i64 = 256 * 1024;
+const MAX_SHORT_CONVERSATIONS: i64 = 20;
+
+/// Something that no one sees any more.
+#[derive(Debug)]
+pub struct Deletion {
+    /// The memberships whose copilot was on in a conversation that is gone.
+    pub copilots: Vec<membership::Model>,
+    /// What still works on it.
+    work: Option<Work>,
+}
+
+impl Engine {
+    /// Deletes a conversation on which no other one hangs. `None`: one does, or it is gone.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn delete_conversation(
+        &self,
+        id: ConversationId,
+        user: UserId,
+    ) -> Result<Option<Deletion>, EngineError> {
+        self.conversation_closed(id).await?;
+        let db = self.context.db.reader();
+        let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
+            return Ok(None);
+        };
+        if row.last_seq <= MAX_SHORT_MESSAGES && row.text_bytes <= MAX_SHORT_BYTES {
+            let copilots = conversation::delete(&self.context.db, id).await?;
+            return Ok(copilots.map(|copilots| Deletion {
+                copilots,
+                work: None,
+            }));
+        }
+        let n_total = removal::n_messages(db, id, row.last_seq).await?;
+        let new = self.new_job(Kind::DeleteConversation, Some(user), n_total);
+        let hidden = removal::hide_conversation(&self.context.db, id, new).await?;
+        Ok(hidden.map(|it| Deletion {
+            copilots: it.copilots,
+            work: Some(jobs::start(&self.context, it.job)),
+        }))
+    }
+
+    /// Deletes a space with all its conversations. `None`: it is gone.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn delete_space(
+        &self,
+        id: SpaceId,
+        user: UserId,
+    ) -> Result<Option<Deletion>, EngineError> {
+        self.context.candidates.stop(|it| it.space == id);
+        let size = removal::size_of_space(self.context.db.reader(), id).await?;
+        let is_short = size.n_messages <= MAX_SHORT_MESSAGES
+            && size.text_bytes <= MAX_SHORT_BYTES
+            && size.n_conversations <= MAX_SHORT_CONVERSATIONS;
+        if is_short {
+            self.space_closed(id).await?;
+            let is_deleted = tenancy::delete(&self.context.db, id).await?;
+            return Ok(is_deleted.then_some(Deletion {
+                copilots: Vec::new(),
+                work: None,
+            }));
+        }
+        let new = self.new_job(Kind::DeleteSpace, Some(user), size.n_messages);
+        let hidden = removal::hide_space(&self.context.db, id, new).await?;
+        Ok(hidden.map(|job| Deletion {
+            copilots: Vec::new(),
+            work: Some(jobs::start(&self.context, job)),
+        }))
+    }
+
+    /// Waits for a deletion of up to 2,000 messages. Returns the job that is not finished.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn deleted(&self, deletion: Deletion) -> Result<Option<job::Model>, DbErr> {
+        match deletion.work {
+            None => Ok(None),
+            Some(work) if work.job.n_total > MAX_WAITED_MESSAGES => Ok(Some(work.job)),
+            Some(work) => {
+                let job = work.finished(&self.context).await?;
+                Ok(job.filter(|it| it.status == job::Status::Running))
+            }
+        }
+    }
+
+    /// A job of this node that is about to begin.
+    pub(super) fn new_job(&self, kind: Kind, user: Option<UserId>, n_total: i64) -> NewJob {
+        NewJob {
+            kind,
+            user,
+            n_total,
+            cursor: Cursor::default(),
+            worker: self.context.node.to_string(),
+            now: self.context.clock.now(),
+            dialect: self.context.db.dialect(),
+        }
+    }
+}

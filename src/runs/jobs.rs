@@ -1,0 +1,188 @@
+//! Works on background jobs: one task for each job of this node, one batch at a time.
+//!
+//! **Invariant:** at most one batch of all jobs of a node is written at a time, and after each batch
+//! the database belongs to others for as long as the batch took. A job whose node is gone is found by
+//! its heartbeat and continued from its cursor.
+
+use crate::conversations::batch::Size;
+use crate::conversations::job;
+use crate::db::dialect;
+use crate::ids::JobId;
+use crate::runs::context::Context;
+use crate::runs::job_batches;
+use crate::runs::job_batches::BatchError;
+use dashmap::DashSet;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+/// Between two events about the progress of a job.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+/// After a batch that the database refused.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The jobs of a node. Cloning gives another handle on the same ones.
+#[derive(Clone, Default)]
+pub struct Jobs {
+    /// Held while a batch is written.
+    turn: Arc<Mutex<()>>,
+    /// Those that a task of this node works on.
+    running: Arc<DashSet<JobId>>,
+}
+
+/// A job that a task works on.
+#[derive(Debug)]
+pub struct Work {
+    pub job: job::Model,
+    task: JoinHandle<()>,
+}
+
+impl Work {
+    /// Waits until the task ended; returns the job as it is then. `None`: it is forgotten.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn finished(self, context: &Context) -> Result<Option<job::Model>, DbErr> {
+        // A task that ended early is seen in the row.
+        drop(self.task.await);
+        let db = context.db.reader();
+        job::Entity::find_by_id(self.job.id).one(db).await
+    }
+}
+
+/// Begins to work on a job of this node.
+pub fn start(context: &Context, job: job::Model) -> Work {
+    context.jobs.running.insert(job.id);
+    announce(context, &job);
+    let own = context.clone();
+    let row = job.clone();
+    let task = context.shutdown.spawn(async move {
+        let id = row.id;
+        work(&own, row).await;
+        own.jobs.running.remove(&id);
+    });
+    Work { job, task }
+}
+
+/// Continues the jobs that no node has worked on for so long; returns how many.
+///
+/// # Errors
+/// When the database fails.
+pub async fn continue_silent(context: &Context, silent_ms: i64) -> Result<u32, DbErr> {
+    if context.shutdown.draining.is_cancelled() {
+        return Ok(0);
+    }
+    let now = context.clock.now();
+    let is_ours = |id: JobId| context.jobs.running.contains(&id);
+    let taken = job::take_over(&context.db, &context.node, silent_ms, (now, &is_ours)).await?;
+    let n_taken = u32::try_from(taken.len()).unwrap_or(u32::MAX);
+    for row in taken {
+        tracing::info!(job.id = %row.id, "a job is continued");
+        start(context, row);
+    }
+    Ok(n_taken)
+}
+
+async fn work(context: &Context, mut job: job::Model) {
+    let mut size = Size::default();
+    let mut announced = Instant::now();
+    loop {
+        if context.shutdown.draining.is_cancelled() {
+            if let Err(error) = job::release(&context.db, &job).await {
+                tracing::warn!(%error, job.id = %job.id, "a job was not released: {error}");
+            }
+            return;
+        }
+        let turn = context.jobs.turn.lock().await;
+        let batch = job_batches::next(context, &job, size).await;
+        drop(turn);
+        crate::fail_point!("job.after_batch");
+        let pause = match batch {
+            Ok(batch) => {
+                size = size.after(batch.took);
+                let is_progress = announced.elapsed() >= PROGRESS_EVERY;
+                if batch.is_last || batch.job.status != job.status || is_progress {
+                    announced = Instant::now();
+                    announce(context, &batch.job);
+                }
+                if batch.is_last {
+                    return;
+                }
+                job = batch.job;
+                batch.took
+            }
+            Err(error) => match after_error(context, &job, error).await {
+                Some(next) => {
+                    job = next;
+                    RETRY_AFTER
+                }
+                None => return,
+            },
+        };
+        tokio::select! {
+            () = context.shutdown.draining.cancelled() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// The job as it continues after a batch that did not commit. `None`: this node is done with it.
+async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> Option<job::Model> {
+    let id = job.id;
+    match error {
+        BatchError::Db(error) if dialect::is_passing(&error) || dialect::was_undone(&error) => {
+            tracing::warn!(%error, job.id = %id, "a batch is tried again: {error}");
+            return Some(job.clone());
+        }
+        BatchError::Db(error) => {
+            tracing::error!(%error, job.id = %id, "a job failed: {error}");
+            fail(
+                context,
+                job,
+                "internal",
+                "Something went wrong on the server.",
+            )
+            .await;
+        }
+        BatchError::Refused(code, message) => fail(context, job, code, &message).await,
+        BatchError::Lost => {}
+    }
+    // Ended, canceled, or taken over: its row tells.
+    let found = job::Entity::find_by_id(id).one(context.db.reader()).await;
+    match found {
+        Ok(row) => row.filter(|it| it.needs_work && it.worker_id == job.worker_id),
+        Err(_) => Some(job.clone()),
+    }
+}
+
+async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
+    if job.status != job::Status::Running || !job.kind.makes_branch() {
+        return; // a deletion is tried again until nothing is left
+    }
+    let error = json!({"code": code, "message": message});
+    let (row, now) = (job.clone(), context.clock.now());
+    let ended = context.db.write(move |tx| {
+        Box::pin(async move { job::end(tx, &row, job::Status::Failed, Some(error), now).await })
+    });
+    let ended: Result<bool, DbErr> = ended.await;
+    if let Err(error) = ended {
+        tracing::error!(%error, job.id = %job.id, "a job that failed was not ended: {error}");
+    }
+    let found = job::Entity::find_by_id(job.id)
+        .one(context.db.reader())
+        .await;
+    if let Ok(Some(row)) = found {
+        announce(context, &row);
+    }
+}
+
+fn announce(context: &Context, job: &job::Model) {
+    if let Some(event) = job.updated() {
+        context.hub.publish(event);
+    }
+}

@@ -1,0 +1,294 @@
+//! Background jobs: what they make is whole or not there, and it is continued when its node is gone.
+
+use sea_orm::EntityTrait;
+use troupe::conversations::conversation;
+use troupe::conversations::job;
+use troupe::conversations::job::Status;
+use troupe::conversations::message;
+use troupe::ids::ConversationId;
+use troupe::ids::UserId;
+use troupe::runs::command::Refusal;
+use troupe::runs::engine::Engine;
+use troupe::runs::error::EngineError;
+use troupe::runs::versions::Branched;
+use troupe::runs::versions::Fork;
+use troupe::spaces::membership;
+
+use crate::support::backends::Backend;
+use crate::support::backends::on_both;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Script;
+
+/// More than a request waits for.
+const LONG: i64 = 2_600;
+/// More than one transaction takes.
+const SHORT: i64 = 400;
+
+/// A room with so many messages; every hundredth has two texts, every thousandth is hidden.
+async fn room_of(backend: Backend, n: i64) -> EngineRoom {
+    let room = EngineRoom::on(backend).open().await;
+    let (conversation, seat) = (room.conversation, room.human.seat);
+    let mut facts = room.facts().await;
+    for sql in [
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
+             INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
+             SELECT {conversation}, i, {seat}, 'user', 'Line number ' || CAST(i AS TEXT), CASE WHEN i % 1000 = 500 THEN 'hidden' ELSE 'normal' END, 0, 0, i, 12, '{{}}' FROM n"
+        ),
+        format!(
+            "INSERT INTO message_swipes (message_id, position, content, metadata) \
+             SELECT id, p.position, content, '{{}}' FROM messages CROSS JOIN (SELECT 0 AS position UNION SELECT 1) p \
+             WHERE conversation_id = {conversation} AND seq % 100 = 0"
+        ),
+        format!("UPDATE conversations SET last_seq = {n}, rev = {n} WHERE id = {conversation}"),
+    ] {
+        facts.execute(&sql).await;
+    }
+    count_text(&room).await;
+    room
+}
+
+async fn stored_text(room: &EngineRoom, id: ConversationId) -> i64 {
+    let sql = format!(
+        "SELECT CAST(COALESCE((SELECT SUM(octet_length(content)) FROM messages WHERE conversation_id = {id}), 0) \
+         + COALESCE((SELECT SUM(octet_length(t.content)) FROM message_swipes t JOIN messages m ON m.id = t.message_id \
+         WHERE m.conversation_id = {id}), 0) AS TEXT)"
+    );
+    room.facts().await.number(&sql).await
+}
+
+async fn count_text(room: &EngineRoom) {
+    let (id, n_bytes) = (
+        room.conversation,
+        stored_text(room, room.conversation).await,
+    );
+    let sql = format!("UPDATE conversations SET text_bytes = {n_bytes} WHERE id = {id}");
+    room.facts().await.execute(&sql).await;
+}
+
+async fn user_of(room: &EngineRoom) -> UserId {
+    let seat = membership::Entity::find_by_id(room.human.seat);
+    let seat = seat.one(room.db.reader()).await.unwrap().unwrap();
+    seat.user_id.expect("a person")
+}
+
+async fn fork(room: &EngineRoom) -> Fork {
+    Fork {
+        conversation: room.conversation,
+        at: room.messages().await.pop().unwrap().id,
+        title: "Another way".to_owned(),
+        user: Some(user_of(room).await),
+    }
+}
+
+async fn begin(engine: &Engine, fork: Fork) -> job::Model {
+    match engine.begin_branch(fork).await.expect("it begins") {
+        Branched::Job(job) => *job,
+        Branched::Whole { .. } => panic!("a long branch is a job"),
+    }
+}
+
+async fn job_now(room: &EngineRoom, id: &job::Model) -> job::Model {
+    let row = job::Entity::find_by_id(id.id).one(room.db.reader()).await;
+    row.expect("the database answers").expect("the job")
+}
+
+async fn row_of(room: &EngineRoom, job: &job::Model) -> Option<conversation::Model> {
+    let id = job.conversation_id.expect("a conversation");
+    let row = conversation::Entity::find_by_id(id).one(room.db.reader());
+    row.await.expect("the database answers")
+}
+
+async fn ends(room: &EngineRoom, job: &job::Model) -> job::Model {
+    room.until("the job has ended", async |it| {
+        !job_now(it, job).await.needs_work
+    })
+    .await;
+    job_now(room, job).await
+}
+
+/// A branch job that no node works on: the one that began it closes at once.
+async fn abandoned(room: &EngineRoom) -> job::Model {
+    let node = room.another_node();
+    node.context().shutdown.draining.cancel();
+    let job = begin(&node, fork(room).await).await;
+    room.stop(&node).await;
+    job
+}
+
+async fn texts(room: &EngineRoom, id: ConversationId) -> Vec<String> {
+    let sql = format!(
+        "SELECT CAST(m.seq AS TEXT) || ' ' || m.content || ' ' || CAST((SELECT COUNT(*) FROM message_swipes t WHERE t.message_id = m.id) AS TEXT) AS line \
+         FROM messages m WHERE m.conversation_id = {id} AND m.visibility <> 'hidden' ORDER BY m.seq"
+    );
+    let rows = room.facts().await.rows(&sql).await;
+    rows.into_iter().map(|it| format!("{it:?}")).collect()
+}
+
+async fn is_whole(room: &EngineRoom, branch: &conversation::Model) {
+    let (origin, copy) = (
+        texts(room, room.conversation).await,
+        texts(room, branch.id).await,
+    );
+    assert_eq!(origin.len(), copy.len());
+    assert_eq!(origin, copy);
+    assert!(!branch.is_hidden);
+    assert_eq!(branch.text_bytes, stored_text(room, branch.id).await);
+}
+
+async fn n_rows(room: &EngineRoom, table: &str, id: ConversationId) -> i64 {
+    let sql = format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table} WHERE conversation_id = {id}");
+    room.facts().await.number(&sql).await
+}
+
+on_both! {
+    async fn a_long_branch_is_made_in_batches_and_is_whole(backend) {
+        let room = room_of(backend, LONG).await;
+
+        let job = begin(&room.engine, fork(&room).await).await;
+        let ended = ends(&room, &job).await;
+
+        assert_eq!((ended.status, ended.n_done, ended.n_total), (Status::Succeeded, LONG, LONG));
+        is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
+        room.close_deaf().await;
+    }
+
+    async fn a_branch_of_middle_length_is_whole_in_the_answer(backend) {
+        let room = room_of(backend, SHORT).await;
+
+        let Branched::Whole { row, .. } = room.engine.begin_branch(fork(&room).await).await.unwrap() else {
+            panic!("the request waits for it");
+        };
+
+        is_whole(&room, &row).await;
+        room.close_deaf().await;
+    }
+
+    async fn a_job_whose_node_is_gone_is_continued_by_another(backend) {
+        let room = room_of(backend, LONG).await;
+        let job = abandoned(&room).await;
+        let branch = row_of(&room, &job).await.unwrap();
+        assert!(branch.is_hidden && job_now(&room, &job).await.status == Status::Running);
+        assert!(branch.text_bytes > 0, "it is charged before its first batch");
+
+        let report = room.engine.reap().await.unwrap();
+        ends(&room, &job).await;
+
+        assert_eq!(report.jobs_continued, 1);
+        is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
+        room.close_deaf().await;
+    }
+
+    async fn what_a_job_fills_takes_no_command(backend) {
+        let room = room_of(backend, LONG).await;
+        let job = abandoned(&room).await;
+
+        let engine = room.engine.clone();
+        let hidden = room.human_of(&engine, job.conversation_id.unwrap());
+        let refused = hidden.tries_to_say("Is anyone here?").await;
+
+        assert!(matches!(refused, Err(EngineError::Refused(Refusal::NotFound))), "{refused:?}");
+        room.close_deaf().await;
+    }
+
+    async fn a_canceled_branch_leaves_nothing(backend) {
+        let room = room_of(backend, LONG).await;
+        let job = abandoned(&room).await;
+
+        assert!(job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
+        assert!(!job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
+        room.engine.reap().await.unwrap();
+        let ended = ends(&room, &job).await;
+
+        assert_eq!(ended.status, Status::Canceled);
+        assert!(row_of(&room, &job).await.is_none());
+        assert_eq!(n_rows(&room, "messages", job.conversation_id.unwrap()).await, 0);
+        room.close_deaf().await;
+    }
+
+    async fn a_person_has_one_branch_job(backend) {
+        let room = room_of(backend, LONG).await;
+        abandoned(&room).await;
+
+        let second = room.engine.begin_branch(fork(&room).await).await;
+
+        assert!(matches!(second, Err(EngineError::JobRunning)), "{second:?}");
+        room.close_deaf().await;
+    }
+
+    async fn a_regenerate_that_branches_for_long_queues_its_run_when_the_branch_is_whole(backend) {
+        let room = room_of(backend, LONG).await;
+        room.upstream.next(Script::say("An answer."));
+        room.human.says("And?").await;
+        room.settle().await;
+        let answer = room.messages().await.pop().unwrap();
+        room.human.says("Well?").await;
+        room.settle().await;
+
+        room.upstream.next(Script::say("Another answer."));
+        let planned = room.engine.regenerate(room.conversation, Some(answer.id), "Eve".to_owned()).await.unwrap();
+
+        assert_ne!(planned.conversation, room.conversation);
+        room.until("it is written", async |it| {
+            let tail = it.facts().await.timeline(planned.conversation.0).await.pop();
+            tail.is_some_and(|line| line.2 == "Another answer.")
+        }).await;
+        room.is_idle().await;
+        room.close_deaf().await;
+    }
+
+    async fn a_long_conversation_is_gone_at_once_and_deleted_in_batches(backend) {
+        let room = room_of(backend, LONG).await;
+        let user = user_of(&room).await;
+
+        let deletion = room.engine.delete_conversation(room.conversation, user).await.unwrap().unwrap();
+        let refused = room.human.tries_to_say("Is anyone here?").await;
+        let job = room.engine.deleted(deletion).await.unwrap().expect("a job");
+
+        assert!(matches!(refused, Err(EngineError::Refused(Refusal::NotFound))), "{refused:?}");
+        let ended = ends(&room, &job).await;
+        assert_eq!((ended.status, ended.n_done), (Status::Succeeded, LONG));
+        assert!(row_of(&room, &job).await.is_none());
+        assert_eq!(n_rows(&room, "messages", room.conversation).await, 0);
+        room.close_deaf().await;
+    }
+
+    async fn a_long_space_is_deleted_with_a_branch_that_is_being_made(backend) {
+        let room = room_of(backend, LONG).await;
+        let branch = abandoned(&room).await;
+        for _ in 0..30 {
+            room.another_conversation().await;
+        }
+        let user = user_of(&room).await;
+
+        let deletion = room.engine.delete_space(room.space, user).await.unwrap().unwrap();
+        let job = room.engine.deleted(deletion).await.unwrap().expect("a job");
+
+        assert_eq!(ends(&room, &job).await.status, Status::Succeeded);
+        assert_eq!(job_now(&room, &branch).await.status, Status::Canceled);
+        let mut facts = room.facts().await;
+        for table in ["spaces", "conversations", "messages", "message_swipes", "space_memberships"] {
+            let n = facts.number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await;
+            assert_eq!(n, 0, "{table}");
+        }
+        room.close_deaf().await;
+    }
+
+    async fn the_text_of_a_conversation_is_counted_as_it_changes(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.next(Script::say("A first answer."));
+        room.human.says("Good evening, 你好.").await;
+        room.settle().await;
+        for other in ["Second.", "A much longer third answer."] {
+            room.upstream.next(Script::say(other));
+            room.engine.regenerate(room.conversation, None, "Eve".to_owned()).await.unwrap();
+            room.settle().await;
+        }
+        let tail: message::Model = room.messages().await.pop().unwrap();
+
+        room.engine.select_swipe(room.conversation, tail.id, 1, None).await.unwrap();
+
+        assert_eq!(room.row().await.text_bytes, stored_text(&room, room.conversation).await);
+        room.close().await;
+    }
+}

@@ -1,0 +1,40 @@
+// Background jobs: what is shown of them, and which branch is opened when it is whole.
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import JobActions from "../../static/js/actions/jobs.js"
+
+function stage(jobs = []) {
+  const taken = []
+  const api = { jobs: async () => ({ data: jobs }) }
+  const store = { takeJob: (job) => taken.push(job) }
+  return { actions: new JobActions({ api, store }), taken }
+}
+
+test("jobs that run survive a reload of the page", async () => {
+  const running = { id: 2, kind: "branch", status: "running" }
+  const { actions, taken } = stage([running, { id: 1, kind: "branch", status: "succeeded" }])
+
+  await actions.load()
+
+  assert.deepEqual(taken, [running])
+})
+
+test("only the branch that was begun in this tab is opened, and once", () => {
+  const { actions } = stage()
+  const mine = { id: 2, kind: "branch", status: "running" }
+
+  actions.follow(mine)
+
+  assert.equal(actions.unfollow({ id: 3 }), false)
+  assert.equal(actions.unfollow(mine), true)
+  assert.equal(actions.unfollow(mine), false)
+})
+
+test("imports have a dialog of their own, and deletions cannot be canceled", () => {
+  const { actions } = stage()
+
+  assert.equal(actions.isShown({ kind: "import_chat" }), false)
+  assert.equal(actions.isShown({ kind: "delete_space" }), true)
+  assert.equal(actions.canCancel({ kind: "delete_space" }), false)
+  assert.equal(actions.canCancel({ kind: "regenerate_branch" }), true)
+})
