@@ -13,6 +13,7 @@ use crate::runs::engine::Engine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
 use crate::runs::jobs::Work;
+use crate::runs::run::CancelReason;
 use crate::spaces::membership;
 use crate::spaces::tenancy;
 use sea_orm::DbErr;
@@ -80,7 +81,7 @@ impl Engine {
             && size.text_bytes <= MAX_SHORT_BYTES
             && size.n_conversations <= MAX_SHORT_CONVERSATIONS;
         if is_short {
-            self.space_closed(id).await?;
+            self.space_closed(id, CancelReason::Deleted).await?;
             let is_deleted = tenancy::delete(&self.context.db, id).await?;
             return Ok(is_deleted.then_some(Deletion {
                 copilots: Vec::new(),

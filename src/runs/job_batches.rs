@@ -207,8 +207,9 @@ impl Hand<'_> {
     async fn close(&self, mut job: job::Model, space: SpaceId) -> Result<Batch, BatchError> {
         let began = Instant::now();
         let live = removal::live_conversations(self.context.db.reader(), space).await?;
+        let closed = Command::Closed(run::CancelReason::Deleted);
         for id in live {
-            match scheduler::step(self.context, id, Command::Closed).await {
+            match scheduler::step(self.context, id, closed.clone()).await {
                 Ok(_) | Err(EngineError::Lost | EngineError::Refused(_)) => {}
                 Err(EngineError::Database(error)) => return Err(error.into()),
                 Err(_) => {}
