@@ -9,6 +9,7 @@ use crate::conversations::removal;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use crate::runs::command::Command;
 use crate::runs::engine::Engine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
@@ -45,7 +46,10 @@ impl Engine {
         id: ConversationId,
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
-        self.conversation_closed(id).await?;
+        self.context.candidates.stop(|it| it.conversation == id);
+        // While its subscribers are there: they learn how its run ended.
+        self.step(id, Command::Closed(CancelReason::Deleted))
+            .await?;
         let db = self.context.db.reader();
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
             return Ok(None);

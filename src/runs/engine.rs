@@ -315,16 +315,6 @@ impl Engine {
         marked::apply(&self.context, space, &closed).await
     }
 
-    /// A conversation is about to be deleted: nothing goes on in it.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn conversation_closed(&self, id: ConversationId) -> Result<(), EngineError> {
-        self.context.candidates.stop(|it| it.conversation == id);
-        let command = Command::Closed(run::CancelReason::Deleted);
-        self.step(id, command).await.map(|_| ())
-    }
-
     /// Sweeps now, and tells what was healed.
     ///
     /// # Errors
