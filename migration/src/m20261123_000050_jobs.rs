@@ -13,7 +13,6 @@ const COLUMNS: [(&str, &str); 3] = [
     ("conversations", "text_bytes"),
     ("spaces", "is_hidden"),
 ];
-const OWNERS: (&str, &str) = ("spaces_of_an_owner", "spaces");
 const HIDDEN: (&str, &str) = ("hidden_conversations", "conversations");
 const COPILOTS: (&str, &str) = ("copilots_of_a_conversation", "space_memberships");
 /// `GET /api/jobs/{id}` answers imports too, whose ids are below this one.
@@ -39,9 +38,6 @@ impl MigrationTrait for Migration {
             manager.alter_table(add).await?;
         }
         fill_text_bytes(manager).await?;
-        manager
-            .create_index(index(OWNERS.0, OWNERS.1, &["owner_id"]))
-            .await?;
         let copilots = index(COPILOTS.0, COPILOTS.1, &["copilot_conversation_id"])
             .and_where(Expr::col("copilot_conversation_id").is_not_null())
             .take();
@@ -59,7 +55,7 @@ impl MigrationTrait for Migration {
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         drop_all(manager, &[TABLE]).await?;
-        for (name, table) in [HIDDEN, COPILOTS, OWNERS] {
+        for (name, table) in [HIDDEN, COPILOTS] {
             let index = Index::drop().name(name).table(table).to_owned();
             manager.drop_index(index).await?;
         }

@@ -44,7 +44,7 @@ use crate::http::door::doors;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
-pub const ROOMS: [(&str, &str); 19] = [
+pub const ROOMS: [(&str, &str); 20] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
     ("users", "Accounts, and one's own."),
