@@ -3,6 +3,7 @@
 use crate::api::characters;
 use crate::api::exports;
 use crate::app::App;
+use crate::characters::asset;
 use crate::characters::attachment;
 use crate::characters::card;
 use crate::characters::card::Card;
@@ -15,6 +16,7 @@ use crate::characters::parcel::Parcel;
 use crate::characters::picture;
 use crate::characters::shelf;
 use crate::characters::shelf::ShelfError;
+use crate::characters::spool::Spool;
 use crate::http::auth::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -199,7 +201,8 @@ pub async fn import(
             headers(("content-disposition" = String))
         ),
         (status = 403, description = "`card_not_shared`."),
-        (status = 422, description = "`too_large_for_png`: as CHARX it can leave.")
+        (status = 422, description = "`too_large_for_png`: as CHARX it can leave."),
+        (status = 503, description = "`unavailable`: too many exports are being made.")
     )
 )]
 pub async fn export(
@@ -208,6 +211,8 @@ pub async fn export(
     id: Path<CharacterId>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
+    // What follows may take a few dozen megabytes.
+    let turn = exports::turn_of_card().await?;
     let found = characters::visible(&app, &caller, id.into_inner()).await?;
     if !characters::may_read_whole(&caller, &found) {
         return Err(ApiError::new(
@@ -222,37 +227,78 @@ pub async fn export(
         ExportSpec::V2 => Spec::V2,
         ExportSpec::V3 => Spec::V3,
     });
-    let mut leaving = Character {
-        card: found.card()?,
-        assets: Vec::new(),
-    };
-    let (ending, kind) = match format.unwrap_or(ExportFormat::Json) {
-        ExportFormat::Json => {
-            let named = exports::attachment(&found.name, "json");
-            let document = leaving.document(spec);
-            return Ok(HttpResponse::Ok().insert_header(named).json(document));
-        }
+    let format = format.unwrap_or(ExportFormat::Json);
+    let (ending, kind) = match format {
+        ExportFormat::Json => ("json", "application/json"),
         ExportFormat::Png => ("png", "image/png"),
         ExportFormat::Charx => ("charx", "application/zip"),
     };
-    leaving.assets = attachment::all_of(app.db.reader(), found.id).await?;
-    let pack = match ending {
-        "png" => Character::as_png,
-        _ => Character::as_charx,
+    let assets = match format {
+        ExportFormat::Json => Spool::new()?,
+        ExportFormat::Png | ExportFormat::Charx => assets_of(&app, found.id).await?,
     };
-    let bytes = apart(&app, move || pack(&leaving)).await?;
-    let bytes = bytes.map_err(|error| match error {
+    let named = exports::attachment(&found.name, ending);
+    let mut leaving = Character {
+        card: Card::from_document(found.card)?,
+        assets,
+    };
+    let made = apart(&app, move || match format {
+        ExportFormat::Json => leaving.as_json(spec),
+        ExportFormat::Png => leaving.as_png(),
+        ExportFormat::Charx => leaving.as_charx(),
+    });
+    let file = made.await?.map_err(|error| match error {
         CardError::TooLarge(reason) => ApiError::new(422, "too_large_for_png", reason),
         error => ApiError::internal(error),
     })?;
-    Ok(HttpResponse::Ok()
-        .insert_header(exports::attachment(&found.name, ending))
-        .content_type(kind)
-        .body(bytes))
+    drop(turn);
+    exports::sent(file, named, kind)
+}
+
+/// What a character has beside its card, read into a file piece by piece.
+async fn assets_of(app: &App, id: CharacterId) -> ApiResult<Spool> {
+    let db = app.db.reader();
+    let mut assets = Spool::new()?;
+    for link in attachment::all_of(db, id).await? {
+        let mut n_read = 0;
+        loop {
+            let piece = asset::piece_of(db, link.asset_id, n_read).await?;
+            let length = i32::try_from(piece.len()).map_err(ApiError::internal)?;
+            let is_first = n_read == 0;
+            if is_first && length == 0 {
+                break;
+            }
+            // A disk is slow where this thread serves others.
+            let name = link.name.clone();
+            let written = apart_from_server(app, move || {
+                if is_first {
+                    assets.push(&name, &piece)?;
+                } else {
+                    assets.extend(&piece)?;
+                }
+                Ok::<_, CardError>(assets)
+            });
+            assets = written.await??;
+            n_read += length;
+            if length < asset::PIECE_BYTES {
+                break;
+            }
+        }
+    }
+    Ok(assets)
+}
+
+/// Does work that waits for the disk on a thread of its own.
+async fn apart_from_server<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> ApiResult<T> {
+    let work = app.shutdown.main().spawn_blocking(work);
+    work.await.map_err(ApiError::internal)
 }
 
 /// The forms in which a character leaves.
-#[derive(ToSchema)]
+#[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ExportFormat {
     Json,
@@ -304,8 +350,7 @@ pub async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {
     let _place = PLACES.acquire().await.map_err(ApiError::internal)?;
-    let work = app.shutdown.main().spawn_blocking(work);
-    work.await.map_err(ApiError::internal)
+    apart_from_server(app, work).await
 }
 
 impl From<CardError> for ApiError {

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::conversations::export::Export;
 use crate::conversations::export::Format;
 use crate::http::auth::CurrentUser;
+use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::page;
 use crate::http::seat;
@@ -19,7 +20,14 @@ use actix_web::web::Data;
 use actix_web::web::Path;
 use futures::stream;
 use sea_orm::DbErr;
+use std::fs::File;
+use std::io::Seek;
 use std::str::FromStr;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 /// A conversation as a file: what is not hidden, with all versions of each text.
@@ -66,6 +74,71 @@ pub async fn export(
         .streaming(pieces))
 }
 
+/// Cards that are made into files at the same time, and spaces.
+static CARDS: Semaphore = Semaphore::const_new(2);
+static SPACES: Semaphore = Semaphore::const_new(4);
+
+/// How long an export waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How much of a file is held while it is sent.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The turn of an export of a card: it may make its file, which ends before the file is sent.
+///
+/// # Errors
+/// 503 `unavailable` when others take too long.
+pub async fn turn_of_card() -> ApiResult<SemaphorePermit<'static>> {
+    turn(&CARDS).await
+}
+
+/// The same of a space.
+///
+/// # Errors
+/// As [`turn_of_card`].
+pub async fn turn_of_space() -> ApiResult<SemaphorePermit<'static>> {
+    turn(&SPACES).await
+}
+
+async fn turn(places: &'static Semaphore) -> ApiResult<SemaphorePermit<'static>> {
+    match timeout(PATIENCE, places.acquire()).await {
+        Ok(permit) => permit.map_err(ApiError::internal),
+        Err(_) => {
+            let message = "Too many exports are being made. Try again in a moment.";
+            let mut busy = ApiError::new(503, "unavailable", message);
+            busy.retry_after = Some(10);
+            Err(busy)
+        }
+    }
+}
+
+/// A file that was made, from its beginning to its end, a piece at a time.
+///
+/// # Errors
+/// 500 when it cannot be read.
+pub fn sent(
+    mut file: File,
+    named: ContentDisposition,
+    kind: &'static str,
+) -> ApiResult<HttpResponse> {
+    let n_bytes = file.metadata().map_err(ApiError::internal)?.len();
+    file.rewind().map_err(ApiError::internal)?;
+    let file = tokio::fs::File::from_std(file);
+    let pieces = stream::try_unfold(file, |mut file| async move {
+        let mut piece = vec![0; PIECE_BYTES];
+        let n_read = file.read(&mut piece).await?;
+        piece.truncate(n_read);
+        let piece = (n_read > 0).then(|| (Bytes::from(piece), file));
+        Ok::<_, std::io::Error>(piece)
+    });
+    Ok(HttpResponse::Ok()
+        .insert_header(named)
+        .content_type(kind)
+        // A browser then shows how far it is.
+        .no_chunking(n_bytes)
+        .streaming(pieces))
+}
+
 /// A file of this name, whatever signs the name has.
 pub fn attachment(name: &str, ending: &str) -> ContentDisposition {
     let name: String = name
@@ -96,5 +169,26 @@ impl FromStr for ChatFormat {
             "txt" => Ok(Self::Txt),
             _ => Err(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turn;
+    use tokio::sync::Semaphore;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_export_waits_for_its_turn_and_is_refused_in_the_end() {
+        static TAKEN: Semaphore = Semaphore::const_new(0);
+        static FREE: Semaphore = Semaphore::const_new(1);
+
+        let refused = turn(&TAKEN).await.map(drop).unwrap_err();
+
+        assert_eq!(
+            (refused.status.as_u16(), refused.code),
+            (503, "unavailable")
+        );
+        assert_eq!(refused.retry_after, Some(10));
+        assert!(turn(&FREE).await.is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! Whole spaces as files.
 
-use crate::api::exports::attachment;
+use crate::api::exports;
 use crate::api::imports::refusal;
 use crate::api::imports::tools;
 use crate::app::App;
@@ -21,14 +21,8 @@ use crate::transfers::limits::Limits;
 use crate::transfers::pack;
 use crate::transfers::pack::PackError;
 use actix_web::HttpResponse;
-use actix_web::web::Bytes;
 use actix_web::web::Data;
 use actix_web::web::Path;
-use futures::stream;
-use tokio::io::AsyncReadExt;
-
-/// How much of a file is held while it is sent.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// A whole space as a file: rules, seats, cards with their pictures, lorebooks, presets, and every
 /// conversation with its branches, versions and dates. No key, no password and no invite is in it,
@@ -45,6 +39,9 @@ const PIECE_BYTES: usize = 64 * 1024;
         body = String,
         headers(("content-disposition" = String))
     ), (status = 403), (
+        status = 503,
+        description = "`unavailable`: too many exports are being made."
+    ), (
         status = 422,
         description = "`space_too_large`: no house with the limits of this one would take the file."
     ))
@@ -62,22 +59,12 @@ pub async fn export(
         false => Reader::User(caller.id()),
     };
     let (db, limits) = (app.db.reader(), limits(&app));
+    let turn = exports::turn_of_space().await?;
     let packed = pack::pack(db, &app.shutdown, &at.space, reader, limits, now).await;
     let packed = packed.map_err(|error| refused(&app, error))?;
-    let file = tokio::fs::File::from_std(packed.file);
-    let pieces = stream::try_unfold(file, |mut file| async move {
-        let mut piece = vec![0; PIECE_BYTES];
-        let n_read = file.read(&mut piece).await?;
-        piece.truncate(n_read);
-        let piece = (n_read > 0).then(|| (Bytes::from(piece), file));
-        Ok::<_, std::io::Error>(piece)
-    });
-    Ok(HttpResponse::Ok()
-        .insert_header(attachment(&at.space.name, "troupe.zip"))
-        .content_type("application/zip")
-        // A browser then shows how far it is.
-        .no_chunking(packed.n_bytes)
-        .streaming(pieces))
+    drop(turn);
+    let named = exports::attachment(&at.space.name, "troupe.zip");
+    exports::sent(packed.file, named, "application/zip")
 }
 
 fn limits(app: &App) -> Limits {

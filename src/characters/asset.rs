@@ -8,6 +8,8 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::Func;
+use sea_orm::sea_query::SimpleExpr;
 use sha2::Digest;
 use sha2::Sha256;
 
@@ -80,6 +82,32 @@ async fn by_hash(
 pub async fn bytes_of(db: &impl ConnectionTrait, id: AssetId) -> Result<Option<Vec<u8>>, DbErr> {
     let found = Entity::find_by_id(id).select_only().column(Column::Bytes);
     found.into_tuple().one(db).await
+}
+
+/// How much of an asset is read at once, in bytes.
+pub const PIECE_BYTES: i32 = 2 * 1024 * 1024;
+
+/// The bytes of an asset from a place on, at most [`PIECE_BYTES`] of them; none behind its end, or
+/// where there is no asset.
+///
+/// # Errors
+/// When the database fails.
+pub async fn piece_of(db: &impl ConnectionTrait, id: AssetId, from: i32) -> Result<Vec<u8>, DbErr> {
+    let bytes = Expr::col((Entity, Column::Bytes));
+    // Both databases count from 1.
+    let piece = [
+        bytes,
+        Expr::value(from.saturating_add(1)),
+        Expr::value(PIECE_BYTES),
+    ];
+    let piece = Func::cust("substr").args(piece);
+    let found: Option<Option<Vec<u8>>> = Entity::find_by_id(id)
+        .select_only()
+        .column_as(SimpleExpr::from(piece), "piece")
+        .into_tuple()
+        .one(db)
+        .await?;
+    Ok(found.flatten().unwrap_or_default())
 }
 
 /// The SHA-256 of bytes, in hexadecimal.

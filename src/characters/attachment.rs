@@ -1,7 +1,6 @@
 //! Table `character_assets`: what a character has beside its card, by the path that the card has
 //! for it. Its picture has the empty path.
 
-use crate::characters::asset;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use sea_orm::ActiveValue::Set;
@@ -71,21 +70,17 @@ pub async fn has(
     Ok(found.one(db).await?.is_some())
 }
 
-/// All that a character has: names and bytes, the picture first.
+/// All that a character has, the picture first.
+///
+/// # Errors
+/// When the database fails.
 pub async fn all_of(
     db: &impl ConnectionTrait,
     character: CharacterId,
-) -> Result<Vec<(String, Vec<u8>)>, DbErr> {
-    let links = Entity::find()
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
         .filter(Column::CharacterId.eq(character))
         .order_by_asc(Column::Name)
         .all(db)
-        .await?;
-    let mut all = Vec::new();
-    for link in links {
-        if let Some(asset) = asset::Entity::find_by_id(link.asset_id).one(db).await? {
-            all.push((link.name, asset.bytes));
-        }
-    }
-    Ok(all)
+        .await
 }

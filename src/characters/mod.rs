@@ -13,6 +13,7 @@ pub mod outgoing;
 pub mod parcel;
 pub mod picture;
 pub mod png;
+pub mod png_chunks;
 pub mod public_card;
 pub mod repair;
 pub mod room;

@@ -1,4 +1,7 @@
 //! Characters as files, on their way out. What went in comes out, and can come in again.
+//!
+//! **Invariant:** a file is made on the disk. What is held is the card, its picture and a piece of
+//! an asset, however many the assets are and however large.
 
 use crate::characters::archive;
 use crate::characters::attachment::PICTURE;
@@ -10,11 +13,18 @@ use crate::characters::listed;
 use crate::characters::listed::Place;
 use crate::characters::picture;
 use crate::characters::png;
+use crate::characters::png_chunks;
+use crate::characters::png_chunks::ChunkWriter;
+use crate::characters::spool::Spool;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::json;
+use std::fs::File;
+use std::io::BufWriter;
 use std::io::Cursor;
+use std::io::Read;
+use std::io::Seek;
 use std::io::Write;
 use zip::CompressionMethod;
 use zip::ZipWriter;
@@ -27,6 +37,9 @@ const ICON: &str = "assets/icon/images/main.webp";
 /// and its checksum.
 const AFTER_HEADER: usize = 8 + 8 + 13 + 4;
 
+/// How much of an asset is held at once, in bytes: whole groups of base64.
+const PIECE_BYTES: usize = 3 * 16 * 1024;
+
 /// The two forms of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spec {
@@ -37,8 +50,8 @@ pub enum Spec {
 /// What leaves.
 pub struct Character {
     pub card: Card,
-    /// Names and bytes; its picture has the empty name.
-    pub assets: Vec<(String, Vec<u8>)>,
+    /// What it has beside the card; its picture has the empty name.
+    pub assets: Spool,
 }
 
 impl Character {
@@ -51,16 +64,28 @@ impl Character {
         }
     }
 
-    /// Its picture with the card in it, in both forms. A card without one gets a plain picture.
+    /// The card alone, in a file without a name that stands at its end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn as_json(&self, spec: Option<Spec>) -> Result<File, CardError> {
+        let file = tempfile::tempfile().map_err(|_| unwritable())?;
+        let mut out = BufWriter::new(file);
+        serde_json::to_writer(&mut out, &self.document(spec)).map_err(|_| unwritable())?;
+        out.into_inner().map_err(|_| unwritable())
+    }
+
+    /// Its picture with the card in it, in both forms, in a file without a name that stands at its
+    /// end. A card without a picture gets a plain one.
     ///
     /// # Errors
     /// `TooLarge` where the file would be larger than one that is taken: an archive has room.
-    pub fn as_png(&self) -> Result<Vec<u8>, CardError> {
-        let drawn = match self.picture() {
-            Some(large) => picture::as_png(large)?,
+    pub fn as_png(&mut self) -> Result<File, CardError> {
+        let drawn = match self.assets.read(PICTURE)? {
+            Some(large) => picture::as_png(&large)?,
             None => picture::plain_png(self.card.name())?,
         };
-        let mut file = drawn[..AFTER_HEADER].to_vec();
+        let mut head = drawn[..AFTER_HEADER].to_vec();
         for (keyword, spec) in [("chara", Spec::V2), ("ccv3", Spec::V3)] {
             let document = self.document(Some(spec));
             let document = listed::renamed(&document, |it| self.has(it), false);
@@ -68,36 +93,78 @@ impl Character {
             if document.len() > card::MAX_BYTES {
                 return Err(too_large_for_png());
             }
-            push_text(&mut file, keyword, document.as_bytes());
+            push_text(&mut head, keyword, document.as_bytes());
         }
-        let others: usize = self.others().map(|(_, it)| it.len().div_ceil(3) * 4).sum();
-        if (file.len() + others + drawn.len()) as u64 > png::MAX_BYTES {
+        let names: Vec<String> = self.others().map(str::to_owned).collect();
+        let lengths = names.iter().map(|it| self.length_of(it).div_ceil(3) * 4);
+        let others: u64 = lengths.sum();
+        if (head.len() + drawn.len()) as u64 + others > png::MAX_BYTES {
             return Err(too_large_for_png());
         }
-        for (name, bytes) in self.others() {
-            push_text(&mut file, &format!("chara-ext-asset_:{name}"), bytes);
+        let mut file = tempfile::tempfile().map_err(|_| unwritable())?;
+        file.write_all(&head).map_err(|_| unwritable())?;
+        drop(head);
+        for name in names {
+            self.write_asset(&mut file, &name)?;
         }
-        file.extend(&drawn[AFTER_HEADER..]);
-        match file.len() as u64 > png::MAX_BYTES {
+        file.write_all(&drawn[AFTER_HEADER..])
+            .map_err(|_| unwritable())?;
+        let n_bytes = file.stream_position().map_err(|_| unwritable())?;
+        match n_bytes > png::MAX_BYTES {
             true => Err(too_large_for_png()),
             false => Ok(file),
         }
     }
 
-    /// An archive with the card as V3, its assets, and its picture.
-    pub fn as_charx(&self) -> Result<Vec<u8>, CardError> {
+    /// Writes an asset into a PNG, a piece at a time.
+    fn write_asset(&mut self, file: &mut File, name: &str) -> Result<(), CardError> {
+        let n_bytes = self.length_of(name);
+        let Some(word) = keyword_of(&format!("chara-ext-asset_:{name}")) else {
+            return Ok(());
+        };
+        let length = word.len() as u64 + 1 + n_bytes.div_ceil(3) * 4;
+        let length = u32::try_from(length).map_err(|_| too_large_for_png())?;
+        let Some(mut asset) = self.assets.open(name)? else {
+            return Ok(());
+        };
+        let mut write = || -> std::io::Result<()> {
+            let mut chunk = ChunkWriter::begin(&mut *file, b"tEXt", length)?;
+            chunk.push(&word)?;
+            chunk.push(&[0])?;
+            // Three bytes are four signs: pieces of the asset are pieces of its text.
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            loop {
+                piece.clear();
+                let n_read = (&mut asset)
+                    .take(PIECE_BYTES as u64)
+                    .read_to_end(&mut piece)?;
+                if n_read == 0 {
+                    return chunk.end();
+                }
+                chunk.push(STANDARD.encode(&piece).as_bytes())?;
+            }
+        };
+        write().map_err(|_| unwritable())
+    }
+
+    /// An archive with the card as V3, its assets, and its picture, in a file without a name that
+    /// stands at its end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn as_charx(&mut self) -> Result<File, CardError> {
         let document = self.document(Some(Spec::V3));
         let mut document = listed::renamed(&document, |it| self.has(it), true);
-        let icon = self
-            .picture()
-            .filter(|_| !self.lists_its_picture(&document));
-        if icon.is_some() {
+        let has_picture = self.assets.length_of(PICTURE).is_some();
+        let adds_icon = has_picture && !self.lists_its_picture(&document);
+        if adds_icon {
             list_icon(&mut document);
         }
         let mut json = serde_json::to_vec_pretty(&document).map_err(|_| unwritable())?;
         if json.len() > card::MAX_BYTES {
             json = serde_json::to_vec(&document).map_err(|_| unwritable())?;
         }
+        drop(document);
         let packed = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
         // Pictures and sounds are packed already.
         let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
@@ -105,29 +172,33 @@ impl Character {
             true => packed,
             false => stored,
         };
-        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-        let card = [("card.json", json.as_slice(), of_card)];
-        let icon = icon.map(|it| (ICON, it, stored));
-        let others = self.others().map(|(name, bytes)| (name, bytes, stored));
-        for (name, bytes, options) in card.into_iter().chain(icon).chain(others) {
-            zip.start_file(name, options).map_err(of_zip)?;
-            zip.write_all(bytes).map_err(|_| unwritable())?;
+        let file = tempfile::tempfile().map_err(|_| unwritable())?;
+        let mut zip = ZipWriter::new(file);
+        zip.start_file("card.json", of_card).map_err(of_zip)?;
+        zip.write_all(&json).map_err(|_| unwritable())?;
+        drop(json);
+        let icon = adds_icon.then(|| (ICON.to_owned(), PICTURE.to_owned()));
+        let others = self.others().map(|it| (it.to_owned(), it.to_owned()));
+        let entries: Vec<(String, String)> = icon.into_iter().chain(others).collect();
+        for (path, name) in entries {
+            zip.start_file(path, stored).map_err(of_zip)?;
+            if let Some(mut asset) = self.assets.open(&name)? {
+                std::io::copy(&mut asset, &mut zip).map_err(|_| unwritable())?;
+            }
         }
-        Ok(zip.finish().map_err(of_zip)?.into_inner())
+        zip.finish().map_err(of_zip)
     }
 
-    fn picture(&self) -> Option<&[u8]> {
-        let mut all = self.assets.iter();
-        all.find(|it| it.0 == PICTURE).map(|it| it.1.as_slice())
-    }
-
-    fn others(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let others = self.assets.iter().filter(|it| it.0 != PICTURE);
-        others.map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    fn others(&self) -> impl Iterator<Item = &str> {
+        self.assets.names().filter(|it| *it != PICTURE)
     }
 
     fn has(&self, path: &str) -> bool {
-        self.others().any(|it| it.0 == path)
+        path != PICTURE && self.assets.length_of(path).is_some()
+    }
+
+    fn length_of(&self, name: &str) -> u64 {
+        self.assets.length_of(name).unwrap_or_default()
     }
 
     /// Whether somebody who reads the card finds its picture without us.
@@ -151,13 +222,17 @@ fn packed_bytes(bytes: &[u8], options: SimpleFileOptions) -> Result<u64, CardErr
 }
 
 fn push_text(file: &mut Vec<u8>, keyword: &str, bytes: &[u8]) {
-    // Keywords are Latin-1 and short; what is not has no place in a PNG.
-    let word: Option<Vec<u8>> = keyword.chars().map(|it| u8::try_from(it).ok()).collect();
-    let Some(word) = word.filter(|it| it.len() <= 79) else {
+    let Some(word) = keyword_of(keyword) else {
         return;
     };
     let data = [word, vec![0], STANDARD.encode(bytes).into_bytes()].concat();
-    png::push_chunk(file, b"tEXt", &data);
+    png_chunks::push_chunk(file, b"tEXt", &data);
+}
+
+/// Keywords are Latin-1 and short; what is not has no place in a PNG.
+fn keyword_of(keyword: &str) -> Option<Vec<u8>> {
+    let word: Option<Vec<u8>> = keyword.chars().map(|it| u8::try_from(it).ok()).collect();
+    word.filter(|it| it.len() <= 79)
 }
 
 fn list_icon(document: &mut Value) {

@@ -6,17 +6,22 @@ use super::Character;
 use crate::characters::card;
 use crate::characters::parcel;
 use crate::characters::png;
+use crate::characters::spool::Spool;
 use serde_json::Value;
 use serde_json::json;
+use std::fs::File;
 use std::io::Seek;
-use std::io::Write;
 
 fn character(fields: Value, assets: &[(&str, usize)]) -> Character {
     let card = Card::from_document(fields).expect("a card");
-    let asset = |(name, length): &(&str, usize)| ((*name).to_owned(), vec![7; *length]);
+    let mut spool = Spool::new().expect("room on the disk");
+    for (name, length) in assets {
+        let bytes = vec![7; *length];
+        spool.push(name, &bytes).expect("room on the disk");
+    }
     Character {
         card,
-        assets: assets.iter().map(asset).collect(),
+        assets: spool,
     }
 }
 
@@ -27,9 +32,7 @@ fn ada(data: Value) -> Value {
     document
 }
 
-fn back(bytes: &[u8]) -> Card {
-    let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(bytes).expect("room on the disk");
+fn back(mut file: File) -> Card {
     file.rewind().expect("its beginning");
     parcel::unpack(file).expect("what goes out comes in").card
 }
@@ -45,7 +48,7 @@ fn no_png_leaves_that_would_not_come_in() {
 
     assert!(matches!(refused, CardError::TooLarge(_)), "{refused:?}");
     assert!(refused.to_string().contains("CHARX"), "{refused}");
-    assert_eq!(back(&taken.expect("a PNG")).name(), "Ada");
+    assert_eq!(back(taken.expect("a PNG")).name(), "Ada");
 }
 
 #[test]
@@ -58,12 +61,34 @@ fn an_archive_of_a_large_card_comes_in_again() {
     let even = ada(json!({"description": "x".repeat(1_000_000)}));
 
     for document in [many, even] {
-        let before = character(document, &[]);
-        let after = back(&before.as_charx().expect("an archive"));
+        let mut before = character(document, &[]);
+        let after = back(before.as_charx().expect("an archive"));
         assert_eq!(
             after.document["data"]["extensions"],
             before.card.document["data"]["extensions"]
         );
         assert_eq!(after.description(), before.card.description());
+    }
+}
+
+#[test]
+fn what_an_export_holds_does_not_grow_with_its_assets() {
+    let most_of = |n_assets: usize, is_png: bool| {
+        let names: Vec<String> = (0..n_assets).map(|it| format!("a{it}")).collect();
+        let assets: Vec<_> = names.iter().map(|it| (it.as_str(), 2_000_000)).collect();
+        let mut leaving = character(ada(json!({})), &assets);
+        let measured = allocation_counter::measure(|| {
+            let file = match is_png {
+                true => leaving.as_png(),
+                false => leaving.as_charx(),
+            };
+            assert!(file.expect("a file").metadata().expect("a size").len() > 2_000_000);
+        });
+        measured.bytes_max
+    };
+
+    for is_png in [false, true] {
+        let (few, many) = (most_of(1, is_png), most_of(6, is_png));
+        assert!(many < few + 1_000_000, "{few} and {many} bytes");
     }
 }

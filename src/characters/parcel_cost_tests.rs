@@ -5,7 +5,7 @@ use super::CardError;
 use super::Parcel;
 use super::unpack;
 use crate::characters::png::SIGNATURE;
-use crate::characters::png::push_chunk;
+use crate::characters::png_chunks::push_chunk;
 use allocation_counter::measure;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -6,8 +6,10 @@ use super::Parcel;
 use super::unpack;
 use crate::characters::outgoing::Character;
 use crate::characters::outgoing::Spec;
+use crate::characters::spool::Spool;
 use serde_json::Value;
 use serde_json::json;
+use std::io::Read;
 use std::io::Seek;
 use std::io::Write;
 use std::path::PathBuf;
@@ -41,14 +43,26 @@ fn from_bytes(bytes: &[u8]) -> Parcel {
     unpack(file).expect("a card")
 }
 
+/// What is in a file that was made.
+fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
+    let mut file = file.expect("a file");
+    let mut bytes = Vec::new();
+    file.rewind().expect("its beginning");
+    file.read_to_end(&mut bytes).expect("readable");
+    bytes
+}
+
 /// The same character as the server would give it away.
 fn leaving(mut parcel: Parcel) -> Character {
     let names: Vec<String> = parcel.assets.names().map(str::to_owned).collect();
-    let mut assets: Vec<(String, Vec<u8>)> = Vec::new();
-    assets.extend(parcel.picture.take().map(|it| (String::new(), it.large)));
+    let mut assets = Spool::new().expect("room on the disk");
+    if let Some(picture) = parcel.picture.take() {
+        assets.push("", &picture.large).expect("room on the disk");
+    }
     for name in names {
         let bytes = parcel.assets.read(&name).expect("readable");
-        assets.extend(bytes.map(|it| (name, it)));
+        let bytes = bytes.expect("a piece");
+        assets.push(&name, &bytes).expect("room on the disk");
     }
     Character {
         card: parcel.card,
@@ -282,7 +296,7 @@ fn what_leaves_comes_back_equal_from_every_container() {
         "maren.byaf",
     ] {
         let before = opened(name).card.document;
-        let again = from_bytes(&leaving(opened(name)).as_png().expect("a PNG"));
+        let again = from_bytes(&bytes_of(leaving(opened(name)).as_png()));
         assert_eq!(again.card.document, before, "{name}");
         assert!(again.picture.is_some(), "{name}");
     }
@@ -293,7 +307,7 @@ fn what_leaves_comes_back_equal_from_every_container() {
         "v3_newer.json",
     ] {
         let before = opened(name);
-        let again = from_bytes(&leaving(opened(name)).as_charx().expect("an archive"));
+        let again = from_bytes(&bytes_of(leaving(opened(name)).as_charx()));
         assert_eq!(again.card.document, before.card.document, "{name}");
         let names = before.assets.names().collect::<Vec<_>>();
         assert_eq!(again.assets.names().collect::<Vec<_>>(), names, "{name}");
@@ -312,12 +326,8 @@ fn what_leaves_comes_back_equal_from_every_container() {
 
 #[test]
 fn assets_go_from_one_container_into_the_other() {
-    let as_png = from_bytes(&leaving(opened("whole.charx")).as_png().expect("a PNG"));
-    let as_charx = from_bytes(
-        &leaving(opened("assets.png"))
-            .as_charx()
-            .expect("an archive"),
-    );
+    let as_png = from_bytes(&bytes_of(leaving(opened("whole.charx")).as_png()));
+    let as_charx = from_bytes(&bytes_of(leaving(opened("assets.png")).as_charx()));
 
     assert_eq!(as_png.assets.names().count(), 2);
     let uris = |it: &Value| {

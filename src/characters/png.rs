@@ -7,6 +7,8 @@
 
 use crate::characters::card;
 use crate::characters::card::CardError;
+use crate::characters::png_chunks::checksum;
+use crate::characters::png_chunks::push_chunk;
 use crate::warning::Warning;
 use base64::Engine;
 use base64::alphabet;
@@ -293,43 +295,6 @@ fn json_of(text: Vec<u8>) -> Option<Vec<u8>> {
 fn from_base64(mut text: Vec<u8>) -> Option<Vec<u8>> {
     text.retain(|it| !it.is_ascii_whitespace());
     LENIENT.decode(text).ok()
-}
-
-/// Adds a chunk to a file.
-pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
-    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
-    file.extend(length.to_be_bytes());
-    file.extend(kind);
-    file.extend(data);
-    file.extend(checksum(kind, data).to_be_bytes());
-}
-
-/// The CRC-32 of a chunk.
-fn checksum(kind: &[u8; 4], data: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = table();
-    let bytes = kind.iter().chain(data);
-    !bytes.fold(u32::MAX, |sum, byte| {
-        TABLE[(sum as u8 ^ byte) as usize] ^ (sum >> 8)
-    })
-}
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < table.len() {
-        let mut value = i as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            value = match value & 1 {
-                1 => 0xEDB8_8320 ^ (value >> 1),
-                _ => value >> 1,
-            };
-            bit += 1;
-        }
-        table[i] = value;
-        i += 1;
-    }
-    table
 }
 
 fn cut(found: Found, at: u64, n_bytes: u64) -> Result<Found, CardError> {

@@ -1,4 +1,4 @@
-//! What a file brought along, on disk until it is stored: assets are many and large.
+//! The assets of a character on disk, while a file is read or made: they are many and large.
 
 use crate::characters::card::CardError;
 use std::fs::File;
@@ -51,6 +51,43 @@ impl Spool {
         Ok(())
     }
 
+    /// Adds bytes to the piece that was added last.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn extend(&mut self, bytes: &[u8]) -> Result<(), CardError> {
+        self.file
+            .seek(SeekFrom::Start(self.end))
+            .map_err(unreadable)?;
+        self.file.write_all(bytes).map_err(unreadable)?;
+        let length = bytes.len() as u64;
+        if let Some(piece) = self.pieces.last_mut() {
+            piece.length += length;
+        }
+        self.end += length;
+        Ok(())
+    }
+
+    /// How many bytes a piece has, if there is one of this name.
+    pub fn length_of(&self, name: &str) -> Option<u64> {
+        let piece = self.pieces.iter().find(|it| it.name == name);
+        piece.map(|it| it.length)
+    }
+
+    /// A piece to be read from its beginning, if there is one of this name.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open(&mut self, name: &str) -> Result<Option<impl Read + '_>, CardError> {
+        let Some(piece) = self.pieces.iter().find(|it| it.name == name) else {
+            return Ok(None);
+        };
+        self.file
+            .seek(SeekFrom::Start(piece.at))
+            .map_err(unreadable)?;
+        Ok(Some((&self.file).take(piece.length)))
+    }
+
     /// How many bytes all pieces have together.
     pub fn n_bytes(&self) -> u64 {
         self.end
@@ -63,14 +100,10 @@ impl Spool {
 
     /// The bytes of a piece.
     pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, CardError> {
-        let Some(piece) = self.pieces.iter().find(|it| it.name == name) else {
+        let Some(mut piece) = self.open(name)? else {
             return Ok(None);
         };
         let mut bytes = Vec::new();
-        self.file
-            .seek(SeekFrom::Start(piece.at))
-            .map_err(unreadable)?;
-        let mut piece = (&self.file).take(piece.length);
         piece.read_to_end(&mut bytes).map_err(unreadable)?;
         Ok(Some(bytes))
     }

@@ -13,6 +13,7 @@ use crate::conversations::pages;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::slices;
+use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::spaces::membership;
@@ -132,11 +133,7 @@ impl<C: ConnectionTrait> Export<C> {
         let page = timeline::Page::Between(at, self.conversation.last_seq + 1);
         let mut stubs = pages::stubs(&self.db, id, page, PAGE).await?;
         if self.format == Format::Jsonl {
-            let seqs: Vec<i64> = stubs.iter().map(|(seq, _)| *seq).collect();
-            let of_swipes = swipe::bytes_by_seq(&self.db, id, &seqs).await?;
-            for (seq, bytes) in &mut stubs {
-                *bytes += of_swipes.get(seq).copied().unwrap_or_default();
-            }
+            return fitting(&self.db, id, stubs).await;
         }
         stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
         Ok(stubs)
@@ -165,6 +162,24 @@ impl<C: ConnectionTrait> Export<C> {
             }
         }
     }
+}
+
+/// As many of the first of these messages as may be held with all their texts.
+///
+/// # Errors
+/// When the database fails.
+pub async fn fitting(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+    mut stubs: Vec<pages::Stub>,
+) -> Result<Vec<pages::Stub>, DbErr> {
+    let seqs: Vec<i64> = stubs.iter().map(|(seq, _)| *seq).collect();
+    let of_swipes = swipe::bytes_by_seq(db, id, &seqs).await?;
+    for (seq, bytes) in &mut stubs {
+        *bytes += of_swipes.get(seq).copied().unwrap_or_default();
+    }
+    stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
+    Ok(stubs)
 }
 
 /// All texts of these messages, of those that have several.

@@ -5,6 +5,7 @@ use crate::characters::character;
 use crate::characters::public_card;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::ids::CharacterId;
 use crate::presets::preset;
 use crate::prompt::card_use::HiddenCards;
 use crate::spaces::membership;
@@ -74,21 +75,35 @@ pub async fn seat_documents(
     Ok(seats.collect())
 }
 
-/// The cards of those who sit or sat at these seats; of a hidden one its public part.
+/// Whose cards speak or spoke with these memberships.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn characters(
+pub async fn character_ids(
     db: &impl ConnectionTrait,
     seats: &[membership::Model],
-    hidden: &HiddenCards,
-) -> Result<Vec<document::Character>, DbErr> {
-    let cards = character::Entity::find()
+) -> Result<Vec<CharacterId>, DbErr> {
+    character::Entity::find()
         .filter(character::Column::Id.is_in(seats.iter().filter_map(|it| it.character_id)))
         .order_by_asc(character::Column::Id)
+        .select_only()
+        .column(character::Column::Id)
+        .into_tuple()
         .all(db)
-        .await?;
-    let cards = cards.into_iter().map(|it| document::Character {
+        .await
+}
+
+/// A card; of a hidden one its public part.
+///
+/// # Errors
+/// When the database fails.
+pub async fn character(
+    db: &impl ConnectionTrait,
+    id: CharacterId,
+    hidden: &HiddenCards,
+) -> Result<Option<document::Character>, DbErr> {
+    let found = character::Entity::find_by_id(id).one(db).await?;
+    Ok(found.map(|it| document::Character {
         key: it.id.0,
         status: it.status,
         card: match hidden.contains(it.id) {
@@ -96,8 +111,7 @@ pub async fn characters(
             false => it.card,
         },
         created_at: it.created_at,
-    });
-    Ok(cards.collect())
+    }))
 }
 
 fn public_document(it: &character::Model) -> Value {

@@ -1,13 +1,20 @@
-//! A space goes out: its documents and its messages into a zip on the disk, a page at a time.
+//! A space goes out: its documents and its messages into a zip on the disk, a slice at a time.
+//!
+//! **Invariant:** what is held is one card, a slice of messages or a piece of an asset, however
+//! large the space is.
 
 use crate::characters::asset;
 use crate::characters::attachment::PICTURE;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
+use crate::conversations::export;
 use crate::conversations::export::texts_of;
 use crate::conversations::message;
 use crate::conversations::message::Visibility;
+use crate::conversations::pages;
+use crate::conversations::pages::Stub;
 use crate::conversations::swipe;
+use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::prompt::card_use::HiddenCards;
 use crate::prompt::macros::variables::Values;
@@ -197,9 +204,7 @@ async fn all(
     let documents = documents::seat_documents(db, &seats).await?;
     out.list(document::SEATS, &documents, limits::MAX_SEATS)
         .await?;
-    let documents = documents::characters(db, &seats, &hidden).await?;
-    out.list(document::CHARACTERS, &documents, limits::MAX_CARDS)
-        .await?;
+    characters(db, out, &seats, &hidden).await?;
     let documents = documents::presets(db, space, &seats).await?;
     out.list(document::PRESETS, &documents, limits::MAX_CARDS)
         .await?;
@@ -232,6 +237,37 @@ async fn all(
     bytes(db, out, &listed).await
 }
 
+/// The cards, one at a time: each may be large.
+async fn characters(
+    db: &impl ConnectionTrait,
+    out: &Out,
+    seats: &[membership::Model],
+    hidden: &HiddenCards,
+) -> Result<(), PackError> {
+    let ids = documents::character_ids(db, seats).await?;
+    if ids.len() > limits::MAX_CARDS {
+        return Err(PackError::TooLarge);
+    }
+    out.put(Piece::Entry(document::CHARACTERS.to_owned()))
+        .await?;
+    let mut n_bytes = 0;
+    let mut opening = b'[';
+    for id in ids {
+        if let Some(character) = documents::character(db, id, hidden).await? {
+            let mut bytes = vec![opening];
+            serde_json::to_writer(&mut bytes, &character)?;
+            n_bytes += bytes.len() as u64;
+            if n_bytes > limits::MAX_DOCUMENT {
+                return Err(PackError::TooLarge);
+            }
+            out.put(Piece::Bytes(bytes)).await?;
+            opening = b',';
+        }
+    }
+    let end: &[u8] = if opening == b'[' { b"[]" } else { b"]" };
+    out.put(Piece::Bytes(end.to_vec())).await
+}
+
 /// What has happened in a conversation.
 async fn past_of(
     db: &impl ConnectionTrait,
@@ -259,13 +295,24 @@ async fn bytes(
 ) -> Result<(), PackError> {
     let hashes: BTreeSet<&str> = listed.iter().map(|it| it.sha256.as_str()).collect();
     for sha256 in hashes {
-        let found = asset::Entity::find()
+        let found: Option<AssetId> = asset::Entity::find()
             .filter(asset::Column::Sha256.eq(sha256))
+            .select_only()
+            .column(asset::Column::Id)
+            .into_tuple()
             .one(db)
             .await?;
-        if let Some(found) = found {
-            out.put(Piece::Entry(document::bytes_of(sha256))).await?;
-            out.put(Piece::Bytes(found.bytes)).await?;
+        let Some(id) = found else { continue };
+        out.put(Piece::Entry(document::bytes_of(sha256))).await?;
+        let mut from = 0;
+        loop {
+            let piece = asset::piece_of(db, id, from).await?;
+            let length = i32::try_from(piece.len()).unwrap_or(i32::MAX);
+            out.put(Piece::Bytes(piece)).await?;
+            if length < asset::PIECE_BYTES {
+                break;
+            }
+            from += length;
         }
     }
     Ok(())
@@ -283,18 +330,29 @@ async fn messages(
     let mut at = 0;
     loop {
         // What comes after was not there when this began.
-        let page = message::Entity::find()
+        let stubs: Vec<Stub> = message::Entity::find()
             .filter(Column::ConversationId.eq(conversation.id))
             .filter(Column::Seq.gt(at))
             .filter(Column::Seq.lte(conversation.last_seq))
             .order_by_asc(Column::Seq)
             .limit(PAGE)
+            .select_only()
+            .column(Column::Seq)
+            .column_as(pages::bytes(), "bytes")
+            .into_tuple()
             .all(db)
             .await?;
-        let Some(last) = page.last() else {
+        let stubs = export::fitting(db, conversation.id, stubs).await?;
+        let Some((last, _)) = stubs.last() else {
             return Ok(());
         };
-        at = last.seq;
+        at = *last;
+        let page = message::Entity::find()
+            .filter(Column::ConversationId.eq(conversation.id))
+            .filter(Column::Seq.is_in(stubs.iter().map(|(seq, _)| *seq)))
+            .order_by_asc(Column::Seq)
+            .all(db)
+            .await?;
         let mut texts = texts_of(db, &page).await?;
         let mut lines = Vec::new();
         for row in &page {

@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::conversations::chat_reader::MAX_LINE;
 use crate::conversations::message;
 use crate::conversations::swipe;
+use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
@@ -29,7 +30,7 @@ use sea_orm::QuerySelect;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
-/// How many rounds or runs are held at once, with what they sent.
+/// How many rounds or runs are held at once; of runs, as many as fit with what they sent.
 const PAGE: u64 = 50;
 /// How many messages are asked for at a time.
 const PIECE: usize = 1_000;
@@ -171,7 +172,8 @@ impl<'a> Leaving<'a> {
         if let Some(at) = self.runs {
             page = page.filter(Column::Id.gt(at));
         }
-        let page = page.all(db).await?;
+        let mut page = page.all(db).await?;
+        page.truncate(n_fitting(db, &page).await?);
         self.runs = page.last().map(|it| it.id).or(self.runs);
         let prompts = run_prompt::Entity::find()
             .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
@@ -199,6 +201,22 @@ impl<'a> Leaving<'a> {
         });
         Ok(runs.collect())
     }
+}
+
+/// How many of the first of these runs may be held with what they sent.
+async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usize, DbErr> {
+    let bytes: Vec<(RunId, i64)> = run_prompt::Entity::find()
+        .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
+        .select_only()
+        .column(run_prompt::Column::RunId)
+        .column_as(slices::json_bytes(run_prompt::Column::Record), "bytes")
+        .into_tuple()
+        .all(db)
+        .await?;
+    let bytes: HashMap<RunId, i64> = bytes.into_iter().collect();
+    let of = |it: &run::Model| (it.id, bytes.get(&it.id).copied().unwrap_or_default());
+    let all: Vec<(RunId, i64)> = page.iter().map(of).collect();
+    Ok(slices::n_fitting(&all, slices::SLICE_BYTES))
 }
 
 /// The numbers of these messages, of those that are in the conversation.

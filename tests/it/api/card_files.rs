@@ -17,6 +17,7 @@ use crate::support::form::send;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::http_client;
+use crate::support::whole_space::unpacked;
 use reqwest::Method;
 use reqwest::RequestBuilder;
 use std::io::Cursor;
@@ -131,6 +132,11 @@ on_both! {
         let file = bytes_of(&admin, &format!("{path}charx")).await;
         let again = expect(200, bring(&admin, IMPORT, "y.charx", &file).await);
         assert_eq!(again["character"], made["character"]);
+        assert!(unpacked(&file).get("s.ogg") == Some(&noise), "an asset in many pieces is whole");
+        let space = admin.create_space("Hall", json!({})).await;
+        admin.seat(&space, &made["character"]).await;
+        let whole = bytes_of(&admin, &format!("/api/spaces/{}/export", space["id"])).await;
+        assert!(unpacked(&whole).values().any(|it| *it == noise), "also in a whole space");
         app.close().await;
     }
 

@@ -1,0 +1,100 @@
+//! The chunks of a PNG as they are written: length, kind, data, checksum.
+
+use std::io::Write;
+
+/// Adds a chunk to a file.
+pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    file.extend(length.to_be_bytes());
+    file.extend(kind);
+    file.extend(data);
+    file.extend(checksum(kind, data).to_be_bytes());
+}
+
+/// Writes a chunk whose data come in pieces.
+pub struct ChunkWriter<W> {
+    out: W,
+    sum: u32,
+}
+
+impl<W: Write> ChunkWriter<W> {
+    /// Begins a chunk of so many bytes.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn begin(mut out: W, kind: &[u8; 4], length: u32) -> std::io::Result<Self> {
+        out.write_all(&length.to_be_bytes())?;
+        out.write_all(kind)?;
+        let sum = add_to_sum(u32::MAX, kind);
+        Ok(Self { out, sum })
+    }
+
+    /// Writes a piece of the data.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn push(&mut self, data: &[u8]) -> std::io::Result<()> {
+        self.sum = add_to_sum(self.sum, data);
+        self.out.write_all(data)
+    }
+
+    /// Ends the chunk with its checksum.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end(mut self) -> std::io::Result<()> {
+        self.out.write_all(&(!self.sum).to_be_bytes())
+    }
+}
+
+/// The CRC-32 of a chunk.
+pub fn checksum(kind: &[u8; 4], data: &[u8]) -> u32 {
+    !add_to_sum(add_to_sum(u32::MAX, kind), data)
+}
+
+fn add_to_sum(sum: u32, bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = table();
+    bytes.iter().fold(sum, |sum, byte| {
+        TABLE[(sum as u8 ^ byte) as usize] ^ (sum >> 8)
+    })
+}
+
+const fn table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < table.len() {
+        let mut value = i as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            value = match value & 1 {
+                1 => 0xEDB8_8320 ^ (value >> 1),
+                _ => value >> 1,
+            };
+            bit += 1;
+        }
+        table[i] = value;
+        i += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ChunkWriter;
+    use super::push_chunk;
+
+    #[test]
+    fn a_chunk_in_pieces_is_the_same_as_one_at_once() {
+        let mut whole = Vec::new();
+        push_chunk(&mut whole, b"tEXt", b"keyword\0text");
+
+        let mut pieces = Vec::new();
+        let mut chunk = ChunkWriter::begin(&mut pieces, b"tEXt", 12).unwrap();
+        for piece in [&b"keyword"[..], b"", b"\0te", b"xt"] {
+            chunk.push(piece).unwrap();
+        }
+        chunk.end().unwrap();
+
+        assert_eq!(pieces, whole);
+    }
+}
