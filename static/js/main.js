@@ -93,6 +93,9 @@ async function start() {
   socket.start()
   await withPatience(() => parts.spaces.load())
   if (joined) arrive(joined)
+  const loadInvitations = () => parts.invites.load().catch(() => {})
+  store.on("invited", loadInvitations)
+  loadInvitations()
   parts.models.load().catch(() => {})
   const shell = new Shell(root, parts)
   parts.router = new Router((route) => shell.show(route), layers)
@@ -215,6 +218,7 @@ async function refresh() {
     if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     await parts.spaces.load()
+    await parts.invites.load()
     const spaceId = store.openConversation?.space_id
     if (spaceId) await parts.spaces.loadCast(spaceId)
   } catch {

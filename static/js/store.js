@@ -1,6 +1,7 @@
 // What this tab knows. It applies what the socket says and tells the views that listen.
 //
 // Emits "session", "connection", "spaces" (the rail), "cast" (a space id), "providers",
+// "invitations" (my own pending ones), "invited" (there is one more),
 // "rights" (a space in which I may do more or less than before), "open" (another room), "removed"
 // ({ reason, name, spaceId }: the open room is not mine to see any more) and, for the open room,
 // "room" with what became different: "restored", "messages", "stream", "queue", "typing",
@@ -18,6 +19,8 @@ export default class Store extends Emitter {
   user = null
   connection = "closed"
   providers = []
+  // Of me into spaces; I have not answered them yet.
+  invitations = []
   room = null
   outbox = null
   suggestions = new Suggestions()
@@ -47,6 +50,11 @@ export default class Store extends Emitter {
     if (JSON.stringify(user) === JSON.stringify(this.user)) return
     this.user = user
     this.emit("session")
+  }
+
+  setInvitations(invitations) {
+    this.invitations = invitations
+    this.emit("invitations")
   }
 
   setProviders(providers) {
@@ -294,6 +302,8 @@ export default class Store extends Emitter {
         return this.#takeRead(event)
       case "job_updated":
         return this.takeJob(event.job)
+      case "invitation_created":
+        return this.emit("invited")
       case "copilot_updated":
         return this.#takeCopilot(event)
       case "copilot_candidate":

@@ -19,6 +19,7 @@ mod evening;
 mod files;
 mod house;
 mod inspector;
+mod invitations;
 mod joining;
 mod keys;
 mod language;

@@ -91,3 +91,30 @@ test("a browser is named as people know it", () => {
   assert.deepEqual(names("curl/8.5.0"), [null, null])
   assert.deepEqual(names(null), [null, null])
 })
+
+test("an answered invitation is not shown any more, and a refused answer leaves it there", async () => {
+  const store = {
+    invitations: [{ id: 1 }, { id: 2 }, { id: 3 }],
+    setInvitations(list) {
+      this.invitations = list
+    },
+  }
+  const sent = []
+  const api = {
+    acceptInvitation: async (id, body) => {
+      sent.push([id, body])
+      if (id === 3) throw new Error("name_taken_here")
+      return { membership: { id: 9 } }
+    },
+    declineInvitation: async (id) => sent.push([id]),
+  }
+  const invites = new InviteActions({ api, store })
+
+  const membership = await invites.accept(1, "Visitor")
+  await invites.decline(2)
+  await assert.rejects(() => invites.accept(3))
+
+  assert.deepEqual(membership, { id: 9 })
+  assert.deepEqual(sent, [[1, { display_name: "Visitor" }], [2], [3, {}]])
+  assert.deepEqual(store.invitations, [{ id: 3 }])
+})

@@ -54,8 +54,10 @@ export default class CastActions {
   }
 
   // Who one plays, and by which other names one is addressed.
-  async setWords(member, { persona, aliases }) {
-    await this.#change(member, { persona, aliases })
+  // `displayName` null: the account's name; left out: as it is.
+  async setWords(member, { persona, aliases, displayName }) {
+    const name = displayName === undefined ? {} : { display_name: displayName }
+    await this.#change(member, { persona, aliases, ...name })
   }
 
   // To another place among the characters. It is shown at once; what the server made of it is read

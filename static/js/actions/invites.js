@@ -1,9 +1,11 @@
 // Asking people in by links, and coming in by one.
 export default class InviteActions {
   #api
+  #store
 
-  constructor({ api }) {
+  constructor({ api, store = null }) {
     this.#api = api
+    this.#store = store
   }
 
   // Coming in
@@ -47,5 +49,40 @@ export default class InviteActions {
 
   async revoke(id) {
     await this.#api.revokeInvite(id)
+  }
+
+  // Invitations of one person
+
+  // Those of a space that can still be accepted.
+  async pending(spaceId) {
+    return (await this.#api.spaceInvitations(spaceId)).data
+  }
+
+  async revokeInvitation(id) {
+    await this.#api.revokeInvitation(id)
+  }
+
+  // My own.
+  async load() {
+    this.#store.setInvitations((await this.#api.invitations()).data)
+  }
+
+  // Returns the new membership. A taken name is refused: send another one for this space.
+  async accept(id, displayName = null) {
+    const body = displayName === null ? {} : { display_name: displayName }
+    const { membership } = await this.#api.acceptInvitation(id, body)
+    this.#forget(id)
+    return membership
+  }
+
+  async decline(id) {
+    await this.#api.declineInvitation(id)
+    this.#forget(id)
+  }
+
+  // Private
+
+  #forget(id) {
+    this.#store.setInvitations(this.#store.invitations.filter((it) => it.id !== id))
   }
 }

@@ -26,16 +26,20 @@ class InviteDialog {
   #shown = el("section", { class: "invite", "aria-live": "polite", hidden: true })
   #list = el("ul", { class: "invite__list" })
   #living = el("section", { hidden: true })
+  #askedList = el("ul", { class: "invite__list" })
+  #asked = el("section", { hidden: true })
 
   constructor(parts, spaceId) {
     this.#parts = parts
     this.#spaceId = spaceId
     replace(this.#living, el("h3", { class: "field__label" }, t("invite.living")), this.#list)
+    replace(this.#asked, el("h3", { class: "field__label" }, t("invitation.pending")), this.#askedList)
     this.#reload()
+    this.#reloadAsked()
   }
 
   get nodes() {
-    return [this.#form(), this.#shown, this.#living]
+    return [this.#form(), this.#shown, this.#living, this.#asked]
   }
 
   // Private
@@ -129,6 +133,40 @@ class InviteDialog {
         invites.map((invite) => this.#item(invite)),
       )
     })
+  }
+
+  // People who were asked and have not answered. Who they are is told when they accept.
+  async #reloadAsked() {
+    await this.#try(async () => {
+      const asked = await this.#parts.invites.pending(this.#spaceId)
+      this.#asked.hidden = asked.length === 0
+      replace(
+        this.#askedList,
+        asked.map((invitation) => this.#askedItem(invitation)),
+      )
+    })
+  }
+
+  #askedItem({ id, user_id: user, role, expires_at: until }) {
+    const revoke = async () => {
+      await this.#parts.invites.revokeInvitation(id)
+      await this.#reloadAsked()
+    }
+    const who = t("invitation.person", { id: user })
+    return el(
+      "li",
+      { class: "list__item", "data-invitation": id },
+      el(
+        "div",
+        { class: "list__main" },
+        el("span", { class: "tag" }, t(`role.${role}`)),
+        el("p", { class: "field__hint" }, [who, t("invite.until", { at: shortTime(Date.parse(until)) })].join(" · ")),
+      ),
+      iconButton("trash", t("invitation.revoke", { who }), {
+        look: "small",
+        click: () => this.#try(revoke),
+      }),
+    )
   }
 
   #item(invite) {

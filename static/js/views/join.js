@@ -7,6 +7,7 @@ import { button } from "./buttons.js"
 import { accountFields, showEntrance, showNothing, signInForm, wideSubmit } from "./entrance.js"
 import { explain } from "./explain.js"
 import { field, form, input } from "./form.js"
+import { otherNameField } from "./invitation_dialog.js"
 import { personaField } from "./seat_dialog.js"
 
 export default class JoinPage {
@@ -152,12 +153,17 @@ export default class JoinPage {
     const isIn = this.#info.already_member
     const { display_name: name } = store.user
     const persona = isIn ? null : personaField()
-    const submit = async () => this.#done(await this.#parts.invites.join(this.#token), { persona })
+    const nameHere = otherNameField()
+    const submit = async () => {
+      const joined = await this.#parts.invites.join(this.#token, nameHere.value())
+      this.#done(joined, { persona })
+    }
     const signOut = () => session.signOut(location.pathname).catch((error) => toasts.error(error))
     const label = isIn ? t("join.enter") : t("join.enter_as", { name })
-    const children = [persona?.node, wideSubmit(label)].filter(Boolean)
+    const children = [nameHere.node, persona?.node, wideSubmit(label)].filter(Boolean)
+    const fields = { display_name: nameHere, ...(persona && { persona }) }
     return [
-      form({ fields: persona ? { persona } : {}, submit, children }),
+      form({ fields, submit, onError: nameHere.show, children }),
       !store.user.is_guest &&
         button(t("join.not_me", { name }), { look: "quiet small", class: "join__other", click: signOut }),
     ]

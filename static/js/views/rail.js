@@ -11,6 +11,7 @@ import { spaceFileItems } from "./export_items.js"
 import { iconButton } from "./buttons.js"
 import { askToSignOut } from "./guest.js"
 import { askForSpaceFile } from "./import_dialog.js"
+import { openInvitation } from "./invitation_dialog.js"
 import { askPeopleIn } from "./invite_dialog.js"
 import { menuButton, openMenu } from "./menu.js"
 import { placeName } from "./place_name.js"
@@ -28,6 +29,7 @@ export default class Rail {
   #root
   #parts
   #title = el("div", { class: "rail__label" })
+  #invitations = el("div", { class: "rail__invitations" })
   #list
   #me
   #folded = new Set()
@@ -42,13 +44,15 @@ export default class Rail {
   mount() {
     this.#list = el("div", {})
     this.#me = el("footer", { class: "rail__foot" })
-    const body = el("div", { class: "rail__body" }, this.#title, this.#list)
+    const body = el("div", { class: "rail__body" }, this.#invitations, this.#title, this.#list)
     replace(this.#root, this.#head(), body, this.#me)
     const { store } = this.#parts
     for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
     store.on("session", () => this.#updateMe())
+    store.on("invitations", () => this.#updateInvitations())
     this.#update()
     this.#updateMe()
+    this.#updateInvitations()
   }
 
   // Private
@@ -66,6 +70,18 @@ export default class Rail {
     )
     const search = iconButton("search", t("search.open"), { click: () => openSearch(this.#parts) })
     return el("header", { class: "rail__head" }, brand, search, close)
+  }
+
+  // Spaces that ask me to join wait above my own.
+  #updateInvitations() {
+    const rows = this.#parts.store.invitations.map((invitation) => {
+      const click = () => openInvitation(this.#parts, invitation)
+      const props = { class: "place__link", type: "button", "data-invitation": invitation.id, on: { click } }
+      const name = el("bdi", { class: "truncate grow" }, invitation.space.name)
+      return el("div", { class: "place" }, el("button", props, icon("person"), name))
+    })
+    const title = el("div", { class: "rail__label" }, el("h2", {}, t("rail.invitations")))
+    replace(this.#invitations, rows.length > 0 && [title, rows])
   }
 
   // A guest makes no space.

@@ -26,17 +26,30 @@ export function askForWords({ cast, toasts }, member) {
         hint: t("seat.aliases_hint"),
         control: input({ name: "aliases", value: member.aliases.join(", "), autocomplete: "off" }),
       })
-      typed = watched({ persona, aliases })
+      const name = field({
+        label: t("invitation.name"),
+        hint: t("seat.name_hint"),
+        control: input({ name: "display_name", value: member.display_name, maxlength: "100", autocomplete: "off" }),
+      })
+      typed = watched({ name, persona, aliases })
       const submit = async () => {
         await cast.setWords(member, {
           persona: persona.control.value.trim() || null,
           aliases: readAliases(aliases.control.value),
+          displayName: changedName(name.control.value.trim(), member),
         })
         toasts.show(t("saved"))
         close(true)
       }
       const buttons = el("div", { class: "form__actions" }, submitButton(t("save")))
-      return form({ fields: { persona, aliases }, submit, children: [persona.node, aliases.node, buttons] })
+      const children = [name.node, persona.node, aliases.node, buttons]
+      return form({ fields: { display_name: name, persona, aliases }, submit, children })
     },
   })
+}
+
+// Undefined: it was left as it is. An empty field asks for the account's name again.
+function changedName(name, member) {
+  if (name === member.display_name) return undefined
+  return name || null
 }

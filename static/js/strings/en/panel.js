@@ -35,6 +35,7 @@ export default {
   "seat.edit": "Who I play here",
   "seat.persona": "Who do you play?",
   "seat.persona_hint": "Looks, manner, history. The characters know it. Empty: you are simply yourself.",
+  "seat.name_hint": "Here you are shown with this name. Empty: the name of your account.",
   "seat.aliases": "Other names",
   "seat.aliases_hint": "By which you are addressed too, parted by commas.",
   "seat.leave": "Leave the space",

@@ -34,6 +34,7 @@ export default {
   "seat.edit": "我在这里扮演谁",
   "seat.persona": "你扮演谁？",
   "seat.persona_hint": "外貌、举止、经历。角色们会知道这些。留空就是你自己。",
+  "seat.name_hint": "在这里会以这个名字显示你。留空则使用账号的名字。",
   "seat.aliases": "别名",
   "seat.aliases_hint": "别人也会这样称呼你，用逗号分开。",
   "seat.leave": "离开空间",

@@ -1,0 +1,68 @@
+//! Invitations of one person, and the card of somebody else's character.
+
+use serde_json::json;
+
+use crate::company::Company;
+use crate::company::page_of;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+#[tokio::test]
+async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_for_the_space() {
+    let company = Company::with("member").await;
+    let carl = Person::register(company.room.ann.base(), "carl").await;
+    let like_bob = json!({"display_name": "b\u{43e}b"});
+    let me = expect(200, carl.patch("/api/users/me", like_bob).await);
+    let page = page_of(&carl, "/").await;
+
+    let path = format!("/api/spaces/{}/memberships", company.space);
+    let wish = json!({"user_id": me["id"], "role": "member"});
+    expect(202, company.room.ann.post(&path, wish).await);
+
+    page.click("[data-invitation]").await;
+    page.see_text("dialog", "You come as a member").await;
+    page.click("dialog [type=submit]").await;
+    page.see_text("dialog .field__error", "Choose another name")
+        .await;
+    page.rewrite("dialog [name=display_name]", "Carl").await;
+    page.click("dialog [type=submit]").await;
+    page.gone("dialog").await;
+    page.gone("[data-invitation]").await;
+    let roster = expect(200, carl.get(&path).await);
+    let roster = roster["data"].as_array().unwrap();
+    assert!(
+        roster.iter().any(|it| it["display_name"] == "Carl"),
+        "{roster:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_card_of_somebody_elses_character_shows_its_public_part() {
+    let company = Company::with("moderator").await;
+    let character = format!("/api/characters/{}", company.room.cast[0]["character_id"]);
+    let card = json!({"creator_notes": "Likes the sea.", "description": "A secret."});
+    expect(200, company.room.ann.patch(&character, card).await);
+    let page = company.bobs_page().await;
+
+    page.click_text(".member__button", "Mina").await;
+    page.click(".member__details [data-act=edit]").await;
+
+    page.see_text("dialog", "does not share the whole card")
+        .await;
+    page.see_text("dialog", "Likes the sea.").await;
+    let text = page
+        .value("document.querySelector('dialog').textContent")
+        .await;
+    assert!(!text.to_string().contains("A secret."), "{text}");
+    page.press(thirtyfour::Key::Escape).await;
+    page.gone("dialog").await;
+
+    let anns = page_of(&company.room.ann, &company.room.path()).await;
+    anns.click_text(".member__button", "Mina").await;
+    anns.click(".member__details [data-act=edit]").await;
+    anns.click("dialog [name=share_whole_card]").await;
+    anns.click("dialog [type=submit]").await;
+    anns.gone("dialog").await;
+    page.click(".member__details [data-act=edit]").await;
+    page.see("dialog [name=description]").await;
+}
