@@ -1,0 +1,297 @@
+//! What frequent questions cost when the stored data grows: runs that ended, messages, members who
+//! left, conversations of a space.
+//!
+//! Each question is asked of a small and of a large database with the same live data. The ratio of the
+//! medians should stay near 1. Nothing is asserted: a bench on a busy machine gives no verdict. SQLite,
+//! and PostgreSQL where `TROUPE_TEST_POSTGRES_URL` names a server.
+
+// A measuring program: it prints, and what goes wrong ends it.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+#[path = "../tests/it/support"]
+#[allow(dead_code, unused_imports, unused_macros)]
+mod support {
+    pub mod backends;
+    pub mod facts;
+}
+
+use crate::support::backends::Backend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use std::time::Duration;
+use std::time::Instant;
+use troupe::conversations::conversation;
+use troupe::conversations::newest;
+use troupe::conversations::timeline;
+use troupe::db::connect::Db;
+use troupe::db::connect::Options;
+use troupe::ids::ConversationId;
+use troupe::ids::SpaceId;
+use troupe::runs::command::Command;
+use troupe::runs::ledger::Wanted;
+use troupe::runs::marked;
+use troupe::runs::reaper;
+use troupe::runs::run;
+use troupe::runs::run::Status;
+use troupe::runs::situation;
+use troupe::spaces::needs_step;
+
+/// How often each question is asked.
+const ROUNDS: usize = 31;
+const SPACE: SpaceId = SpaceId(1);
+const CONVERSATION: ConversationId = ConversationId(1);
+
+/// How many rows of each kind a database has.
+#[derive(Clone, Copy)]
+struct Size {
+    runs: u32,
+    messages: u32,
+    removed: u32,
+    conversations: u32,
+}
+
+const SMALL: Size = Size {
+    runs: 500,
+    messages: 200,
+    removed: 20,
+    conversations: 30,
+};
+const LARGE: Size = Size {
+    runs: 500_000,
+    messages: 200_000,
+    removed: 20_000,
+    conversations: 3_000,
+};
+
+/// A database of one size; it is removed with this value.
+struct Filled {
+    db: Db,
+    _database: TestDatabase,
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        for backend in Backend::all() {
+            measure(backend).await;
+        }
+    });
+}
+
+async fn measure(backend: Backend) {
+    let small = filled(backend, SMALL).await;
+    let large = filled(backend, LARGE).await;
+    println!(
+        "{backend:?}: {} → {} runs, {} → {} messages, {} → {} removed members, {} → {} conversations",
+        SMALL.runs,
+        LARGE.runs,
+        SMALL.messages,
+        LARGE.messages,
+        SMALL.removed,
+        LARGE.removed,
+        SMALL.conversations,
+        LARGE.conversations
+    );
+    for question in Question::ALL {
+        let few = question.median(&small.db).await;
+        let many = question.median(&large.db).await;
+        let ratio = many.as_secs_f64() / few.as_secs_f64();
+        println!("  {}: {few:?} → {many:?}, × {ratio:.2}", question.name());
+    }
+    for filled in [small, large] {
+        filled.db.close().await;
+    }
+}
+
+/// What is asked often.
+#[derive(Clone, Copy)]
+enum Question {
+    Listed(Status),
+    ListedInConversation,
+    Adrift,
+    LoadsStep,
+    Newest,
+    Tail,
+    SpokenInEpoch,
+    LiveConversations,
+    Marks,
+}
+
+impl Question {
+    const ALL: [Self; 11] = [
+        Self::Listed(Status::Queued),
+        Self::Listed(Status::Running),
+        Self::Listed(Status::Failed),
+        Self::ListedInConversation,
+        Self::Adrift,
+        Self::LoadsStep,
+        Self::Newest,
+        Self::Tail,
+        Self::SpokenInEpoch,
+        Self::LiveConversations,
+        Self::Marks,
+    ];
+
+    fn name(self) -> String {
+        match self {
+            Self::Listed(status) => format!("admin list of {} runs", status.word()),
+            Self::ListedInConversation => "failed runs of a conversation".to_owned(),
+            Self::Adrift => "rounds without a run (reaper)".to_owned(),
+            Self::LoadsStep => "a step loads its situation".to_owned(),
+            Self::Newest => "newest message of each role".to_owned(),
+            Self::Tail => "newest visible message".to_owned(),
+            Self::SpokenInEpoch => "who spoke since the last human message".to_owned(),
+            Self::LiveConversations => "conversations that a change steps at once".to_owned(),
+            Self::Marks => "a change marks all conversations (grows with them)".to_owned(),
+        }
+    }
+
+    async fn median(self, db: &Db) -> Duration {
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            if matches!(self, Self::Marks) {
+                unmark(db).await;
+            }
+            let began = Instant::now();
+            self.ask(db).await.unwrap();
+            times.push(began.elapsed());
+        }
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    }
+
+    async fn ask(self, db: &Db) -> Result<(), DbErr> {
+        let reader = db.reader();
+        match self {
+            Self::Listed(status) => {
+                let wanted = Wanted {
+                    status: Some(status),
+                    ..Wanted::default()
+                };
+                list(db, wanted).await?;
+            }
+            Self::ListedInConversation => {
+                let wanted = Wanted {
+                    status: Some(Status::Failed),
+                    conversation: Some(CONVERSATION),
+                    ..Wanted::default()
+                };
+                list(db, wanted).await?;
+            }
+            Self::Adrift => _ = reaper::adrift(reader).await?,
+            Self::LoadsStep => {
+                let loaded: Result<_, DbErr> = db
+                    .write(|tx| {
+                        Box::pin(async move {
+                            situation::load(tx, CONVERSATION, &Command::ApplyChanges).await
+                        })
+                    })
+                    .await;
+                loaded?.unwrap();
+            }
+            Self::Newest => _ = newest::find(reader, CONVERSATION).await?,
+            Self::Tail => _ = timeline::tail(reader, CONVERSATION).await?,
+            Self::SpokenInEpoch => {
+                let row = conversation::Entity::find_by_id(CONVERSATION);
+                let row = row.one(reader).await?.unwrap();
+                timeline::spoken_in_epoch(reader, &row).await?;
+            }
+            Self::LiveConversations => _ = marked::live_in(reader, SPACE).await?,
+            Self::Marks => {
+                let marked: Result<(), DbErr> = db
+                    .write(|tx| Box::pin(async move { needs_step::mark_all(tx, SPACE).await }))
+                    .await;
+                marked?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn list(db: &Db, wanted: Wanted) -> Result<(), DbErr> {
+    let newest = wanted.runs(db.dialect()).order_by_desc(run::Column::Id);
+    newest.limit(51).all(db.reader()).await.map(|_| ())
+}
+
+async fn unmark(db: &Db) {
+    let unmark = "UPDATE conversations SET needs_step = FALSE WHERE needs_step";
+    db.pulse().execute_unprepared(unmark).await.unwrap();
+}
+
+async fn filled(backend: Backend, size: Size) -> Filled {
+    let database = fresh_database(&backend).await;
+    let options = Options {
+        url: database.url().to_owned(),
+        synchronous_full: false,
+    };
+    let db = Db::connect(&options).await.unwrap();
+    db.migrate().await.unwrap();
+    for sql in rows(backend, size) {
+        db.pulse().execute_unprepared(&sql).await.unwrap();
+    }
+    newest::store(db.pulse(), CONVERSATION).await.unwrap();
+    Filled {
+        db,
+        _database: database,
+    }
+}
+
+fn rows(backend: Backend, size: Size) -> Vec<String> {
+    let (uuid, analyze) = match backend {
+        Backend::Sqlite => ("randomblob(16)", "SELECT 1"),
+        Backend::Postgres => ("gen_random_uuid()", "ANALYZE"),
+    };
+    let series = |n: u32| {
+        format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})")
+    };
+    let Size {
+        runs,
+        messages,
+        removed,
+        conversations,
+    } = size;
+    vec![
+        "INSERT INTO spaces (id, name, description, settings, created_at) VALUES (1, 'Inn', '', '{}', 0)".to_owned(),
+        "INSERT INTO space_memberships (id, space_id, kind, position, cached_display_name, aliases, settings, created_at) \
+         VALUES (1, 1, 'human', 0, 'Eve', '[]', '{}', 0), (2, 1, 'character', 1, 'Ada', '[]', '{}', 0)".to_owned(),
+        format!(
+            "{} INSERT INTO space_memberships (id, space_id, kind, role, status, position, cached_display_name, aliases, settings, created_at) \
+             SELECT 2 + i, 1, 'human', 'guest', 'removed', 1 + i, 'Guest ' || i, '[]', '{{}}', 0 FROM n",
+            series(removed)
+        ),
+        format!(
+            "{} INSERT INTO conversations (id, space_id, title, settings, variables, created_at) \
+             SELECT i, 1, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n",
+            series(conversations)
+        ),
+        // Half of them are people's, and all of the newer half: nobody answered.
+        format!(
+            "{} INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, created_at, rev, metadata) \
+             SELECT 1, i, CASE WHEN i < {messages} / 2 AND i % 2 = 0 THEN 2 ELSE 1 END, \
+               CASE WHEN i < {messages} / 2 AND i % 2 = 0 THEN 'assistant' ELSE 'user' END, 'Hello.', i, i, '{{}}' FROM n",
+            series(messages)
+        ),
+        format!("UPDATE conversations SET last_seq = {messages}, rev = {messages} WHERE id = 1"),
+        format!(
+            "{} INSERT INTO conversation_runs (id, conversation_id, space_id, kind, status, reason, speaker_space_membership_id, created_at, finished_at, debug) \
+             SELECT {uuid}, 1 + i % 10, 1, 'user_turn', CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'succeeded' END, \
+               'user_message', 2, i, i, '{{}}' FROM n",
+            series(runs)
+        ),
+        format!(
+            "{} INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at) \
+             SELECT {uuid}, 1 + i % 10, 'finished', i, i FROM n",
+            series(runs)
+        ),
+        analyze.to_owned(),
+    ]
+}
