@@ -59,6 +59,7 @@ on_both! {
         assert_eq!((runs[1].reason, runs[1].round_id), (Reason::Recovered, runs[0].round_id));
         gate.open();
         room.is_idle().await;
+        assert_eq!((room.runs().await[0].usage, room.tokens_used().await), (None, 0));
         room.close_deaf().await;
     }
 
