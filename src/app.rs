@@ -40,6 +40,7 @@ use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
 use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetch;
+use crate::tools::mcp::lists::Lists;
 use crate::tools::web::Web;
 use crate::tools::workshop::Workshop;
 use anyhow::Context as _;
@@ -61,7 +62,7 @@ pub struct App {
     pub pace: Pace,
     pub typing: Typing,
     pub engine: Engine,
-    /// The way to what people name on the web.
+    /// Calls to addresses that members name.
     pub web: Web,
     /// What programs ask for under `/v1`.
     pub responses: Desk,
@@ -126,8 +127,9 @@ impl App {
             shutdown.spawn(row.keep(db.clone(), clock.clone(), shutdown.clone()));
         }
         let web = Web {
-            egress: Egress::new(names, false)?,
+            egress: Egress::for_members(names, &config.allowed_private_hosts)?,
         };
+        let lists = Lists::new(web.egress.clone());
         let workshop = workshop(&config, &web, &clock);
         let engine = Engine::new(Context::new(
             db.clone(),
@@ -135,7 +137,7 @@ impl App {
             clock.clone(),
             shutdown.clone(),
             models.clone(),
-            workshop.clone(),
+            (workshop.clone(), lists),
             Settings::new(&config),
         ));
         let presence = Presence::start(hub.clone(), &shutdown);

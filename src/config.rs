@@ -2,9 +2,12 @@
 //!
 //! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
 
+use crate::setting_lists::HOST;
+use crate::setting_lists::NETWORK;
+use crate::setting_lists::host;
+use crate::setting_lists::network;
 use ipnet::IpNet;
 use std::fmt;
-use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::net::ToSocketAddrs;
 use std::ops::Deref;
@@ -44,6 +47,8 @@ pub struct Config {
     pub llm_idle_timeout: Duration,
     pub run_timeout: Duration,
     pub allow_private_providers: bool,
+    /// Hosts in private networks that addresses named by members may lead to.
+    pub allowed_private_hosts: Vec<String>,
     pub llm: Option<LlmFromEnvironment>,
     pub limits: Limits,
     /// Under `/v1`, at once on this node: while somebody waits for them, and beside those.
@@ -164,6 +169,7 @@ impl Config {
             run_timeout: it.ms("RUN_TIMEOUT_MS", 600_000, 1)?,
             allow_private_providers: it
                 .flag("TROUPE_ALLOW_PRIVATE_PROVIDERS", bind.ip().is_loopback())?,
+            allowed_private_hosts: it.list("TROUPE_ALLOWED_PRIVATE_HOSTS", HOST, host)?,
             llm: it.llm()?,
             limits: it.limits()?,
             responses_max_running: it.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
@@ -367,25 +373,6 @@ impl Reader<'_> {
             stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }
-}
-
-const HOST: &str = "names and addresses without scheme and port, such as troupe.lan,my-host";
-
-fn host(text: &str) -> Option<String> {
-    let is_name = |it: &str| {
-        let fits = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
-        it.split('.')
-            .all(|it| !it.is_empty() && it.chars().all(fits))
-    };
-    let fits = text.parse::<IpAddr>().is_ok() || is_name(text);
-    fits.then(|| text.to_ascii_lowercase())
-}
-
-const NETWORK: &str = "addresses and networks, such as 127.0.0.1,10.0.0.0/8";
-
-fn network(text: &str) -> Option<IpNet> {
-    let one = text.parse::<IpAddr>().map(IpNet::from);
-    one.ok().or_else(|| text.parse().ok())
 }
 
 fn wrong(name: &'static str, got: String, takes: &str) -> ConfigError {

@@ -1,6 +1,8 @@
 //! The map of the house, from the ground up. A room may name what stands above it in this list
 //! and nothing below; `tests/it/architecture.rs` holds it so.
 
+// Below all: how a setting lists hosts and networks.
+pub mod setting_lists;
 // Floor 1, the ground: ids, time, settings, keys, closing down.
 pub mod clock;
 pub mod config;

@@ -25,6 +25,7 @@ use reqwest::redirect::Policy;
 use crate::llm::address;
 use crate::llm::address::Refused;
 use crate::llm::error::LlmError;
+use crate::llm::private_access::PrivateAccess;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -54,21 +55,37 @@ impl Names for SystemNames {
 #[derive(Debug, Clone)]
 pub struct Egress {
     client: Client,
-    allow_private: bool,
+    private: PrivateAccess,
 }
 
 impl Egress {
-    /// With `allow_private`, calls may lead into private networks, as those to local models do.
-    ///
-    /// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
-    /// environment, unpacks nothing, and has no limit on a whole call: `generation/` has one.
+    /// For what an admin configured. With `allow_private`, calls may lead into private networks, as
+    /// those to local models do.
     ///
     /// # Errors
     /// When TLS cannot be set up.
     pub fn new(names: Arc<dyn Names>, allow_private: bool) -> Result<Self, LlmError> {
+        let private = match allow_private {
+            true => PrivateAccess::Allowed,
+            false => PrivateAccess::Denied,
+        };
+        Self::with(names, private)
+    }
+
+    /// For addresses that members name: in private networks only the hosts that an admin lists.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn for_members(names: Arc<dyn Names>, hosts: &[String]) -> Result<Self, LlmError> {
+        Self::with(names, PrivateAccess::listed(hosts))
+    }
+
+    /// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
+    /// environment, unpacks nothing, and has no limit on a whole call: `generation/` has one.
+    fn with(names: Arc<dyn Names>, private: PrivateAccess) -> Result<Self, LlmError> {
         let guard = Guard {
             names,
-            allow_private,
+            private: private.clone(),
         };
         let client = Client::builder()
             .tls_backend_preconfigured(tls()?)
@@ -85,10 +102,7 @@ impl Egress {
             .user_agent(concat!("troupe/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| unusable(format!("The HTTP client cannot be set up: {error}.")))?;
-        Ok(Self {
-            client,
-            allow_private,
-        })
+        Ok(Self { client, private })
     }
 
     /// Reads a provider's base URL.
@@ -157,7 +171,8 @@ impl Egress {
     pub fn tool_server(&self, text: &str) -> Option<Url> {
         let is_plain = !text.chars().any(char::is_control);
         let url = Url::parse(text.trim()).ok().filter(|_| is_plain)?;
-        let is_taken = url.scheme() == "https" || (url.scheme() == "http" && self.allow_private);
+        let is_local = self.private.allows(url.host_str().unwrap_or_default());
+        let is_taken = url.scheme() == "https" || (url.scheme() == "http" && is_local);
         let is_bare = url.username().is_empty() && url.password().is_none();
         let is_right = is_taken && is_bare && url.fragment().is_none();
         (is_right && self.check(&url).is_ok()).then_some(url)
@@ -168,9 +183,10 @@ impl Egress {
         // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual.
         let host = url.host_str().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let allow_private = self.private.allows(host);
         let judged = match bare.parse::<IpAddr>() {
-            Ok(ip) => address::check(ip, self.allow_private),
-            Err(_) if is_this_machine(host) && !self.allow_private => Err(Refused::Private),
+            Ok(ip) => address::check(ip, allow_private),
+            Err(_) if is_this_machine(host) && !allow_private => Err(Refused::Private),
             Err(_) => Ok(()),
         };
         judged.map_err(|refused| unusable(refused.to_string()))
@@ -186,12 +202,13 @@ fn is_this_machine(host: &str) -> bool {
 /// The client's resolver.
 struct Guard {
     names: Arc<dyn Names>,
-    allow_private: bool,
+    private: PrivateAccess,
 }
 
 impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
-        let (names, allow_private) = (Arc::clone(&self.names), self.allow_private);
+        let names = Arc::clone(&self.names);
+        let allow_private = self.private.allows(name.as_str());
         Box::pin(async move {
             let found = names.addresses_of(name.as_str()).await?;
             Ok(allowed(found, allow_private)?)
@@ -250,6 +267,7 @@ mod tests {
     use super::Egress;
     use super::Guard;
     use super::Names;
+    use super::PrivateAccess;
     use super::SystemNames;
     use super::endpoint;
 
@@ -329,11 +347,11 @@ mod tests {
     }
 
     /// What one lookup after the other hands on.
-    async fn handed_on(answers: Vec<Vec<&'static str>>, allow_private: bool) -> Vec<String> {
+    async fn handed_on(answers: Vec<Vec<&'static str>>, private: PrivateAccess) -> Vec<String> {
         let n = answers.len();
         let guard = Guard {
             names: Arc::new(Fickle(answers, AtomicUsize::new(0))),
-            allow_private,
+            private,
         };
         let mut all = Vec::new();
         for _ in 0..n {
@@ -360,7 +378,7 @@ mod tests {
         ];
 
         assert_eq!(
-            handed_on(answers, false).await,
+            handed_on(answers, PrivateAccess::Denied).await,
             ["1.1.1.1", private, "1.1.1.1 2606:4700::1111", private, ""]
         );
     }
@@ -373,7 +391,7 @@ mod tests {
             vec!["fd00:ec2::254"],
         ];
 
-        let handed_on = handed_on(answers, true).await;
+        let handed_on = handed_on(answers, PrivateAccess::Allowed).await;
 
         assert_eq!(handed_on[0], "192.168.1.5");
         assert!(handed_on[1..].iter().all(|it| it.contains("metadata")));

@@ -20,7 +20,7 @@
 //! | `registry` | from settings to a provider |
 //! | `catalog` | which models an endpoint has, and whether it answers |
 //! | `discovery` | who of this machine has models |
-//! | `egress`, `address`, `secret` | the way out, where it may lead, and the keys that may go there |
+//! | `egress`, `address`, `private_access`, `secret` | the way out, where it may lead, and the keys that may go there |
 //! | `tokens` | how long a text is for a model |
 
 pub mod address;
@@ -51,6 +51,7 @@ pub mod lines;
 pub mod ollama;
 pub mod ollama_lines;
 pub mod ollama_messages;
+pub mod private_access;
 pub mod provider;
 pub mod registry;
 pub mod request;

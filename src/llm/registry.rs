@@ -123,11 +123,6 @@ impl Registry {
         Self { egress, demo_pace }
     }
 
-    /// The way out that all calls take.
-    pub fn egress(&self) -> &Egress {
-        &self.egress
-    }
-
     /// The provider that the settings describe.
     pub fn provider(&self, spec: &ProviderSpec) -> Result<Arc<dyn Provider>, RegistryError> {
         if spec.kind == ProviderKind::Demo {

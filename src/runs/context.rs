@@ -104,7 +104,7 @@ impl Context {
         clock: Clock,
         shutdown: Shutdown,
         models: Models,
-        workshop: Workshop,
+        (workshop, lists): (Workshop, Lists),
         settings: Settings,
     ) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Context {
             clock,
             shutdown,
             markdown: Arc::new(Markdown::new()),
-            lists: Lists::new(models.registry.egress().clone()),
+            lists,
             workshop,
             decided: Arc::default(),
             models,

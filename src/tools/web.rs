@@ -1,7 +1,7 @@
 //! Addresses that people and models name, and that are read from here.
 //!
 //! **Invariant:** every address that it calls, those that it is sent on to included, is judged by the
-//! outbound guard; private networks are out of its reach whatever models may reach.
+//! outbound guard of members: in private networks it reaches only the hosts that an admin lists.
 
 use crate::llm::egress::Egress;
 use futures::StreamExt;
@@ -16,7 +16,7 @@ const MAX_REDIRECTS: usize = 3;
 /// The way to the web. Cloning gives another handle.
 #[derive(Clone)]
 pub struct Web {
-    /// Of its own, closed to private networks.
+    /// For addresses that members name.
     pub egress: Egress,
 }
 

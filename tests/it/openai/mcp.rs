@@ -12,6 +12,7 @@ use super::stage::text;
 use super::stage::types;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
+use crate::support::mcp::LISTED;
 use crate::support::mcp::McpServer;
 use crate::support::mcp::tool;
 use crate::support::upstream::script::Script;
@@ -48,7 +49,7 @@ async fn must_hold_no_secret(stage: &Stage) {
 on_both! {
     // R63
     async fn what_needs_no_approval_is_called_at_once_and_told_in_its_group(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("search", true), tool("write", false)]).await;
         call_once(&stage, "search");
         let never = json!({ "require_approval": { "never": { "read_only": true } }, "allowed_tools": ["search"] });
@@ -88,7 +89,7 @@ on_both! {
 
     // R62
     async fn what_needs_an_approval_is_called_once_and_exactly_as_it_was_shown(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("write", false)]).await;
         call_once(&stage, "write");
         let tools = declared(&mcp, json!({}));
@@ -118,7 +119,7 @@ on_both! {
 
     // R62
     async fn what_is_refused_is_never_called_and_the_model_is_told(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("write", false)]).await;
         call_once(&stage, "write");
         let tools = declared(&mcp, json!({}));
@@ -138,7 +139,7 @@ on_both! {
 
     // R63
     async fn all_that_waits_for_an_approval_is_answered_at_once(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("write", false)]).await;
         stage.upstream.next(Script::calls(&[("a", "mcp_wiki_write", "{}"), ("b", "mcp_wiki_write", "{}")]));
         let tools = declared(&mcp, json!({}));
@@ -162,7 +163,7 @@ on_both! {
 
     // R64
     async fn a_server_that_is_down_is_told_of_and_the_answer_goes_on(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("write", false)]).await;
         mcp.behave(|it| it.status = Some(500));
         let tools = declared(&mcp, json!({}));
@@ -177,7 +178,7 @@ on_both! {
 
     // R54
     async fn a_server_or_one_of_its_tools_can_be_the_choice_of_the_first_round(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("search", true), tool("write", true)]).await;
         let mut tools = declared(&mcp, json!({ "require_approval": "never" }));
         tools.as_array_mut().unwrap().push(function("f"));
@@ -210,7 +211,7 @@ on_both! {
     }
 
     async fn a_chosen_tool_that_its_server_does_not_have_is_not_asked_for(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("search", true)]).await;
         let mut tools = declared(&mcp, json!({}));
         tools.as_array_mut().unwrap().push(function("f"));
@@ -225,7 +226,7 @@ on_both! {
     }
 
     async fn what_opens_a_server_waits_sealed_with_a_background_response(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![tool("search", true)]).await;
         call_once(&stage, "search");
         let tools = declared(&mcp, json!({ "require_approval": "never" }));
@@ -243,7 +244,7 @@ on_both! {
     }
 
     async fn a_server_in_a_private_network_is_refused_before_anything_is_written(backend) {
-        let stage = Stage::open(backend).await;
+        let stage = Stage::open_with(backend, LISTED).await;
         let mcp = McpServer::start(vec![]).await;
         let mut tools = declared(&mcp, json!({}));
         tools[0]["server_url"] = json!("http://169.254.169.254/mcp");

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
+use crate::support::mcp::LISTED;
 use crate::support::mcp::McpServer;
 use crate::support::mcp::tool;
 use crate::support::nodes::Nodes;
@@ -133,7 +134,8 @@ on_both! {
     async fn what_is_refused_is_not_run_and_the_model_is_told(backend) {
         let server = McpServer::start(vec![tool("search", true), tool("delete", false), tool("hidden", true)]).await;
         let servers = json!([{"label": "wiki", "url": server.url, "allowed_tools": ["search", "delete"]}]);
-        let room = room(backend, json!({"tool_servers": servers})).await;
+        let settings = json!({"settings": {"tool_servers": servers}});
+        let room = Room::open_with(backend, settings, &["Mina"], LISTED).await;
         let ear = Ear::on(&room.person, room.conversation).await;
         let both = [("c1", "mcp_wiki_search", "{\"q\":\"x\"}"), ("c2", "mcp_wiki_delete", "{\"q\":\"y\"}")];
         room.upstream.next(Script::calls(&both));

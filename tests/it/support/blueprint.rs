@@ -16,6 +16,7 @@ use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
+use troupe::tools::mcp::lists::Lists;
 use troupe::tools::workshop::Workshop;
 
 use crate::support::backends::Backend;
@@ -187,7 +188,7 @@ pub fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Setting
         clock.clone(),
         Shutdown::new(),
         models,
-        Workshop::default(),
+        (Workshop::default(), Lists::new(model_call::egress())),
         settings,
     ))
 }

@@ -51,8 +51,12 @@ pub fn spec(base_url: &str) -> ProviderSpec {
 
 /// A registry that may call this machine.
 pub fn registry() -> Registry {
-    let egress = Egress::new(Arc::new(SystemNames), true).expect("TLS can be set up");
-    Registry::new(egress, Duration::ZERO)
+    Registry::new(egress(), Duration::ZERO)
+}
+
+/// Calls that may lead to this machine.
+pub fn egress() -> Egress {
+    Egress::new(Arc::new(SystemNames), true).expect("TLS can be set up")
 }
 
 pub fn provider(upstream: &Upstream) -> Arc<dyn Provider> {

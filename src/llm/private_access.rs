@@ -1,0 +1,85 @@
+//! Which hosts in private networks a client may call.
+//!
+//! **Invariant:** what an admin configured and what a member names have separate policies. The
+//! second allows only the hosts that an admin lists, wherever the server is bound.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The policy of one client. Addresses that `address::check` forbids stay forbidden under each.
+#[derive(Clone, Debug)]
+pub enum PrivateAccess {
+    /// No host in a private network.
+    Denied,
+    /// Every host in a private network.
+    Allowed,
+    /// These hosts only.
+    Listed(Arc<[ListedHost]>),
+}
+
+/// A host as an admin lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListedHost {
+    /// In lower case, without a trailing dot.
+    Name(String),
+    Address(IpAddr),
+}
+
+impl PrivateAccess {
+    /// Allows the hosts of a list: names, and addresses without a port.
+    pub fn listed(hosts: &[String]) -> Self {
+        Self::Listed(hosts.iter().map(|host| ListedHost::read(host)).collect())
+    }
+
+    /// Returns whether a host of a URL, or a name to be resolved, may be in a private network.
+    ///
+    /// A listed name does not allow the addresses that it stands for when they are written as such.
+    pub fn allows(&self, host: &str) -> bool {
+        match self {
+            Self::Denied => false,
+            Self::Allowed => true,
+            Self::Listed(hosts) => hosts.contains(&ListedHost::read(host)),
+        }
+    }
+}
+
+impl ListedHost {
+    fn read(host: &str) -> Self {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse() {
+            Ok(address) => Self::Address(address),
+            Err(_) => Self::Name(bare.trim_end_matches('.').to_ascii_lowercase()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PrivateAccess;
+
+    #[test]
+    fn a_list_allows_its_own_hosts_however_they_are_spelled_and_no_other() {
+        let hosts = ["tools.lan", "192.168.1.5", "fd00::0:7"].map(str::to_owned);
+        let access = PrivateAccess::listed(&hosts);
+
+        for host in [
+            "tools.lan",
+            "TOOLS.lan.",
+            "192.168.1.5",
+            "[fd00::7]",
+            "fd00::7",
+        ] {
+            assert!(access.allows(host), "{host}");
+        }
+        for host in [
+            "other.lan",
+            "x.tools.lan",
+            "tools.lan.example",
+            "192.168.1.6",
+            "[::ffff:192.168.1.5]",
+            "",
+        ] {
+            assert!(!access.allows(host), "{host}");
+        }
+    }
+}

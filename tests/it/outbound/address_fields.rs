@@ -1,0 +1,149 @@
+//! The fields of requests that take an address, found in the API document and in the sources of `/v1`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use troupe::server::doors;
+
+/// Whether a field of this name takes an address.
+fn takes_an_address(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let words = ["url", "urls", "uri", "uris", "href", "endpoint", "webhook"];
+    words.contains(&last) || ["callback", "host", "origin"].contains(&name)
+}
+
+/// `PATCH /api/spaces/{space_id} settings.tool_servers.url` and the like: every field of a body and
+/// every parameter of a query under `/api`.
+pub fn of_the_document() -> BTreeSet<String> {
+    let document = doors::all().document();
+    let mut found = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().expect("the paths") {
+        for (method, operation) in methods.as_object().expect("the methods of a path") {
+            let mut fields = Vec::new();
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let names = parameters.filter_map(|it| it["name"].as_str());
+            fields.extend(
+                names
+                    .filter(|it| takes_an_address(it))
+                    .map(|it| format!("?{it}")),
+            );
+            let contents = operation["requestBody"]["content"].as_object();
+            for content in contents.into_iter().flat_map(|it| it.values()) {
+                let mut path = Vec::new();
+                walk(&document, &content["schema"], &mut path, &mut fields);
+            }
+            let call = format!("{} {path}", method.to_uppercase());
+            found.extend(fields.iter().map(|field| format!("{call} {field}")));
+        }
+    }
+    found
+}
+
+/// Collects the fields below a schema. `path`: the names on the way, and the references followed.
+fn walk(document: &Value, schema: &Value, path: &mut Vec<String>, fields: &mut Vec<String>) {
+    if path.len() > 24 {
+        return;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        if !path.iter().any(|it| it == reference) {
+            let target = document.pointer(reference.trim_start_matches('#'));
+            path.push(reference.to_owned());
+            walk(document, target.unwrap_or(&Value::Null), path, fields);
+            path.pop();
+        }
+        return;
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        path.push(name.clone());
+        if takes_an_address(name) || property["format"] == "uri" {
+            let names = path.iter().filter(|it| !it.starts_with('#'));
+            fields.push(names.cloned().collect::<Vec<_>>().join("."));
+        }
+        walk(document, property, path, fields);
+        path.pop();
+    }
+    for part in ["items", "additionalProperties"] {
+        walk_object(document, &schema[part], path, fields);
+    }
+    for several in ["oneOf", "anyOf", "allOf", "prefixItems"] {
+        for part in schema[several].as_array().into_iter().flatten() {
+            walk_object(document, part, path, fields);
+        }
+    }
+}
+
+fn walk_object(document: &Value, schema: &Value, path: &mut Vec<String>, fields: &mut Vec<String>) {
+    if schema.is_object() {
+        walk(document, schema, path, fields);
+    }
+}
+
+/// The names of fields under `/v1` that take an address: the texts in its sources that are such a
+/// name. Tests of the sources are left out.
+pub fn of_v1() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, text) in sources("src/openai") {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let literals = code.split('"').skip(1).step_by(2);
+        found.extend(
+            literals
+                .filter(|it| takes_an_address(it) && is_a_name(it))
+                .map(str::to_owned),
+        );
+    }
+    found
+}
+
+fn is_a_name(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
+}
+
+/// `POST /v1/responses` and the like: everything under `/v1` that takes a body, and its socket.
+pub fn calls_of_v1() -> BTreeSet<String> {
+    let text = fs::read_to_string("src/openai/routes.rs").expect("the routes of /v1");
+    let mut found = BTreeSet::new();
+    for resource in text.split("at(\"").skip(1) {
+        let path = resource.split('"').next().unwrap_or_default();
+        for method in ["post", "put", "patch"] {
+            if resource.contains(&format!("route({method}()")) {
+                found.insert(format!("{} /v1{path}", method.to_uppercase()));
+            }
+        }
+        if resource.contains("socket::connect") {
+            found.insert(format!("SOCKET /v1{path}"));
+        }
+    }
+    found
+}
+
+/// The files that hold a client for calls, or make one.
+pub fn callers() -> BTreeSet<String> {
+    let words = ["Egress", "reqwest::Client", "TcpStream::connect", "Web {"];
+    let files = sources("src").into_iter();
+    let holds = |text: &str| {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        words.iter().any(|it| code.contains(it))
+    };
+    let files = files.filter(|(_, text)| holds(text));
+    files.map(|(path, _)| path).collect()
+}
+
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(folder).to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            let name = path.to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") {
+                let text = fs::read_to_string(&path).expect("a source");
+                found.push((name, text));
+            }
+        }
+    }
+    found
+}

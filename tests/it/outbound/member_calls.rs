@@ -1,0 +1,281 @@
+//! A member who names addresses wherever one can be named, by a browser's calls and by a key.
+
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+
+use super::member_addresses::tool_servers;
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::ear::Ear;
+use crate::support::ear::connect_with_key;
+use crate::support::names::TestNames;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::program::Program;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// The fields under `/v1` that take an address.
+pub const V1_FIELDS: [&str; 3] = ["file_url", "image_url", "server_url"];
+
+/// The most servers of tools that a space may name.
+const SERVERS_OF_A_SPACE: usize = 8;
+
+/// The most fetches of one turn.
+const FETCHES_OF_A_TURN: usize = 16;
+
+/// A server with a model, and a member with a space in which a character answers.
+pub struct Scene {
+    app: TestApp,
+    upstream: Upstream,
+    member: Person,
+    program: Program,
+    space: i64,
+    conversation: i64,
+    /// The id of each word in a path.
+    ids: Vec<(&'static str, String)>,
+}
+
+impl Scene {
+    /// Without a word about private providers: the defaults of a loopback bind allow them.
+    pub async fn set(
+        backend: Backend,
+        set_up: &[(&str, &str)],
+        names: &[(&'static str, &'static [&'static str])],
+    ) -> Scene {
+        let upstream = Upstream::start().await;
+        upstream.always(Script::say("Fine."));
+        let base_url = upstream.base_url();
+        let own = [
+            ("TROUPE_LLM_BASE_URL", base_url.as_str()),
+            ("TROUPE_LLM_MODEL", "scripted"),
+            ("TROUPE_OPEN_REGISTRATION", "true"),
+            ("TROUPE_WEB_FETCH", "true"),
+            ("LIMIT_POSTS_PER_MINUTE", "0"),
+            ("RESPONSES_RATE_PER_MINUTE", "0"),
+        ];
+        let app =
+            TestApp::start_among(backend, &[&own, set_up].concat(), TestNames::new(names)).await;
+        let admin = app.admin().await;
+        let provider =
+            json!({"name": "x", "kind": "openai_compatible", "model": "m", "base_url": base_url});
+        let provider = id(&expect(201, admin.post("/api/providers", provider).await));
+        let member = app.person("ann").await;
+        let program = Program::of(&member).await;
+        let (space, conversation, membership) =
+            create_space_with_character(&member, json!({})).await;
+        let (_, chat) = program.post("/conversations", json!({})).await;
+        let response = program
+            .respond(json!({"input": "Hi.", "background": true}))
+            .await;
+        let text = |document: &Value| document["id"].as_str().expect("an id").to_owned();
+        Scene {
+            ids: vec![
+                ("{provider}", provider.to_string()),
+                ("{space}", space.to_string()),
+                ("{conversation}", conversation.to_string()),
+                ("{membership}", membership.to_string()),
+                ("{chat}", text(&chat)),
+                ("{response}", text(&response)),
+            ],
+            app,
+            upstream,
+            member,
+            program,
+            space,
+            conversation,
+        }
+    }
+
+    fn path(&self, path: &str) -> String {
+        let ids = self.ids.iter();
+        ids.fold(path.to_owned(), |path, (word, id)| path.replace(word, id))
+    }
+
+    /// A provider is nothing that a member configures.
+    pub async fn provider_is_refused(&self, call: &str, url: &str) {
+        let (method, path) = call.split_once(' ').expect("a method and a path");
+        let method: Method = method.parse().expect("a method");
+        let body = json!({"name": "x", "base_url": url, "model": "m"});
+        let answer = self
+            .member
+            .attempt(method, &self.path(path), Some(&body))
+            .await;
+        assert_eq!(answer.expect("an answer").0, 403);
+    }
+
+    /// A new space for some of the addresses after the others, and a message in each.
+    pub async fn new_spaces(&self, urls: &[String]) {
+        let accepted = self.accepted(urls).await;
+        for urls in accepted.chunks(SERVERS_OF_A_SPACE) {
+            let (_, conversation, _) =
+                create_space_with_character(&self.member, tool_servers(urls)).await;
+            self.turn(conversation).await;
+        }
+    }
+
+    /// Puts them into the settings of a document, some after the others, and has a turn each time.
+    pub async fn settings(&self, path: &str, urls: &[String]) {
+        let path = self.path(path);
+        let accepted = self.accepted(urls).await;
+        for urls in accepted.chunks(SERVERS_OF_A_SPACE) {
+            let body = json!({"settings": tool_servers(urls)});
+            expect(200, self.member.patch(&path, body).await);
+            self.turn(self.conversation).await;
+        }
+        let none = json!({"settings": {}});
+        expect(200, self.member.patch(&path, none).await);
+    }
+
+    /// Those that the settings of a space take at all.
+    async fn accepted(&self, urls: &[String]) -> Vec<String> {
+        let path = format!("/api/spaces/{}", self.space);
+        let mut accepted = Vec::new();
+        for url in urls {
+            let settings = tool_servers(std::slice::from_ref(url));
+            let (status, answer) = self
+                .member
+                .patch(&path, json!({"settings": settings}))
+                .await;
+            match status {
+                200 => accepted.push(url.clone()),
+                _ => assert_eq!(status, 422, "{url}: {answer}"),
+            }
+        }
+        let none = json!({"settings": {}});
+        expect(200, self.member.patch(&path, none).await);
+        accepted
+    }
+
+    /// A message, and its reply to the end.
+    async fn turn(&self, conversation: i64) {
+        let posted = self.member.post_message(conversation, "Hi.", None);
+        let run = expect(201, posted.await)["run"]["id"].clone();
+        let path = format!("/api/runs/{}", run.as_str().expect("a run is planned"));
+        wait::until("the run ends", async || {
+            let run = expect(200, self.member.get(&path).await);
+            let is_over = !["queued", "running"].contains(&run["status"].as_str()?);
+            is_over.then_some(())
+        })
+        .await;
+    }
+
+    /// Whether a call of `/v1` has something to do with addresses at all.
+    pub fn leads_out(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        !["/cancel", "/query", "{chat}"]
+            .iter()
+            .any(|it| path.ends_with(it))
+    }
+
+    /// Each field of `/v1` in a body.
+    pub async fn v1(&self, path: &str, url: &str) {
+        for field in V1_FIELDS {
+            let list = match path.starts_with("/conversations") {
+                true => "items",
+                false => "input",
+            };
+            let mut body = body(list, field, url);
+            if path.starts_with("/responses") {
+                body["model"] = json!("scripted");
+            }
+            let (status, answer) = self.program.post(&self.path(path), body).await;
+            assert!(status < 500 || status == 501, "{path} {url}: {answer}");
+        }
+    }
+
+    /// Each field over the socket.
+    pub async fn socket(&self, urls: &[String]) {
+        let address = self.app.base.replacen("http", "ws", 1);
+        let address = format!("{address}/v1/responses");
+        let socket = connect_with_key(&address, &self.program.key).await;
+        let ear = Ear::at(socket.expect("the server opens a socket"));
+        let mut at = 0;
+        for url in urls {
+            for field in V1_FIELDS {
+                let mut frame = body("input", field, url);
+                frame["model"] = json!("scripted");
+                frame["type"] = json!("response.create");
+                ear.say(&frame.to_string()).await;
+                let is_end = |it: &Value| {
+                    let kind = it["type"].as_str().unwrap_or_default();
+                    ["error", "response.completed", "response.failed"].contains(&kind)
+                };
+                at = ear.wait_after(at, "the turn ends", is_end).await.0;
+            }
+        }
+    }
+
+    /// A model names them, under `/v1` and in a space.
+    pub async fn fetched_by_a_model(&self, urls: &[String]) {
+        let fetch = json!({"settings": {"tools": {"web_fetch": "allowed"}}});
+        let path = format!("/api/spaces/{}", self.space);
+        expect(200, self.member.patch(&path, fetch).await);
+        for urls in urls.chunks(FETCHES_OF_A_TURN) {
+            let each = urls.iter().enumerate();
+            let calls: Vec<(String, String)> = each
+                .map(|(n, url)| (format!("c{n}"), json!({ "url": url }).to_string()))
+                .collect();
+            let calls: Vec<(&str, &str, &str)> = calls
+                .iter()
+                .map(|(id, arguments)| (id.as_str(), "troupe_web_fetch", arguments.as_str()))
+                .collect();
+            self.upstream.next(Script::calls(&calls));
+            let tools = json!([{"type": "troupe:web_fetch"}]);
+            let said = json!({"input": "Read.", "tools": tools});
+            self.program.respond(said).await;
+            self.upstream.next(Script::calls(&calls));
+            self.turn(self.conversation).await;
+        }
+    }
+
+    /// Cards list pictures by their address, which is never fetched.
+    pub async fn cards(&self, urls: &[String]) {
+        let assets = urls
+            .iter()
+            .map(|url| json!({"type": "icon", "uri": url, "name": "main", "ext": "png"}));
+        let data = json!({
+            "name": "Mina", "avatar": urls[0], "assets": assets.collect::<Vec<_>>(),
+            "source": urls, "first_mes": format!("![a]({})", urls[0]),
+        });
+        let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": data});
+        let made = self
+            .member
+            .post("/api/characters", json!({ "card": card }))
+            .await;
+        assert!(made.0 < 500, "{}", made.1);
+    }
+
+    pub async fn close(self) {
+        self.app.close().await;
+    }
+}
+
+/// A space with a character: its id, that of its root and that of the character's membership.
+async fn create_space_with_character(member: &Person, settings: Value) -> (i64, i64, i64) {
+    let columns = json!({"user_turn_debounce_ms": 0, "settings": settings});
+    let space = member.create_space("Room", columns).await;
+    let mina = member.create_character("Mina", None).await;
+    let membership = member.seat(&space, &mina).await;
+    (id(&space), root_of(&space), id(&membership))
+}
+
+/// A request of `/v1` with an address in this field.
+fn body(list: &str, field: &str, url: &str) -> Value {
+    let part = match field {
+        "server_url" => {
+            let server = json!({
+                "type": "mcp", "server_label": "x", "server_url": url, "require_approval": "never",
+            });
+            return json!({list: "Hi.", "tools": [server]});
+        }
+        "image_url" => json!({"type": "input_image", "image_url": url}),
+        _ => json!({"type": "input_file", "file_url": url}),
+    };
+    let message = json!({"type": "message", "role": "user", "content": [part]});
+    json!({list: [message]})
+}
