@@ -145,6 +145,23 @@ pub async fn revoke(db: &Db, user: UserId, id: ApiKeyId, now: Timestamp) -> Resu
     Ok(update(db, Column::RevokedAt, now, its_owners).await? == 1)
 }
 
+/// Revokes every key of a user, in a transaction of the caller's, and returns which.
+pub async fn revoke_all(
+    tx: &impl ConnectionTrait,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Vec<ApiKeyId>, DbErr> {
+    let keys = of_user(user).all(tx).await?;
+    let ids: Vec<ApiKeyId> = keys.into_iter().map(|key| key.id).collect();
+    Entity::update_many()
+        .col_expr(Column::RevokedAt, Expr::value(now))
+        .filter(Column::Id.is_in(ids.clone()))
+        .filter(Column::RevokedAt.is_null())
+        .exec(tx)
+        .await?;
+    Ok(ids)
+}
+
 async fn update(db: &Db, column: Column, now: Timestamp, which: SimpleExpr) -> Result<u64, DbErr> {
     let updated = db
         .write(move |tx| {

@@ -3,12 +3,14 @@
 use crate::accounts::name_schemas::ShownName;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
+use crate::accounts::user;
 use crate::api::join::Joined;
 use crate::api::session::SignedIn;
 use crate::http::door::Named;
 use crate::http::json;
 use crate::http::schemas;
 use serde::Deserialize;
+use serde::Serialize;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
@@ -71,4 +73,16 @@ pub struct ChangeMe {
     /// Needed beside a new password by everyone who has one.
     #[schema(format = Password)]
     pub current_password: Option<String>,
+    /// With a new password: also revokes all API keys. Sessions end in any case.
+    #[serde(default)]
+    pub revoke_api_keys: bool,
+}
+
+/// One's own account after a change.
+#[derive(Serialize, ToSchema)]
+pub struct ChangedMe {
+    #[serde(flatten)]
+    pub user: user::View,
+    /// How many API keys still sign in.
+    pub api_keys_active: u64,
 }

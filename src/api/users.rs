@@ -1,5 +1,6 @@
 //! Accounts: making one, and changing one's own.
 
+use crate::accounts::api_key;
 use crate::accounts::limits::Wait;
 use crate::accounts::names;
 use crate::accounts::names::Password;
@@ -10,6 +11,7 @@ use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
 use crate::api::account_bodies::ChangeMe;
+use crate::api::account_bodies::ChangedMe;
 use crate::api::account_bodies::Register;
 use crate::api::account_bodies::Registered;
 use crate::api::join;
@@ -20,7 +22,10 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json::Body;
 use crate::http::peer;
+use crate::ids::ApiKeyId;
 use crate::ids::SessionId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Order;
 use crate::spaces::events;
 use crate::spaces::joining::JoinError;
 use crate::spaces::joining::Joiner;
@@ -30,6 +35,7 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
+use sea_orm::PaginatorTrait;
 
 /// What somebody who wants an account says, judged.
 pub struct Registration {
@@ -196,14 +202,15 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
 
 /// Changes one's own account.
 ///
-/// A new password ends every session; whoever changed it goes on in a new one.
+/// A new password ends every session and opens a new one for the caller. `revoke_api_keys` also
+/// revokes every API key; the answer has how many of them still sign in.
 #[utoipa::path(
     patch,
     path = "/api/users/me",
     tag = "users",
     request_body = ChangeMe,
     responses(
-        (status = 200, body = user::View),
+        (status = 200, body = ChangedMe),
         (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`: in one of your spaces."),
         (status = 429, description = "`rate_limited`: the current password was wrong too often.")
     )
@@ -230,10 +237,15 @@ pub async fn change_me(
         must_know_password(&app, &request, &caller, body.current_password).await?;
         change.password_hash = Some(hash(&app, password).await?);
     }
-    let Changed { user, seats, ended } = apply(&app, &caller, change).await?;
-    for seat in &seats {
+    let changed = apply(&app, &caller, (change, body.revoke_api_keys)).await?;
+    for seat in &changed.seats {
         app.hub.publish(events::membership_updated(seat));
     }
+    for id in changed.revoked {
+        let order = Order::KeyRevoked(id);
+        app.hub.publish(Envelope::order(caller.id(), order));
+    }
+    let (user, ended) = (changed.user, changed.ended);
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
         for id in ended {
@@ -244,7 +256,10 @@ pub async fn change_me(
             answer.cookie(session::new_cookie(&app, &request, user.id).await?);
         }
     }
-    Ok(answer.json(user.view()))
+    Ok(answer.json(ChangedMe {
+        user: user.view(),
+        api_keys_active: changed.api_keys_active,
+    }))
 }
 
 async fn must_know_password(
@@ -281,11 +296,18 @@ struct Changed {
     /// Its seats, when they have a new name.
     seats: Vec<membership::Model>,
     ended: Vec<SessionId>,
+    revoked: Vec<ApiKeyId>,
+    api_keys_active: u64,
 }
 
-/// Changes the account; its seats with the name, and with the password every session ends.
-async fn apply(app: &App, caller: &CurrentUser, change: Change) -> ApiResult<Changed> {
-    let id = caller.id();
+/// Changes the account; its seats with the name, and with the password every session ends. With
+/// `revokes_keys`, every API key is revoked in the same transaction.
+async fn apply(
+    app: &App,
+    caller: &CurrentUser,
+    (change, revokes_keys): (Change, bool),
+) -> ApiResult<Changed> {
+    let (id, now) = (caller.id(), app.clock.now());
     let renamed = change.display_name.clone();
     let renamed = renamed.filter(|it| *it != caller.user.display_name);
     app.db
@@ -303,6 +325,11 @@ async fn apply(app: &App, caller: &CurrentUser, change: Change) -> ApiResult<Cha
                         true => sessions::end_all(tx, id).await?,
                         false => Vec::new(),
                     },
+                    revoked: match revokes_keys {
+                        true => api_key::revoke_all(tx, id, now).await?,
+                        false => Vec::new(),
+                    },
+                    api_keys_active: api_key::of_user(id).count(tx).await?,
                 })
             })
         })

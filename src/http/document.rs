@@ -4,6 +4,7 @@
 
 use crate::http::door::Door;
 use crate::http::door::Named;
+use crate::http::door::plain_path;
 use crate::http::outcomes;
 use crate::http::schemas;
 use serde_json::Map;
@@ -76,15 +77,6 @@ pub fn document(doors: &[Door], rooms: &[(&str, &str)], more: Vec<Named>) -> Val
     });
     schemas::furnish(&mut document, named);
     document
-}
-
-/// A path without the router's patterns: `{character_id:\d+}` is `{character_id}` to a reader.
-fn plain_path(path: &str) -> String {
-    let parts = path.split('/').map(|part| match part.split_once(':') {
-        Some((name, _)) if part.starts_with('{') => format!("{name}}}"),
-        _ => part.to_owned(),
-    });
-    parts.collect::<Vec<_>>().join("/")
 }
 
 fn operation(door: &Door) -> Value {

@@ -103,6 +103,37 @@ macro_rules! doors {
 
 pub(crate) use doors;
 
+/// The form of an id of a row. Longer numbers than an id can be are refused when it is read.
+const ROW_ID: &str = "[0-9]{1,19}";
+/// The form of the id of a run.
+const RUN_ID: &str = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
+
+/// A path with a pattern for each id: what does not look like an id is 404 before a handler reads
+/// it. Parsing alone would accept `+1` as 1.
+fn with_id_patterns(path: &str) -> String {
+    let parts = path.split('/').map(|part| {
+        let name = part.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        match name {
+            Some("run_id") => format!("{{run_id:{RUN_ID}}}"),
+            Some(name) if name.ends_with("_id") && !name.contains(':') => {
+                format!("{{{name}:{ROW_ID}}}")
+            }
+            _ => part.to_owned(),
+        }
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A path without the router's patterns: `{character_id:\d+}` is `{character_id}` to a reader and
+/// in metrics.
+pub fn plain_path(path: &str) -> String {
+    let parts = path.split('/').map(|part| match part.split_once(':') {
+        Some((name, _)) if part.starts_with('{') => format!("{name}}}"),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
 /// Mounts doors below `prefix`: one resource for each path, with all its methods.
 pub fn mount(doors: &[Door], prefix: &str, into: &mut ServiceConfig) {
     let mut resources: Vec<(&str, Resource)> = Vec::new();
@@ -112,7 +143,7 @@ pub fn mount(doors: &[Door], prefix: &str, into: &mut ServiceConfig) {
         let at = resources.iter().position(|(known, _)| *known == path);
         let (_, resource) = match at {
             Some(at) => resources.remove(at),
-            None => (path, web::resource(path)),
+            None => (path, web::resource(with_id_patterns(path))),
         };
         resources.insert(at.unwrap_or(resources.len()), (path, resource.route(route)));
     }

@@ -9,6 +9,7 @@ use actix_web::body::BoxBody;
 use actix_web::body::MessageBody;
 use actix_web::dev::ServiceRequest;
 use actix_web::dev::ServiceResponse;
+use actix_web::http::Method;
 use actix_web::http::header;
 use actix_web::http::header::HeaderMap;
 use actix_web::http::header::HeaderName;
@@ -51,10 +52,23 @@ pub async fn dress(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let id = Uuid::now_v7().simple().to_string();
     let span = tracing::info_span!("request", request.id = %id);
+    let is_private = is_private(request.method(), request.path());
     let answer = next.call(request).instrument(span).await?;
     let mut answer = shaped(answer.map_into_boxed_body(), &id);
     wear(answer.headers_mut(), &id);
+    let headers = answer.headers_mut();
+    // Pictures say for themselves how long they may be kept.
+    if is_private && !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     Ok(answer)
+}
+
+/// Whether the answer is for its caller alone, so that no cache may keep it.
+fn is_private(method: &Method, path: &str) -> bool {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    let is_setup = *method == Method::GET && path == "/api/setup";
+    matches!(first, "api" | "v1") && !is_setup
 }
 
 fn wear(headers: &mut HeaderMap, id: &str) {

@@ -1,6 +1,7 @@
 //! Counts what the doors are asked, by the pattern of the door and never by the address.
 
 use crate::app::App;
+use crate::http::door;
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::ServiceRequest;
@@ -31,7 +32,7 @@ pub async fn count<B: MessageBody + 'static>(
         Ok(answer) => (answer.request().match_pattern(), answer.status()),
         Err(error) => (None, error.as_response_error().status_code()),
     };
-    let route = route.unwrap_or_else(|| NO_DOOR.to_owned());
+    let route = route.map_or_else(|| NO_DOOR.to_owned(), |it| door::plain_path(&it));
     let requests = &app.metrics.requests;
     requests.count(route, method, class(status), began.elapsed());
     answer

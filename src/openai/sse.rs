@@ -54,7 +54,7 @@ pub fn answer(reader: Reader, padding: Padding) -> HttpResponse {
     });
     HttpResponse::Ok()
         .content_type("text/event-stream")
-        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header((header::CACHE_CONTROL, "no-store, no-transform"))
         .insert_header(("x-accel-buffering", "no"))
         .streaming(frames)
 }

@@ -12,6 +12,7 @@ use crate::page::Page;
 use crate::page::Screen;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::support::person::http_client;
 
 #[tokio::test]
 async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
@@ -155,6 +156,27 @@ async fn c86_another_person_in_the_same_browser_begins_anew() {
     page.offline(false).await;
 
     page.see_text(".rail__me", "ann").await;
+}
+
+#[tokio::test]
+async fn a_changed_password_revokes_the_api_keys_when_asked() {
+    let company = Company::with("member").await;
+    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let made = bob.post("/api/api_keys", json!({"name": "bot"})).await;
+    let key = expect(201, made)["key"].as_str().unwrap().to_owned();
+    let page = page_of(&bob, "/settings/profile").await;
+
+    page.write(".settings [name=current_password]", "correct horse battery")
+        .await;
+    page.write(".settings [name=password]", "a better battery")
+        .await;
+    page.click(".settings [name=revoke_api_keys]").await;
+    page.click_text(".settings button", "Change password").await;
+
+    page.see_text(".toast", "Password changed").await;
+    let asked = http_client().get(format!("{}/v1/models", bob.base()));
+    let answer = asked.bearer_auth(&key).send().await.unwrap();
+    assert_eq!(answer.status(), 401);
 }
 
 #[tokio::test]

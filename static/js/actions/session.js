@@ -57,8 +57,12 @@ export default class SessionActions {
     this.#takeUser(await this.#api.changeMe({ display_name: displayName, username }))
   }
 
-  async changePassword({ currentPassword, password }) {
-    this.#takeUser(await this.#api.changeMe({ current_password: currentPassword, password }))
+  // Returns how many API keys still sign in.
+  async changePassword({ currentPassword, password, revokeApiKeys = false }) {
+    const change = { current_password: currentPassword, password, revoke_api_keys: revokeApiKeys }
+    const { api_keys_active, ...user } = await this.#api.changeMe(change)
+    this.#takeUser(user)
+    return api_keys_active
   }
 
   async changeLocale(locale) {

@@ -4,7 +4,7 @@ import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
 import { submitButton } from "./buttons.js"
 import { usernameInput } from "./entrance.js"
-import { field, form, input } from "./form.js"
+import { check, field, form, input } from "./form.js"
 import { keepForm } from "./guest.js"
 import { languageSwitch } from "./language_switch.js"
 
@@ -62,18 +62,28 @@ export function passwordCard({ session, toasts }) {
     hint: t("password.hint"),
     control: input({ type: "password", name: "password", autocomplete: "new-password", maxlength: "256" }),
   })
+  const revoke = check({
+    label: t("password.revoke_keys"),
+    hint: t("password.revoke_keys_hint"),
+    name: "revoke_api_keys",
+  })
   const submit = async () => {
-    await session.changePassword({ currentPassword: current.control.value, password: next.control.value })
+    const n = await session.changePassword({
+      currentPassword: current.control.value,
+      password: next.control.value,
+      revokeApiKeys: revoke.control.checked,
+    })
     current.control.value = ""
     next.control.value = ""
-    toasts.show(t("password.changed"))
+    revoke.control.checked = false
+    toasts.show(n === 0 ? t("password.changed") : t("password.changed_keys", { n }))
   }
   return card(
     t("password"),
     form({
       fields: { current_password: current, password: next },
       submit,
-      children: [current.node, next.node, saveButton(t("password.change"))],
+      children: [current.node, next.node, revoke.node, saveButton(t("password.change"))],
     }),
   )
 }

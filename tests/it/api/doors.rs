@@ -26,15 +26,13 @@ fn all() -> Vec<Door> {
     [doors.api, doors.open].concat()
 }
 
-/// The address of a door, with 1 for whatever stands in braces.
+/// The address of a door, with 1 for whatever stands in braces, and for a run a UUID.
 fn address(door: &Door) -> String {
-    let parts = door
-        .path()
-        .split('/')
-        .map(|part| match part.chars().next() {
-            Some('{') => "1",
-            _ => part,
-        });
+    let parts = door.path().split('/').map(|part| match part {
+        "{run_id}" => "01890000-0000-7000-8000-000000000001",
+        _ if part.starts_with('{') => "1",
+        _ => part,
+    });
     parts.collect::<Vec<_>>().join("/")
 }
 

@@ -10,6 +10,7 @@ use crate::support::backends::Backend;
 use crate::support::backends::on_both;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::support::program::Program;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registration_is_closed_unless_it_is_opened() {
@@ -132,6 +133,35 @@ on_both! {
         assert_eq!(phone.get("/api/session").await.0, 401);
         let body = json!({"username": "admin", "password": "another horse"});
         assert_eq!(Person::at(&app.base).post("/api/session", body).await.0, 200);
+        app.close().await;
+    }
+
+    async fn a_new_password_reports_the_api_keys_and_revokes_them_when_asked(backend) {
+        let app = TestApp::start_with(backend, OPEN).await;
+        let (admin, other) = (app.admin().await, app.person("ben").await);
+        let (first, second) = (Program::of(&admin).await, Program::of(&admin).await);
+        let foreign = Program::of(&other).await;
+        let change = |password: &str, current: &str| json!({"password": password, "current_password": current});
+        let is_open = async |it: &Program| it.get("/models").await.0 == 200;
+
+        let body = change("another horse", "correct horse battery");
+        let (kept, cookie) = admin.patch_with_cookie("/api/users/me", &body).await;
+        assert_eq!(kept["api_keys_active"], 2);
+        assert!(is_open(&first).await && is_open(&second).await);
+
+        let mut body = change("a third horse", "wrong horse");
+        body["revoke_api_keys"] = json!(true);
+        let admin = admin.with_cookie(cookie.expect("a new session"));
+        let refused = admin.patch("/api/users/me", body.clone()).await;
+        assert_eq!(refusal(&refused), (422, "invalid_value".to_owned()));
+        assert!(is_open(&first).await, "a refused change revokes nothing");
+
+        body["current_password"] = json!("another horse");
+        let revoked = expect(200, admin.patch("/api/users/me", body).await);
+        assert_eq!(revoked["api_keys_active"], 0);
+        assert!(!is_open(&first).await && !is_open(&second).await);
+        assert_eq!(first.get("/models").await.0, 401);
+        assert!(is_open(&foreign).await, "keys of others stay");
         app.close().await;
     }
 }

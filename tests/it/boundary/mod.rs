@@ -1,6 +1,7 @@
 //! The wall towards browsers and whoever speaks HTTP: names, addresses, headers, guesses, secrets.
 
 mod addresses;
+mod caches;
 mod guesses;
 mod headers;
 mod hosts;

@@ -158,9 +158,18 @@ impl Grid {
                 self.tried(row, who, "foreign", &path, stage, may_know)
                     .await;
             }
-            for id in self.no_ids(row, stage, who) {
+            for id in self.missing_ids(row, stage, who) {
                 let path = row.filled(|_| id.clone());
                 self.tried(row, who, "no such", &path, stage, may_know)
+                    .await;
+            }
+            // What has not the form of an id is 404, whoever asks.
+            let parameter = row.parameters()[0];
+            for id in NO_IDS.iter().filter(|_| parameter != "token") {
+                let has_form = parameter == "run_id" && id.contains('-') && id.len() == 36;
+                let expected = if has_form { may_know } else { 404 };
+                let path = row.filled(|_| (*id).to_owned());
+                self.tried(row, who, "no such", &path, stage, expected)
                     .await;
             }
         }
@@ -177,8 +186,8 @@ impl Grid {
         }
     }
 
-    /// Ids that stand for nothing: missing ones, ones of another kind, and no ids.
-    fn no_ids(&self, row: &Row, stage: &Ids, who: Who) -> Vec<String> {
+    /// Ids that stand for nothing: missing ones and ones of another kind.
+    fn missing_ids(&self, row: &Row, stage: &Ids, who: Who) -> Vec<String> {
         let is_about = row.parameters()[0];
         let other_kind = match is_about {
             "space_id" => "conversation_id",
@@ -190,12 +199,7 @@ impl Grid {
             "run_id" => "01890000-0000-7000-8000-000000000001".to_owned(),
             _ => "999999999".to_owned(),
         };
-        let mut ids = vec![other_kind, missing];
-        // To the router, what is no id may be no address: a stranger learns nothing by 404 or 401.
-        if who != Who::Nobody {
-            ids.extend(NO_IDS.iter().map(|it| (*it).to_owned()));
-        }
-        ids
+        vec![other_kind, missing]
     }
 
     /// Whoever may, each on a fresh stage when it changes something.

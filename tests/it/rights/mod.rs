@@ -5,6 +5,7 @@
 mod cast;
 mod frames;
 mod grid;
+mod ids;
 mod stage;
 mod table;
 mod table_lore;

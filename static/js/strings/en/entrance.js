@@ -58,4 +58,10 @@ export default {
   "password.new": "New password",
   "password.change": "Change password",
   "password.changed": "Password changed.",
+  "password.changed_keys": {
+    one: "Password changed. {n} API key still works.",
+    other: "Password changed. {n} API keys still work.",
+  },
+  "password.revoke_keys": "Revoke all API keys",
+  "password.revoke_keys_hint": "Programs that use them must get new ones. All other sessions end in any case.",
 }

@@ -52,4 +52,7 @@ export default {
   "password.new": "新密码",
   "password.change": "修改密码",
   "password.changed": "密码已修改。",
+  "password.changed_keys": { other: "密码已修改。仍有{n}个 API 密钥有效。" },
+  "password.revoke_keys": "撤销所有 API 密钥",
+  "password.revoke_keys_hint": "使用这些密钥的程序需要换用新的密钥。其他会话无论如何都会结束。",
 }

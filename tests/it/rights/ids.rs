@@ -1,0 +1,108 @@
+//! What stands in a path in place of an id: only digits are one, and for a run only a UUID.
+
+use crate::rights::cast::Cast;
+use crate::rights::cast::Who;
+use crate::rights::stage;
+use crate::rights::stage::Ids;
+use crate::rights::table::Row;
+use crate::rights::table::rows;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use reqwest::Method;
+use serde_json::Value;
+
+/// No worker runs and no limit ends the test early.
+const SETTINGS: &[(&str, &str)] = &[
+    ("TROUPE_OPEN_REGISTRATION", "true"),
+    ("TROUPE_WORKERS", "0"),
+    ("LIMIT_LOGIN_FAILURES", "0"),
+    ("LIMIT_REGISTRATIONS_PER_HOUR", "0"),
+];
+
+/// Other spellings of an id that is there.
+fn spellings(id: &str) -> Vec<String> {
+    let odd = [
+        format!("+{id}"),
+        format!("%2B{id}"),
+        format!("-{id}"),
+        format!("%20{id}"),
+        format!("{id}%20"),
+        format!("{id}.0"),
+        format!("0x{id}"),
+        format!("{id:0>20}"),
+        format!("{id}%00"),
+        format!("%EF%BC%8B{id}"),
+        // The same number in full-width digits.
+        id.bytes()
+            .map(|it| format!("%EF%BC%{:02X}", 0x90 + (it & 15)))
+            .collect(),
+        "99999999999999999999".to_owned(),
+        "9223372036854775808".to_owned(),
+        String::new(),
+    ];
+    let of_a_run = [
+        id.replace('-', ""),
+        format!("urn:uuid:{id}"),
+        format!("%7B{id}%7D"),
+        format!("+{id}"),
+        format!("%20{id}"),
+        String::new(),
+    ];
+    match id.contains('-') {
+        true => of_a_run.to_vec(),
+        false => odd.to_vec(),
+    }
+}
+
+fn text(id: &Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+/// A person who may do what the row is about.
+fn allowed(row: &Row) -> Who {
+    let mut all = [Who::Owner, Who::Admin].into_iter().chain(Who::ALL);
+    let found = all.find(|who| *who != Who::Nobody && !Row::is_refusal(row.expects(*who)));
+    found.unwrap_or(Who::Owner)
+}
+
+/// The row's path with this id of one parameter, and the right ones of the others.
+fn path(row: &Row, stage: &Ids, who: Who, (name, id): (&str, &str)) -> String {
+    row.filled(|it| match it == name {
+        true => id.to_owned(),
+        false => text(&stage.of(row.id_for(it), who)),
+    })
+}
+
+on_both! {
+    async fn an_id_that_does_not_consist_of_digits_is_404_and_changes_nothing(backend) {
+        let cast = Cast::at(TestApp::start_with(backend, SETTINGS).await).await;
+        let mut stage = stage::set(&cast, Who::Owner).await;
+        stage::belongings(&cast, Who::Owner, &mut stage).await;
+        let mut facts = Facts::open(&cast.house.database).await;
+        let before = facts.everything().await;
+        let (mut n_tried, mut wrong) = (0, Vec::new());
+
+        for row in rows() {
+            let who = allowed(&row);
+            let method = Method::from_bytes(row.method().as_bytes()).unwrap();
+            let body = (row.body)(&stage, who);
+            let body = (!body.is_null()).then_some(&body);
+            for name in row.parameters().into_iter().filter(|it| it.ends_with("_id")) {
+                for id in spellings(&text(&stage.of(row.id_for(name), who))) {
+                    let path = path(&row, &stage, who, (name, &id));
+                    let (status, answer) = cast.person(who).attempt(method.clone(), &path, body).await.unwrap();
+                    n_tried += 1;
+                    if (status, &answer["error"]["code"]) != (404, &"not_found".into()) {
+                        wrong.push(format!("{} {path}: {status} {answer}", row.method()));
+                    }
+                }
+            }
+        }
+
+        eprintln!("{n_tried} paths");
+        assert!(wrong.is_empty(), "{} of {n_tried}:\n{}", wrong.len(), wrong.join("\n"));
+        assert_eq!(facts.everything().await, before);
+        cast.house.close().await;
+    }
+}
