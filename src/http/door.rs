@@ -113,11 +113,9 @@ const RUN_ID: &str = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 fn with_id_patterns(path: &str) -> String {
     let parts = path.split('/').map(|part| {
         let name = part.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
-        match name {
+        match name.and_then(|it| it.split(':').next()) {
             Some("run_id") => format!("{{run_id:{RUN_ID}}}"),
-            Some(name) if name.ends_with("_id") && !name.contains(':') => {
-                format!("{{{name}:{ROW_ID}}}")
-            }
+            Some(name) if name.ends_with("_id") => format!("{{{name}:{ROW_ID}}}"),
             _ => part.to_owned(),
         }
     });

@@ -158,17 +158,22 @@ impl Grid {
                 self.tried(row, who, "foreign", &path, stage, may_know)
                     .await;
             }
-            for id in self.missing_ids(row, stage, who) {
-                let path = row.filled(|_| id.clone());
-                self.tried(row, who, "no such", &path, stage, may_know)
-                    .await;
-            }
             // What has not the form of an id is 404, whoever asks.
             let parameter = row.parameters()[0];
-            for id in NO_IDS.iter().filter(|_| parameter != "token") {
-                let has_form = parameter == "run_id" && id.contains('-') && id.len() == 36;
-                let expected = if has_form { may_know } else { 404 };
-                let path = row.filled(|_| (*id).to_owned());
+            let has_form = |id: &str| match parameter {
+                "run_id" => id.len() == 36 && id.contains('-'),
+                _ => id.len() < 20 && id.bytes().all(|it| it.is_ascii_digit()),
+            };
+            let mut ids = self.missing_ids(row, stage, who);
+            if parameter != "token" {
+                ids.extend(NO_IDS.iter().map(|it| (*it).to_owned()));
+            }
+            for id in ids {
+                let path = row.filled(|_| id.clone());
+                let expected = match parameter == "token" || has_form(&id) {
+                    true => may_know,
+                    false => 404,
+                };
                 self.tried(row, who, "no such", &path, stage, expected)
                     .await;
             }
