@@ -1,5 +1,7 @@
 //! The parts of the house, built once from the settings and handed to every door.
 
+use crate::accounts::body_pace::BodyPace;
+use crate::accounts::connections::Connections;
 use crate::accounts::limits::Limits;
 use crate::accounts::password::Passwords;
 use crate::clock::Clock;
@@ -38,6 +40,7 @@ use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::Looked;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::process;
 use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetch;
 use crate::tools::mcp::lists::Lists;
@@ -60,6 +63,10 @@ pub struct App {
     pub presence: Presence,
     /// How patient sockets are.
     pub pace: Pace,
+    /// How slowly bodies of requests may arrive.
+    pub body_pace: BodyPace,
+    /// Open HTTP connections.
+    pub connections: Arc<Connections>,
     pub typing: Typing,
     pub engine: Engine,
     /// Calls to addresses that members name.
@@ -150,6 +157,7 @@ impl App {
         let tally = nodes::connect(&config, relay).await?;
         let limits = Arc::new(Limits::new(&config.limits, &clock, &tally));
         nodes::watch(&limits, engine.context());
+        let connections = Arc::new(Connections::new(&config, process::max_open_files()));
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
@@ -168,6 +176,8 @@ impl App {
             metrics: Arc::new(metrics),
             limits,
             pace: Pace::default(),
+            body_pace: BodyPace::default(),
+            connections,
             places: Arc::new(discovery::places_beside(config.bind.port())),
             presence,
             typing,

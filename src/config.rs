@@ -83,6 +83,8 @@ pub struct Limits {
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
     pub sockets_per_address: u32,
+    /// Open HTTP connections; those from this machine and from trusted proxies do not count.
+    pub connections_per_address: u32,
     /// How many bytes one person's cards may take.
     pub stored_bytes: u64,
 }
@@ -370,6 +372,7 @@ impl Reader<'_> {
             registrations_per_hour: number("LIMIT_REGISTRATIONS_PER_HOUR", 30)?,
             sockets_per_user: number("LIMIT_SOCKETS_PER_USER", 20)?,
             sockets_per_address: number("LIMIT_SOCKETS_PER_ADDRESS", 100)?,
+            connections_per_address: number("LIMIT_CONNECTIONS_PER_ADDRESS", 256)?,
             stored_bytes: self.number("LIMIT_STORED_MIB_PER_USER", 2_048, 0, 1_000_000)? << 20,
         })
     }

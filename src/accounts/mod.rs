@@ -1,6 +1,8 @@
 //! People with accounts, the browsers they are signed in with, and their programs' keys.
 
 pub mod api_key;
+pub mod body_pace;
+pub mod connections;
 pub mod likeness;
 pub mod limit;
 pub mod limits;

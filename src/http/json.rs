@@ -2,6 +2,7 @@
 
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::request_body;
 use crate::http::typed;
 use crate::http::typed::Misfit;
 use crate::http::typed::Wrong;
@@ -86,8 +87,9 @@ impl<T: DeserializeOwned> Body<T> {
         }
         let mut bytes = Vec::new();
         while let Some(piece) = self.payload.next().await {
-            let piece = piece.map_err(|_| {
-                ApiError::new(400, "invalid_json", "The body did not arrive whole.")
+            let piece = piece.map_err(|error| match request_body::is_late(&error) {
+                true => request_body::too_slow(),
+                false => ApiError::new(400, "invalid_json", "The body did not arrive whole."),
             })?;
             if bytes.len() + piece.len() > MAX_BODY_BYTES {
                 return Err(too_large());

@@ -19,6 +19,7 @@ pub mod outcomes;
 pub mod page;
 pub mod peer;
 pub mod pulse;
+pub mod request_body;
 pub mod schemas;
 pub mod seat;
 pub mod typed;

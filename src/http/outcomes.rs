@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::json;
 
 /// Every error status, what the document calls it, and what it means where a door says no more.
-const ERRORS: [(u16, &str, &str); 16] = [
+const ERRORS: [(u16, &str, &str); 17] = [
     (
         400,
         "BadRequest",
@@ -33,6 +33,11 @@ const ERRORS: [(u16, &str, &str); 16] = [
         405,
         "MethodNotAllowed",
         "`method_not_allowed`: this address takes other methods, named in `Allow`.",
+    ),
+    (
+        408,
+        "RequestTimeout",
+        "`request_timeout`: the body arrived too slowly. The connection closes.",
     ),
     (409, "Conflict", "The present state does not allow it."),
     (410, "Gone", "It was there, and is no more."),
@@ -115,7 +120,7 @@ fn common(operation: &Value, door: &Door) -> Vec<u16> {
         statuses.push(421);
     }
     if operation.get("requestBody").is_some() {
-        statuses.extend([400, 413, 415, 422]);
+        statuses.extend([400, 408, 413, 415, 422]);
     }
     if has_query {
         statuses.push(400);

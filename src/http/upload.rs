@@ -5,6 +5,7 @@
 
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
+use crate::http::request_body;
 use actix_multipart::Field;
 use actix_multipart::Multipart;
 use actix_multipart::MultipartError;
@@ -22,16 +23,12 @@ use std::future::Ready;
 use std::future::ready;
 use std::io::Seek;
 use std::io::Write;
-use std::time::Duration;
-use tokio::time::timeout;
 use utoipa::ToSchema;
 
 /// The field that holds the file.
 const FIELD: &str = "file";
 /// What stands around the file in a body of this kind.
 const FRAME_BYTES: u64 = 64 * 1024;
-/// Who sends nothing for so long has gone.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// A name is shown, and judged by its end.
 const MAX_NAME_CHARS: usize = 255;
 
@@ -126,7 +123,7 @@ impl Upload {
         self.must_not_announce_more_than(limit)?;
         let mut form = Multipart::new(&self.headers, self.payload);
         let mut name = None;
-        while let Some(field) = in_time(form.next()).await? {
+        while let Some(field) = form.next().await {
             let mut field = field.map_err(broken)?;
             if field.name() != Some(FIELD) {
                 let found: String = field.name().unwrap_or_default().chars().take(100).collect();
@@ -139,7 +136,7 @@ impl Upload {
             }
             name = Some(name_of(&field));
             let mut n_bytes = 0;
-            while let Some(piece) = in_time(field.next()).await? {
+            while let Some(piece) = field.next().await {
                 let piece: Bytes = piece.map_err(broken)?;
                 n_bytes += piece.len() as u64;
                 if n_bytes > limit {
@@ -180,12 +177,6 @@ impl Upload {
     }
 }
 
-/// What comes next, unless nothing comes for too long.
-async fn in_time<T>(next: impl Future<Output = T>) -> ApiResult<T> {
-    let late = |_| ApiError::new(400, "invalid_form", "The file did not arrive whole.");
-    timeout(PATIENCE, next).await.map_err(late)
-}
-
 /// As its owner calls it, without the folders that some browsers send.
 fn name_of(field: &Field) -> String {
     let said = field.content_disposition().and_then(|it| it.get_filename());
@@ -197,6 +188,11 @@ fn name_of(field: &Field) -> String {
 }
 
 fn broken(error: MultipartError) -> ApiError {
+    if let MultipartError::Payload(error) = &error
+        && request_body::is_late(error)
+    {
+        return request_body::too_slow();
+    }
     let message = match error {
         MultipartError::Incomplete | MultipartError::Payload(_) => "The file did not arrive whole.",
         _ => "The form cannot be read.",

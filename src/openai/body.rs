@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::http::auth::CurrentUser;
+use crate::http::request_body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use actix_web::HttpRequest;
@@ -11,18 +12,12 @@ use actix_web::web::Payload;
 use futures::StreamExt;
 use serde_json::Map;
 use serde_json::Value;
-use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
 
 /// The longest body.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
 /// What is longer needs a place before it is received.
 const SHORT_BYTES: usize = 1024 * 1024;
-
-/// So long may a body be on its way: half a MiB in a second, for the longest.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads a body that must be an object.
 ///
@@ -79,11 +74,12 @@ async fn bytes(
     if stated.is_some_and(|it| it > MAX_BODY_BYTES) {
         return Err(too_large());
     }
-    let until = Instant::now() + PATIENCE;
     let (mut bytes, mut place) = (Vec::new(), None);
-    let late = |_| Problem::new(408, "request_timeout", "The body took too long to arrive.");
-    while let Some(piece) = timeout_at(until, payload.next()).await.map_err(late)? {
-        let piece = piece.map_err(|_| broken("The body did not arrive whole."))?;
+    while let Some(piece) = payload.next().await {
+        let piece = piece.map_err(|error| match request_body::is_late(&error) {
+            true => Problem::new(408, "request_timeout", "The body took too long to arrive."),
+            false => broken("The body did not arrive whole."),
+        })?;
         if bytes.len() + piece.len() > MAX_BODY_BYTES {
             return Err(too_large());
         }

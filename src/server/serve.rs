@@ -12,6 +12,7 @@ use crate::http::error::ApiError;
 use crate::http::frame;
 use crate::http::host;
 use crate::http::meter;
+use crate::http::request_body;
 use crate::openai::key;
 use crate::openai::routes;
 use crate::server::client_files;
@@ -25,6 +26,8 @@ use actix_web::middleware::from_fn;
 use actix_web::web;
 use anyhow::Context;
 use std::net::SocketAddr;
+use std::num::NonZero;
+use std::thread;
 use std::time::Duration;
 
 /// A peer that takes nothing for so long has gone, whatever it says.
@@ -45,6 +48,8 @@ pub struct Listening {
 pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
+    let connections = app.connections.clone();
+    let n_workers = thread::available_parallelism().map_or(1, NonZero::get);
     let doors = doors::all();
     let published = web::Data::new(Published::new());
     let server = HttpServer::new(move || {
@@ -60,6 +65,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
             .wrap(from_fn(host::answer_to_our_names))
             .wrap(from_fn(frame::dress))
             .wrap(from_fn(meter::count))
+            .wrap(from_fn(request_body::limit))
             .configure(|it| door::mount(&doors.open, "", it))
             .service(
                 web::scope("/api")
@@ -80,13 +86,27 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
         .h1_allow_half_closed(false)
         .keep_alive(Duration::from_secs(30))
         .client_request_timeout(Duration::from_secs(10))
-        .max_connections(50_000)
+        // Of each worker: all of them together stay below what the system allows.
+        .max_connections(app.connections.capacity().div_ceil(n_workers))
+        .workers(n_workers)
         .shutdown_timeout(5)
         .disable_signals()
-        .on_connect(|connection, _| {
+        .on_connect(move |connection, extensions| {
             // A peer that stops reading would keep its socket for ever: nothing else limits writes.
-            if let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() {
-                let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(SILENT_PEER));
+            let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() else {
+                return;
+            };
+            let socket = socket2::SockRef::from(stream);
+            let _ = socket.set_tcp_user_timeout(Some(SILENT_PEER));
+            let peer = stream.peer_addr().ok();
+            match peer.and_then(|peer| connections.admit(peer.ip())) {
+                // Kept with the connection until it is closed.
+                Some(permit) => {
+                    extensions.insert(permit);
+                }
+                None => {
+                    let _ = socket.shutdown(std::net::Shutdown::Both);
+                }
             }
         })
         .bind(bind)

@@ -39,6 +39,19 @@ impl Collector for Process {
     }
 }
 
+/// Returns how many files and sockets the system lets this process have open, where it reports that.
+pub fn max_open_files() -> Option<usize> {
+    files_of(&fs::read_to_string("/proc/self/limits").ok()?)
+}
+
+/// The soft limit in a line such as `Max open files            1024                 4096  files`.
+fn files_of(limits: &str) -> Option<usize> {
+    let line = limits
+        .lines()
+        .find_map(|it| it.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 fn resident_bytes() -> Option<u64> {
     kib_of("VmRSS:", &fs::read_to_string("/proc/self/status").ok()?).map(|it| it * 1024)
 }
@@ -51,7 +64,21 @@ fn kib_of(name: &str, status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::files_of;
     use super::kib_of;
+
+    #[test]
+    fn the_soft_limit_of_open_files_is_read_from_its_line() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+            Max processes             95883                95883                processes\n\
+            Max open files            256                  4096                 files\n";
+
+        assert_eq!(files_of(limits), Some(256));
+        assert_eq!(
+            files_of("Max open files   unlimited  unlimited  files\n"),
+            None
+        );
+    }
 
     #[test]
     fn memory_is_read_from_its_line() {

@@ -26,6 +26,8 @@ pub struct Server {
     folder: TempDir,
     env: Vec<(String, String)>,
     port: u16,
+    /// How many files it may have open; `None`: as many as this test.
+    pub max_files: Option<usize>,
     process: Option<Child>,
     output: Output,
     /// Whether a write beyond the limit of file sizes is an error and not the end of the process.
@@ -89,6 +91,7 @@ impl Server {
             folder,
             env: all,
             port,
+            max_files: None,
             process: None,
             output: Output::default(),
             survives_file_limit: false,
@@ -103,6 +106,7 @@ impl Server {
             folder,
             env: vec![("TROUPE_BIND".to_owned(), format!("127.0.0.1:{port}"))],
             port,
+            max_files: None,
             process: None,
             output: Output::default(),
             survives_file_limit: false,
@@ -132,14 +136,18 @@ impl Server {
         assert!(self.process.is_none(), "it runs already");
         fs::create_dir_all(self.folder.path()).expect("the folder of the server is ours");
         let binary = env!("CARGO_BIN_EXE_troupe");
-        let mut command = Command::new(if self.survives_file_limit {
-            "sh"
+        let mut command = if self.survives_file_limit {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
+            shell
+        } else if let Some(n) = self.max_files {
+            // It replaces itself by the server, which keeps its id.
+            let mut limited = Command::new("/usr/bin/prlimit");
+            limited.arg(format!("--nofile={n}:{n}")).arg(binary);
+            limited
         } else {
-            binary
-        });
-        if self.survives_file_limit {
-            command.args(["-c", "trap '' XFSZ; exec \"$0\"", binary]);
-        }
+            Command::new(binary)
+        };
         command
             .env_clear()
             .current_dir(self.folder.path())
@@ -154,6 +162,11 @@ impl Server {
         self.output
             .follow(process.stderr.take().expect("its output is ours"));
         self.process = Some(process);
+    }
+
+    /// The id of the process that runs.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
     }
 
     /// Waits until `/readyz` answers 200.

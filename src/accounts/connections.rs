@@ -1,0 +1,203 @@
+//! Open HTTP connections: how many each address holds, and whether the process runs short of them.
+//!
+//! **Invariant:** a connection counts from the moment it is accepted until it is closed; its permit is
+//! kept with the connection itself.
+
+use crate::accounts::limits::Address;
+use crate::config::Config;
+use ipnet::IpNet;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// More than this is not held at once, whatever the system allows.
+const MAX_CONNECTIONS: usize = 50_000;
+
+/// Files that are needed beside connections: of the database, of calls to providers, of uploads.
+const OTHER_FILES: usize = 96;
+
+/// The connections of this process.
+pub struct Connections {
+    /// Of one address; 0: no limit.
+    per_address: usize,
+    /// Of all addresses.
+    capacity: usize,
+    trusted_proxies: Vec<IpNet>,
+    /// Whether connections from this machine count for no address.
+    exempts_loopback: bool,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    n: usize,
+    by_address: HashMap<Address, usize>,
+}
+
+/// One open connection. Dropping it ends its count.
+pub struct ConnectionPermit {
+    connections: Arc<Connections>,
+    /// `None`: exempt from the limit of an address.
+    address: Option<Address>,
+}
+
+impl Connections {
+    /// With the limits of these settings. `n_files`: how many files the process may have open, where
+    /// the system reports it.
+    pub fn new(config: &Config, n_files: Option<usize>) -> Self {
+        let capacity = n_files.map_or(MAX_CONNECTIONS, |n| {
+            let rest = n.saturating_sub(OTHER_FILES).max(n / 2);
+            rest.clamp(2, MAX_CONNECTIONS)
+        });
+        // One address never takes more than half of what there is.
+        let per_address = match config.limits.connections_per_address as usize {
+            0 => 0,
+            n => n.min(capacity / 2),
+        };
+        Self {
+            per_address,
+            capacity,
+            trusted_proxies: config.trusted_proxies.clone(),
+            exempts_loopback: true,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Counts connections from this machine like all others, as a test needs it.
+    pub fn counting_loopback(mut self) -> Self {
+        self.exempts_loopback = false;
+        self
+    }
+
+    /// Admits a connection from this address; `None` when it holds as many as it may.
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
+        let address = (!self.is_exempt(peer.to_canonical())).then(|| Address::from(peer));
+        let mut open = self.open.lock();
+        if let Some(address) = address {
+            let n = open.by_address.entry(address).or_default();
+            if *n >= self.per_address {
+                return None;
+            }
+            *n += 1;
+        }
+        open.n += 1;
+        Some(ConnectionPermit {
+            connections: self.clone(),
+            address,
+        })
+    }
+
+    fn is_exempt(&self, peer: IpAddr) -> bool {
+        let is_own = self.exempts_loopback && peer.is_loopback();
+        let is_proxy = self.trusted_proxies.iter().any(|net| net.contains(&peer));
+        self.per_address == 0 || is_own || is_proxy
+    }
+
+    /// How many connections the process can hold.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether more than half of the connections that the process can hold are open.
+    pub fn is_crowded(&self) -> bool {
+        self.open.lock().n > self.capacity / 2
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.lock().n
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        let mut open = self.connections.open.lock();
+        open.n -= 1;
+        let Some(address) = self.address else {
+            return;
+        };
+        if let Some(n) = open.by_address.get_mut(&address) {
+            *n -= 1;
+            if *n == 0 {
+                open.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connections;
+    use crate::config::Config;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    fn connections(env: &[(&'static str, &str)], n_files: Option<usize>) -> Arc<Connections> {
+        let config = Config::read(|name| {
+            let found = env.iter().find(|it| it.0 == name);
+            found.map(|it| it.1.to_owned())
+        });
+        Arc::new(Connections::new(&config.unwrap(), n_files))
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_holds_so_many_connections_and_another_as_many() {
+        let limited = connections(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "2")], None);
+
+        let first = limited.admit(ip("192.0.2.1"));
+        let second = limited.admit(ip("::ffff:192.0.2.1"));
+        assert!(first.is_some() && second.is_some());
+        assert!(limited.admit(ip("192.0.2.1")).is_none());
+        let other = limited.admit(ip("192.0.2.2"));
+        assert!(other.is_some());
+        assert_eq!(limited.count(), 3);
+        drop(second);
+
+        assert!(limited.admit(ip("192.0.2.1")).is_some());
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_count_as_one() {
+        let limited = connections(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "1")], None);
+
+        let _first = limited.admit(ip("2001:db8::1"));
+
+        assert!(limited.admit(ip("2001:db8::2")).is_none());
+        assert!(limited.admit(ip("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn loopback_and_trusted_proxies_are_exempt_and_zero_is_no_limit() {
+        let env = [
+            ("LIMIT_CONNECTIONS_PER_ADDRESS", "1"),
+            ("TROUPE_TRUSTED_PROXIES", "10.0.0.0/8"),
+        ];
+        let limited = connections(&env, None);
+        let unlimited = connections(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "0")], None);
+
+        for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3"] {
+            let all: Vec<_> = (0..10).map(|_| limited.admit(ip(address))).collect();
+            assert!(all.iter().all(Option::is_some), "{address}");
+        }
+        let all: Vec<_> = (0..10).map(|_| unlimited.admit(ip("192.0.2.1"))).collect();
+        assert!(all.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn one_address_never_takes_more_than_half_of_what_the_process_can_hold() {
+        let limited = connections(&[], Some(256));
+
+        let all: Vec<_> = (0..256).map(|_| limited.admit(ip("192.0.2.1"))).collect();
+
+        assert_eq!(limited.capacity(), 160);
+        assert_eq!(all.iter().flatten().count(), 80);
+        assert!(!limited.is_crowded());
+        let _one_more = limited.admit(ip("192.0.2.2"));
+        assert!(limited.is_crowded());
+    }
+}

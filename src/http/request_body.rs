@@ -1,0 +1,234 @@
+//! Deadlines of request bodies: one that stalls or trickles is ended, and its connection closes.
+//!
+//! **Invariant:** a connection whose request body has not been read to its end is closed after the
+//! answer, however the body is framed.
+
+use crate::accounts::body_pace::BodyPace;
+use crate::accounts::connections::Connections;
+use crate::app::App;
+use crate::http::error::ApiError;
+use actix_web::Error;
+use actix_web::HttpMessage;
+use actix_web::body::BodySize;
+use actix_web::body::BoxBody;
+use actix_web::body::MessageBody;
+use actix_web::dev::Payload;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::error::PayloadError;
+use actix_web::http::Method;
+use actix_web::http::header;
+use actix_web::middleware::Next;
+use actix_web::web::Bytes;
+use actix_web::web::Data;
+use futures::Stream;
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::Sleep;
+
+/// How often a reader that waits looks whether connections have become scarce.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The outermost middleware.
+///
+/// # Errors
+/// What the inner services did not turn into an answer themselves.
+pub async fn limit(
+    app: Data<App>,
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let payload = match request.take_payload() {
+        payload if matches!(payload, Payload::None) || is_upgrade(&request) => {
+            request.set_payload(payload);
+            return Ok(next.call(request).await?.map_into_boxed_body());
+        }
+        payload => payload,
+    };
+    let source = Source::new(payload);
+    let rate = match is_form(&request) {
+        true => app.body_pace.upload_rate,
+        false => app.body_pace.json_rate,
+    };
+    let connections = app.connections.clone();
+    let paced = PacedBody::new(source.clone(), (app.body_pace, rate), connections);
+    request.set_payload(Payload::Stream {
+        payload: Box::pin(paced),
+    });
+    let mut answer = next.call(request).await?.map_into_boxed_body();
+    if source.is_read() {
+        return Ok(answer);
+    }
+    // Kept until the head and the body are sent: the framework closes a connection upon an unread
+    // body, but waits without limit for the rest of a dropped one that comes in chunks.
+    let kept = source.clone();
+    answer.response_mut().extensions_mut().insert(kept);
+    Ok(answer.map_body(|_, body| {
+        BoxBody::new(WithUnreadBody {
+            body,
+            _source: source,
+        })
+    }))
+}
+
+/// The body of an upgrade is the socket itself, which has limits of its own. One that announces a body
+/// in chunks is none.
+fn is_upgrade(request: &ServiceRequest) -> bool {
+    let headers = request.headers();
+    *request.method() == Method::GET
+        && headers.contains_key(header::UPGRADE)
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+fn is_form(request: &ServiceRequest) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.map_or(&b""[..], |value| value.as_bytes());
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"multipart/form-data")
+}
+
+/// Whether a body could not be read because it arrived too slowly.
+pub fn is_late(error: &PayloadError) -> bool {
+    matches!(error, PayloadError::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// 408.
+pub fn too_slow() -> ApiError {
+    let message = "The request took too long to arrive. Send it again.";
+    ApiError::new(408, "request_timeout", message)
+}
+
+/// The bytes of a request, shared by its reader and its answer.
+#[derive(Clone)]
+struct Source(Rc<RefCell<Incoming>>);
+
+struct Incoming {
+    payload: Payload,
+    is_read: bool,
+}
+
+impl Source {
+    fn new(payload: Payload) -> Self {
+        let is_read = false;
+        Self(Rc::new(RefCell::new(Incoming { payload, is_read })))
+    }
+
+    fn is_read(&self) -> bool {
+        self.0.borrow().is_read
+    }
+}
+
+impl Stream for Source {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut incoming = self.0.borrow_mut();
+        let next = ready!(Pin::new(&mut incoming.payload).poll_next(context));
+        incoming.is_read |= next.is_none();
+        Poll::Ready(next)
+    }
+}
+
+/// A body that ends with an error when it arrives too slowly. Only the time in which its reader
+/// waits for the client counts.
+struct PacedBody<S> {
+    source: S,
+    pace: BodyPace,
+    /// In bytes per second.
+    rate: u32,
+    connections: Arc<Connections>,
+    n_bytes: u64,
+    waited: Duration,
+    waiting_since: Option<Instant>,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl<S> PacedBody<S> {
+    fn new(source: S, (pace, rate): (BodyPace, u32), connections: Arc<Connections>) -> Self {
+        Self {
+            source,
+            pace,
+            rate,
+            connections,
+            n_bytes: 0,
+            waited: Duration::ZERO,
+            waiting_since: None,
+            alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        }
+    }
+
+    /// How long the reader may have waited for the client, with what has arrived so far.
+    fn allowed(&self) -> Duration {
+        let grace = match self.connections.is_crowded() {
+            true => self.pace.crowded_grace,
+            false => self.pace.grace,
+        };
+        let ms = self.n_bytes.saturating_mul(1_000) / u64::from(self.rate.max(1));
+        grace.max(Duration::from_millis(ms))
+    }
+}
+
+impl<S> Stream for PacedBody<S>
+where
+    S: Stream<Item = Result<Bytes, PayloadError>> + Unpin,
+{
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Poll::Ready(next) = Pin::new(&mut this.source).poll_next(context) {
+            let since = this.waiting_since.take();
+            this.waited += since.map_or(Duration::ZERO, |it| it.elapsed());
+            if let Some(Ok(piece)) = &next {
+                this.n_bytes += piece.len() as u64;
+            }
+            return Poll::Ready(next);
+        }
+        let since = *this.waiting_since.get_or_insert_with(Instant::now);
+        loop {
+            let now = Instant::now();
+            let until = since + this.allowed().saturating_sub(this.waited);
+            if until <= now {
+                let late = io::Error::from(io::ErrorKind::TimedOut);
+                return Poll::Ready(Some(Err(PayloadError::Io(late))));
+            }
+            this.alarm.as_mut().reset(until.min(now + LOOK_EVERY));
+            ready!(this.alarm.as_mut().poll(context));
+        }
+    }
+}
+
+/// The body of an answer to a request whose own body was not read to its end.
+struct WithUnreadBody {
+    body: BoxBody,
+    _source: Source,
+}
+
+impl MessageBody for WithUnreadBody {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}
+
+#[cfg(test)]
+#[path = "request_body_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! The deadlines of bodies, on a clock that the tests advance.
+
+use super::PacedBody;
+use super::is_late;
+use crate::accounts::body_pace::BodyPace;
+use crate::accounts::connections::Connections;
+use crate::config::Config;
+use actix_web::error::PayloadError;
+use actix_web::web::Bytes;
+use futures::StreamExt;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::sleep;
+
+/// Pieces of a body, each after a time.
+async fn arrives(rate: u32, pieces: Vec<(Duration, usize)>) -> Result<usize, Duration> {
+    let config = Config::read(|_| None).unwrap();
+    arrives_among(Arc::new(Connections::new(&config, None)), rate, pieces).await
+}
+
+/// How many bytes came in all, or when they were given up.
+async fn arrives_among(
+    connections: Arc<Connections>,
+    rate: u32,
+    pieces: Vec<(Duration, usize)>,
+) -> Result<usize, Duration> {
+    let began = Instant::now();
+    let pieces = pieces.into_iter();
+    let source = pin!(futures::stream::unfold(pieces, async |mut pieces| {
+        let (after, n_bytes) = pieces.next()?;
+        sleep(after).await;
+        Some((Ok::<_, PayloadError>(Bytes::from(vec![0; n_bytes])), pieces))
+    }));
+    let mut body = PacedBody::new(source, (BodyPace::default(), rate), connections);
+    let mut n_bytes = 0;
+    while let Some(piece) = body.next().await {
+        match piece {
+            Ok(piece) => n_bytes += piece.len(),
+            Err(error) => {
+                assert!(is_late(&error));
+                return Err(began.elapsed());
+            }
+        }
+    }
+    Ok(n_bytes)
+}
+
+fn every(seconds: u64, n_bytes: usize, n: usize) -> Vec<(Duration, usize)> {
+    vec![(Duration::from_secs(seconds), n_bytes); n]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_may_take_ten_seconds_at_any_speed() {
+    assert_eq!(arrives(1_000, every(1, 1, 9)).await, Ok(9));
+    assert_eq!(arrives(1_000, every(9, 1, 1)).await, Ok(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_trickles_is_given_up_after_ten_seconds() {
+    let ten = Duration::from_secs(10);
+
+    assert_eq!(arrives(1_000, every(1, 1, 400)).await, Err(ten));
+    assert_eq!(arrives(1_000, every(60, 1, 1)).await, Err(ten));
+    assert_eq!(arrives(16_000, every(1, 15_000, 400)).await, Err(ten));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_keeps_the_rate_may_take_longer() {
+    assert_eq!(arrives(1_000, every(1, 1_100, 100)).await, Ok(110_000));
+    assert_eq!(arrives(16_000, every(1, 17_000, 60)).await, Ok(1_020_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_begins_fast_and_stalls_is_given_up_when_its_bytes_are_used_up() {
+    let mut pieces = every(0, 30_000, 1);
+    pieces.extend(every(1, 1, 400));
+
+    let given_up = arrives(1_000, pieces).await;
+
+    assert_eq!(given_up, Err(Duration::from_secs(30)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_connections_are_scarce_a_body_has_one_second() {
+    let config = Config::read(|_| None).unwrap();
+    let connections = Arc::new(Connections::new(&config, Some(100)));
+    let own: IpAddr = "127.0.0.1".parse().unwrap();
+    let _open: Vec<_> = (0..26).map(|_| connections.admit(own)).collect();
+    assert!(connections.is_crowded());
+
+    let given_up = arrives_among(connections, 1_000, every(1, 1, 400)).await;
+
+    assert_eq!(given_up, Err(Duration::from_secs(1)));
+}

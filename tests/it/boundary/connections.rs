@@ -1,0 +1,212 @@
+//! How many connections there are: of one address, and of a process that may hold few.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio::time::timeout;
+use troupe::accounts::connections::Connections;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::backends::fresh_database;
+use crate::support::person::Person;
+use crate::support::person::http_client;
+use crate::support::process::Server;
+use crate::support::raw::exchange;
+use crate::support::wait;
+use crate::support::wait::DEADLINE;
+
+const SLOW: &str = "POST /api/session HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+    content-length: 1000\r\n\r\n";
+
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+
+/// A connection from this address of the machine.
+async fn connect_from(address: &str, base: &str) -> std::io::Result<TcpStream> {
+    let to: SocketAddr = base
+        .strip_prefix("http://")
+        .expect("our own base")
+        .parse()
+        .expect("an address");
+    let socket = TcpSocket::new_v4()?;
+    let from = format!("{address}:0").parse().expect("an address");
+    socket.bind(from)?;
+    socket.connect(to).await
+}
+
+/// Whether the server answers a request on this connection; it has closed it otherwise.
+async fn is_served(stream: &mut TcpStream) -> bool {
+    let _ = stream.write_all(HEALTH.as_bytes()).await;
+    let mut answer = [0; 12];
+    let read = timeout(DEADLINE, stream.read_exact(&mut answer)).await;
+    let read = read.expect("the server answers or closes");
+    read.is_ok() && answer.starts_with(b"HTTP/1.1 200")
+}
+
+/// A server that counts connections from this machine like those from elsewhere.
+async fn counting(env: &[(&str, &str)]) -> TestApp {
+    TestApp::start_changed(Backend::Sqlite, env, |app| {
+        let connections = Connections::new(&app.config, None).counting_loopback();
+        app.connections = Arc::new(connections);
+    })
+    .await
+}
+
+/// A body of one byte a second, sent for as long as the server takes it; then another one.
+async fn trickle_for_ever(address: &'static str, base: String) {
+    loop {
+        if let Ok(mut stream) = connect_from(address, &base).await
+            && stream.write_all(SLOW.as_bytes()).await.is_ok()
+        {
+            while stream.write_all(b" ").await.is_ok() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+        // The server has closed it: not at once again.
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_holds_so_many_connections_and_others_are_served() {
+    let app = counting(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "8")]).await;
+    let open = async |n: usize| {
+        wait::until("so many connections are open", async || {
+            (app.app.connections.count() == n).then_some(())
+        })
+        .await;
+    };
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(connect_from("127.0.0.2", &app.base).await.unwrap());
+    }
+    open(8).await;
+
+    let mut ninth = connect_from("127.0.0.2", &app.base).await.unwrap();
+    assert!(!is_served(&mut ninth).await);
+    let mut other = connect_from("127.0.0.3", &app.base).await.unwrap();
+    assert!(is_served(&mut other).await);
+    for stream in &mut held {
+        assert!(is_served(stream).await);
+    }
+    held.pop();
+    open(8).await;
+    let mut next = connect_from("127.0.0.2", &app.base).await.unwrap();
+    assert!(is_served(&mut next).await);
+
+    drop((held, other, next, ninth));
+    open(0).await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_a_trusted_proxy_are_not_counted_for_an_address() {
+    let env = [
+        ("LIMIT_CONNECTIONS_PER_ADDRESS", "2"),
+        ("TROUPE_TRUSTED_PROXIES", "127.0.0.9"),
+    ];
+    let app = counting(&env).await;
+
+    let mut held = Vec::new();
+    for _ in 0..10 {
+        let mut stream = connect_from("127.0.0.9", &app.base).await.unwrap();
+        assert!(is_served(&mut stream).await);
+        held.push(stream);
+    }
+
+    drop(held);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
+    let app = counting(&[]).await;
+    let mut slow = JoinSet::new();
+    for _ in 0..400 {
+        slow.spawn(trickle_for_ever("127.0.0.2", app.base.clone()));
+    }
+    wait::until("the address holds all that it may", async || {
+        (app.app.connections.count() >= 256).then_some(())
+    })
+    .await;
+
+    for _ in 0..20 {
+        let mut other = connect_from("127.0.0.3", &app.base).await.unwrap();
+        assert!(is_served(&mut other).await);
+        let wrong = json!({"username": "x", "password": "wrong horse"});
+        let answer = Person::at(&app.base).post("/api/session", wrong).await;
+        assert!([401, 429].contains(&answer.0), "{}", answer.1);
+    }
+
+    assert!(app.app.connections.count() <= 256 + 30);
+    slow.shutdown().await;
+    app.close().await;
+}
+
+/// From loopback, which no limit of an address holds: as an attack through a proxy looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let mut server = Server::prepare(&database, &[]);
+    server.max_files = Some(256);
+    server.launch().await;
+    server.wait_ready().await;
+    let mut slow = JoinSet::new();
+    for _ in 0..400 {
+        slow.spawn(trickle_for_ever("127.0.0.1", server.url()));
+    }
+    let fds = format!("/proc/{}/fd", server.pid());
+    wait::until("the server holds most of what it can", async || {
+        let n = std::fs::read_dir(&fds).ok()?.count();
+        (n > 140).then_some(())
+    })
+    .await;
+
+    for path in ["/healthz", "/readyz", "/api/setup"].repeat(3) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+        let answer = exchange(&server.url(), request).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+
+    slow.shutdown().await;
+    assert_eq!(exchange(&server.url(), HEALTH).await.status, 200);
+    assert!(server.exited().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_accept_loop_survives_running_out_of_descriptors() {
+    let database = fresh_database(&Backend::Sqlite).await;
+    let server = Server::start(&database, &[]).await;
+    let fds = format!("/proc/{}/fd", server.pid());
+    let used = std::fs::read_dir(&fds).unwrap().count();
+    let limit = |n: usize| {
+        let pid = server.pid().to_string();
+        let mut command = Command::new("/usr/bin/prlimit");
+        let command = command.args(["--pid", &pid, &format!("--nofile={n}:1024")]);
+        assert!(command.status().expect("prlimit runs").success());
+    };
+    limit(used + 5);
+
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        held.push(connect_from("127.0.0.1", &server.url()).await.unwrap());
+    }
+    wait::until("no descriptor is left", async || {
+        let n = std::fs::read_dir(&fds).ok()?.count();
+        (n >= used + 5).then_some(())
+    })
+    .await;
+    drop(held);
+
+    let answer = http_client().get(format!("{}/healthz", server.url()));
+    assert_eq!(answer.send().await.unwrap().status(), 200);
+}

@@ -1,0 +1,131 @@
+//! Bodies that stall: 408, and the connection closes, at every kind of endpoint and framing.
+
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use troupe::accounts::body_pace::BodyPace;
+
+use crate::support::app::TestApp;
+use crate::support::backends::Backend;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::program::Program;
+use crate::support::wait::DEADLINE;
+
+const JSON: &str = "application/json";
+const FORM: &str = "multipart/form-data; boundary=b";
+
+/// Everything that comes back on a connection until the server closes it.
+async fn until_closed(base: &str, request: &str) -> String {
+    let host = base.strip_prefix("http://").expect("our own base");
+    let mut stream = TcpStream::connect(host).await.expect("the server listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it takes the request");
+    let mut bytes = Vec::new();
+    let read = timeout(DEADLINE, stream.read_to_end(&mut bytes)).await;
+    let _ = read.unwrap_or_else(|_| panic!("still open: {request}"));
+    String::from_utf8_lossy(&bytes).to_lowercase()
+}
+
+/// A request whose body stalls after its first bytes: with its length, and in chunks.
+fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
+    let head = format!("{call} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}");
+    let n = beginning.len();
+    [
+        format!("{head}content-length: 4000\r\n\r\n{beginning}"),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{n:x}\r\n{beginning}\r\n"),
+    ]
+}
+
+/// A server on which a body that stalls is given up soon.
+async fn hasty() -> TestApp {
+    TestApp::start_changed(Backend::Sqlite, &[], |app| {
+        app.body_pace = BodyPace {
+            grace: Duration::from_millis(100),
+            ..BodyPace::default()
+        };
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_stalls_is_408_and_the_connection_closes() {
+    let app = hasty().await;
+    let admin = app.admin().await;
+    let mina = id(&admin.create_character("Mina", None).await);
+    let space = id(&admin.create_space("Room", serde_json::json!({})).await);
+    let key = Program::of(&admin).await.key;
+    let file = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nxx";
+    let calls = [
+        ("POST /api/session".to_owned(), JSON, "{"),
+        ("POST /api/spaces".to_owned(), JSON, "{"),
+        (format!("PATCH /api/spaces/{space}"), JSON, "{"),
+        ("PATCH /api/users/me".to_owned(), JSON, "{\"locale\":"),
+        ("POST /api/characters/import".to_owned(), FORM, file),
+        ("POST /api/characters/preview".to_owned(), FORM, "--b\r\n"),
+        (format!("PUT /api/characters/{mina}/avatar"), FORM, file),
+        (format!("POST /api/spaces/{space}/import"), FORM, file),
+        ("POST /api/lorebooks/import".to_owned(), FORM, file),
+        ("POST /v1/responses".to_owned(), JSON, "{\"input\":"),
+        ("POST /v1/responses/compact".to_owned(), JSON, "{"),
+        ("POST /v1/conversations".to_owned(), JSON, "{"),
+    ];
+
+    for (call, kind, beginning) in calls {
+        let headers = format!("authorization: Bearer {key}\r\ncontent-type: {kind}\r\n");
+        for request in stalling(&call, &headers, beginning) {
+            let said = until_closed(&app.base, &request).await;
+
+            assert!(said.starts_with("http/1.1 408 "), "{call}: {said}");
+            assert!(said.contains("\"request_timeout\""), "{call}: {said}");
+            assert!(said.contains("connection: close"), "{call}: {said}");
+        }
+    }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_did_not_wait_for_the_body_closes_the_connection_too() {
+    let app = hasty().await;
+    let admin = app.admin().await;
+    let made = expect(
+        201,
+        admin
+            .post("/api/api_keys", serde_json::json!({"name": "x"}))
+            .await,
+    );
+    let own = format!(
+        "authorization: Bearer {}\r\n",
+        made["key"].as_str().unwrap()
+    );
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+        sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+    for (call, headers, status) in [
+        ("POST /api/spaces", "", 401),
+        ("POST /api/spaces", own.as_str(), 415),
+        ("GET /api/setup", "", 200),
+        ("GET /healthz", "", 200),
+        ("GET /", "", 200),
+        ("POST /nowhere", "", 404),
+        ("PUT /api/spaces", "", 405),
+        ("POST /v1/responses", "", 401),
+        ("GET /v1/models", own.as_str(), 200),
+        ("GET /ws", upgrade, 401),
+        ("GET /v1/responses", upgrade, 401),
+        ("DELETE /api/session", own.as_str(), 204),
+    ] {
+        for request in stalling(call, headers, "{") {
+            let said = until_closed(&app.base, &request).await;
+
+            let expected = format!("http/1.1 {status} ");
+            assert!(said.starts_with(&expected), "{call}: {said}");
+        }
+    }
+    app.close().await;
+}
