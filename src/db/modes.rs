@@ -88,11 +88,15 @@ mod tests {
     use std::path::Path;
 
     fn widen(path: &Path, mode: u32) {
-        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
     }
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o7777
     }
 
     #[test]

@@ -20,7 +20,7 @@ use sea_orm::TransactionOptions;
 use sea_orm::TransactionTrait;
 use std::time::Instant;
 
-/// What a writing transaction may end with, beside its value.
+/// What a transaction may end with, beside its value.
 pub trait WriteError: From<DbErr> + std::error::Error + Send + 'static {}
 impl<E: From<DbErr> + std::error::Error + Send + 'static> WriteError for E {}
 

@@ -127,13 +127,7 @@ pub async fn hit(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> {
             node.kill();
             Some("kill -9".to_owned())
         }
-        28..34 => {
-            // The database itself refuses the COMMIT; what follows meets its connection.
-            node.arm("write.in_commit", "3*return(error)");
-            sleep(Duration::from_millis(700)).await;
-            node.arm("write.in_commit", "off");
-            Some("COMMIT failed in the database".to_owned())
-        }
+        28..34 => Some(fail_commits(node).await),
         34..58 => {
             node.arm(place, "1*return(kill)");
             let fell = comes_true(AMBUSH, || node.is_gone()).await;
@@ -196,6 +190,14 @@ pub async fn hit(node: &Node, dice: &mut ChaCha8Rng) -> Option<String> {
             )
         }
     }
+}
+
+/// The database itself refuses some COMMITs; what follows meets their connections.
+pub async fn fail_commits(node: &Node) -> String {
+    node.arm("write.in_commit", "3*return(error)");
+    sleep(Duration::from_millis(700)).await;
+    node.arm("write.in_commit", "off");
+    "COMMIT failed in the database".to_owned()
 }
 
 /// Long enough that others take its runs.

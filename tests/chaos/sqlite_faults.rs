@@ -91,6 +91,7 @@ async fn hit(ground: &Ground, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
             let refused = damage(ground, dice).await.unwrap_or(false);
             Some(("file damaged while stopped".to_owned(), refused))
         }
+        4 => Some((faults::fail_commits(&ground.node).await, true)),
         _ => Some((faults::hit(&ground.node, dice).await?, true)),
     }
 }
