@@ -3,6 +3,7 @@
 //! **Invariant:** a batch is measured by what it costs, not by rows alone: long texts take as long to
 //! write as many short ones. The size follows the duration of the batch before.
 
+use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -10,9 +11,11 @@ use sea_orm::FromQueryResult;
 use sea_orm::Statement;
 use std::time::Duration;
 
-/// A batch should take so long: a fraction of the 100 ms for which it may hold its locks, so that
-/// what waits for it hardly notices.
-const TARGET: Duration = Duration::from_millis(15);
+/// A batch should take so long: a fraction of the 100 ms for which it may hold its locks. On SQLite
+/// every other write waits for it.
+const SQLITE_TARGET: Duration = Duration::from_millis(6);
+/// On PostgreSQL only the conversation itself waits.
+const POSTGRES_TARGET: Duration = Duration::from_millis(25);
 /// A row costs as much as so many bytes of text.
 const ROW_COST: i64 = 300;
 /// The cost of the first batch, whose duration no one knows.
@@ -45,9 +48,13 @@ impl Default for Size {
 
 impl Size {
     /// The size of the batch that follows one of this size which took so long.
-    pub fn after(self, took: Duration) -> Self {
+    pub fn after(self, took: Duration, dialect: Dialect) -> Self {
+        let target = match dialect {
+            Dialect::Sqlite => SQLITE_TARGET,
+            Dialect::Postgres => POSTGRES_TARGET,
+        };
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX).max(1);
-        let target = i64::try_from(TARGET.as_micros()).unwrap_or(i64::MAX);
+        let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
         let cost = self.cost.saturating_mul(target) / took;
         // Twice at most: one batch that happened to be quick says little.
         Self {
@@ -103,28 +110,32 @@ pub async fn next_part(
 #[cfg(test)]
 mod tests {
     use super::MAX_ROWS;
+    use super::SQLITE_TARGET;
     use super::Size;
-    use super::TARGET;
+    use crate::db::connect::Dialect;
     use std::time::Duration;
 
     #[test]
     fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {
         let size = Size::default();
 
-        assert!(size.after(TARGET * 4).rows() < size.rows());
-        assert_eq!(size.after(TARGET), size);
+        assert!(size.after(SQLITE_TARGET * 4, Dialect::Sqlite).rows() < size.rows());
+        assert_eq!(size.after(SQLITE_TARGET, Dialect::Sqlite), size);
     }
 
     #[test]
     fn a_quick_batch_is_followed_by_one_of_twice_the_size_at_most() {
         let mut size = Size::default();
-        assert_eq!(size.after(Duration::ZERO).rows(), size.rows() * 2);
+        assert_eq!(
+            size.after(Duration::ZERO, Dialect::Sqlite).rows(),
+            size.rows() * 2
+        );
         for _ in 0..30 {
-            size = size.after(Duration::ZERO);
+            size = size.after(Duration::ZERO, Dialect::Sqlite);
         }
         assert!(size.rows() <= MAX_ROWS.unsigned_abs());
         for _ in 0..30 {
-            size = size.after(Duration::from_secs(60));
+            size = size.after(Duration::from_secs(60), Dialect::Sqlite);
         }
         assert!(size.rows() >= 1);
     }

@@ -104,7 +104,7 @@ async fn work(context: &Context, mut job: job::Model) {
         crate::fail_point!("job.after_batch");
         let pause = match batch {
             Ok(batch) => {
-                size = size.after(batch.took);
+                size = size.after(batch.took, context.db.dialect());
                 let is_progress = announced.elapsed() >= PROGRESS_EVERY;
                 if batch.is_last || batch.job.status != job.status || is_progress {
                     announced = Instant::now();
