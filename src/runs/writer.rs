@@ -22,6 +22,7 @@ use crate::runs::queue;
 use crate::runs::queue::Stale;
 use crate::runs::run;
 use crate::runs::situation::Situation;
+use crate::runs::writer_versions::bytes;
 use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ActiveModelTrait;
@@ -366,10 +367,6 @@ impl Writer<'_> {
         written.queued = Some((run, next_rev(s)));
         Ok(())
     }
-}
-
-pub(super) fn bytes(length: usize) -> i64 {
-    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 pub(super) fn next_rev(s: &mut Situation) -> i64 {

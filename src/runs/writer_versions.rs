@@ -7,12 +7,16 @@ use crate::runs::situation::Situation;
 use crate::runs::writer::Told;
 use crate::runs::writer::Writer;
 use crate::runs::writer::Written;
-use crate::runs::writer::bytes;
 use crate::runs::writer::next_rev;
 use sea_orm::ActiveModelTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
+
+/// A length as the database counts it.
+pub(super) fn bytes(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
 
 impl Writer<'_> {
     /// Deletes what followed the message that is answered again.

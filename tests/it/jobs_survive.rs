@@ -34,7 +34,7 @@ async fn fill(room: &Room, facts: &mut Facts) -> i64 {
         .await;
     facts
         .execute(&format!(
-            "UPDATE conversations SET last_seq = {N}, rev = {N}, text_bytes = 400000 WHERE id = {conversation}"
+            "UPDATE conversations SET last_seq = {N}, last_user_seq = {N}, rev = {N}, text_bytes = 400000 WHERE id = {conversation}"
         ))
         .await;
     id(room.person.messages(conversation).await.last().unwrap())

@@ -72,7 +72,7 @@ async fn costs(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
         costs[1], costs[2],
         "a long branch is made by the same statements as a short one"
     );
-    assert_eq!(costs[2].len(), 9);
+    assert_eq!(costs[2].len(), 12);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

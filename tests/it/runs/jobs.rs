@@ -40,7 +40,9 @@ async fn room_of(backend: Backend, n: i64) -> EngineRoom {
              SELECT id, p.position, content, '{{}}' FROM messages CROSS JOIN (SELECT 0 AS position UNION SELECT 1) p \
              WHERE conversation_id = {conversation} AND seq % 100 = 0"
         ),
-        format!("UPDATE conversations SET last_seq = {n}, rev = {n} WHERE id = {conversation}"),
+        format!(
+            "UPDATE conversations SET last_seq = {n}, last_user_seq = {n}, rev = {n} WHERE id = {conversation}"
+        ),
     ] {
         facts.execute(&sql).await;
     }
