@@ -1,7 +1,6 @@
 //! A space goes out: its documents and its messages into a zip on the disk, a slice at a time.
 //!
-//! **Invariant:** what is held is one card, a slice of messages or a piece of an asset, however
-//! large the space is.
+//! **Invariant:** what is held is one card, a slice of messages or a piece of an asset.
 
 use crate::characters::asset;
 use crate::characters::attachment::PICTURE;
