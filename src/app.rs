@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::conversations::import_job;
+use crate::db::clock_offset;
 use crate::db::connect::Db;
 use crate::db::connect::Options;
 use crate::db::lock;
@@ -120,6 +121,7 @@ impl App {
         // After the database: a secret without one would make its empty file look like a loss.
         let sealer = sealer(&config)?;
         modes::narrow_folder(&config.data_dir);
+        clock_offset::measure(&db, &clock).await;
         stock_shelf(&config, &db, &sealer, &clock).await?;
         import_job::sweep(&db, clock.now()).await?;
 

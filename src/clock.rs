@@ -1,5 +1,9 @@
 //! What time it is: the one place that asks, so that tests can set and advance it.
 //!
+//! **Invariant:** with PostgreSQL all nodes have one time, the database's: each node measures how far
+//! its own clock is from it, and this offset is part of every instant. A node that has not measured it
+//! for the stale time is not ready.
+//!
 //! Instants are whole milliseconds since 1970, in the program and in the database: text forms of
 //! a time do not compare on SQLite, and PostgreSQL keeps fewer digits than chrono.
 
@@ -13,6 +17,7 @@ use serde::Serialize;
 use serde::Serializer;
 use std::fmt;
 use std::time::Duration;
+use std::time::Instant;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -64,48 +69,166 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 /// Tells the time. Cloning gives another handle on the same clock.
 #[derive(Clone)]
-pub enum Clock {
-    /// The machine's.
-    System,
+pub struct Clock {
+    source: Source,
+    /// What is added to the machine's clock.
+    offset: watch::Sender<Offset>,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// The machine's, and by how many milliseconds a test has it wrong.
+    System(i64),
     /// A test's: stands still until it is advanced.
     Manual(watch::Sender<i64>),
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Offset {
+    ms: i64,
+    measured_at: Option<Instant>,
+}
+
+/// A question to the database for its time that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    asked_at: Instant,
+    /// What the machine's clock showed then.
+    machine: Timestamp,
+}
+
+/// A measurement whose round trip took longer says too little.
+pub const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+
 impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self::system_off_by(0)
+    }
+
+    /// The machine's clock as it would be if it were wrong by so many milliseconds.
+    pub fn system_off_by(ms: i64) -> Self {
+        Self::of(Source::System(ms))
+    }
+
     /// A clock that stands at the present instant until [`Clock::advance_ms`].
     pub fn manual() -> Self {
-        Self::Manual(watch::Sender::new(Utc::now().timestamp_millis()))
+        Self::manual_at(Timestamp(Utc::now().timestamp_millis()))
+    }
+
+    /// A clock that stands at an instant until [`Clock::advance_ms`].
+    pub fn manual_at(instant: Timestamp) -> Self {
+        Self::of(Source::Manual(watch::Sender::new(instant.0)))
+    }
+
+    fn of(source: Source) -> Self {
+        let offset = watch::Sender::new(Offset::default());
+        Self { source, offset }
     }
 
     /// The present instant.
     pub fn now(&self) -> Timestamp {
-        match self {
-            Self::System => Timestamp(Utc::now().timestamp_millis()),
-            Self::Manual(time) => Timestamp(*time.borrow()),
+        self.machine().plus_ms(self.offset.borrow().ms)
+    }
+
+    fn machine(&self) -> Timestamp {
+        match &self.source {
+            Source::System(off_by) => Timestamp(Utc::now().timestamp_millis() + off_by),
+            Source::Manual(time) => Timestamp(*time.borrow()),
         }
+    }
+
+    /// Begins to measure the offset. `None` for a manual clock, which a test sets.
+    pub fn begin_measurement(&self) -> Option<Measurement> {
+        match self.source {
+            Source::System(_) => Some(Measurement {
+                asked_at: Instant::now(),
+                machine: self.machine(),
+            }),
+            Source::Manual(_) => None,
+        }
+    }
+
+    /// Takes over what the database's clock showed. Returns false, and changes nothing, where the
+    /// answer took longer than [`LONGEST_ROUND_TRIP`].
+    pub fn finish_measurement(&self, measurement: Measurement, shown: Timestamp) -> bool {
+        let measured = offset_ms(measurement.machine, shown, measurement.asked_at.elapsed());
+        if let Some(ms) = measured {
+            let measured_at = Some(measurement.asked_at);
+            self.offset.send_replace(Offset { ms, measured_at });
+        }
+        measured.is_some()
+    }
+
+    /// Whether the offset was measured within that time. A manual clock is always right.
+    pub fn was_measured_within(&self, time: Duration) -> bool {
+        let at = self.offset.borrow().measured_at;
+        matches!(self.source, Source::Manual(_)) || at.is_some_and(|at| at.elapsed() < time)
     }
 
     /// Moves a manual clock forward; the machine's clock is left alone.
     pub fn advance_ms(&self, ms: i64) {
-        if let Self::Manual(time) = self {
+        if let Source::Manual(time) = &self.source {
             time.send_modify(|now| *now += ms);
         }
     }
 
     /// Returns when this clock shows `instant` or later.
     pub async fn until(&self, instant: Timestamp) {
-        match self {
-            Self::System => {
+        match &self.source {
+            Source::System(_) => {
+                let mut offset = self.offset.subscribe();
                 // Once more after waking: the machine's clock may have been set back meanwhile.
                 while let Ok(ms @ 1..) = u64::try_from(instant.ms_since(self.now())) {
-                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(ms)) => {}
+                        _ = offset.changed() => {}
+                    }
                 }
             }
-            Self::Manual(time) => {
+            Source::Manual(time) => {
                 let mut seen = time.subscribe();
                 // An error would mean that the clock is gone, and we hold it.
                 let _ = seen.wait_for(|now| *now >= instant.0).await;
             }
         }
+    }
+}
+
+/// How far the machine's clock is behind the database's, which showed its time half a round trip after
+/// it was asked.
+fn offset_ms(machine: Timestamp, shown: Timestamp, round_trip: Duration) -> Option<i64> {
+    let is_exact = round_trip <= LONGEST_ROUND_TRIP;
+    is_exact.then(|| shown.ms_since(machine.plus(round_trip / 2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Clock;
+    use super::Timestamp;
+    use super::offset_ms;
+    use std::time::Duration;
+
+    #[test]
+    fn the_offset_is_measured_from_the_middle_of_the_round_trip() {
+        let (machine, shown) = (Timestamp(1_000), Timestamp(41_100));
+        let offset = |ms| offset_ms(machine, shown, Duration::from_millis(ms));
+
+        assert_eq!(offset(200), Some(40_000));
+        assert_eq!(offset(1_000), Some(39_600));
+        assert_eq!(offset(1_001), None, "too slow to say anything");
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_shows_the_right_time_once_it_is_measured() {
+        let (right, wrong) = (Clock::system(), Clock::system_off_by(-40_000));
+        assert!(!wrong.was_measured_within(Duration::from_secs(30)));
+        assert!(right.now().ms_since(wrong.now()) > 30_000);
+
+        let measurement = wrong.begin_measurement().expect("it is no manual clock");
+        assert!(wrong.finish_measurement(measurement, right.now()));
+
+        assert!(wrong.was_measured_within(Duration::from_secs(30)));
+        assert!(right.now().ms_since(wrong.now()).abs() < 10_000);
     }
 }

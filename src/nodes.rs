@@ -133,7 +133,7 @@ pub fn register(bus: &Bus, registry: &mut Registry) {
 /// # Errors
 /// When it gives none.
 pub async fn try_redis(url: &str) -> anyhow::Result<String> {
-    let clock = Clock::System;
+    let clock = Clock::system();
     let began = clock.now();
     let asking = async {
         let client = link::client(url)?;

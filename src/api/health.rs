@@ -27,6 +27,8 @@ pub struct Readiness {
     status: &'static str,
     /// `connected`, or `away`: it does not answer.
     database: &'static str,
+    /// `known`, or `unknown`: with PostgreSQL, how far this node's clock is from the database's.
+    clock: &'static str,
     /// `connected`, or `away`: then other nodes are heard late. Null for one node by itself.
     redis: Option<&'static str>,
     /// `working`; `failing` from a failed write until a write probe succeeds; `damaged` until the
@@ -82,6 +84,8 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
         WriteState::Damaged => ("damaged", Some(DAMAGED)),
     };
     let away = answered.is_err().then_some("The database does not answer.");
+    let is_known = app.engine.context().knows_the_time();
+    let lost = (!is_known).then_some("The clock of the database is not known.");
     let closing = app.shutdown.draining.is_cancelled();
     let closing = closing.then_some("The server is closing.");
     // The migrations are done before the first connection is taken.
@@ -93,11 +97,12 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
     let mut parts = Readiness {
         status: "ready",
         database: if away.is_some() { "away" } else { "connected" },
+        clock: if is_known { "known" } else { "unknown" },
         redis,
         writes,
     };
     // Redis is not among them: a node without it is late, not dead.
-    let Some(reason) = closing.or(write_reason).or(away) else {
+    let Some(reason) = closing.or(write_reason).or(away).or(lost) else {
         return HttpResponse::Ok().json(parts);
     };
     parts.status = "not_ready";

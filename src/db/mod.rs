@@ -1,5 +1,6 @@
 //! The database: SQLite in a file, or PostgreSQL. The truth of the house.
 
+pub mod clock_offset;
 pub mod connect;
 pub mod damage;
 pub mod dialect;

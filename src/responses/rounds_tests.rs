@@ -167,7 +167,7 @@ async fn play(calls: &[&'static str], total: Duration, stop: Stop) -> Played {
             ..Watches::default()
         },
         stop,
-        clock: Clock::System,
+        clock: Clock::system(),
         stage: Stage {
             fold: Fold::new(header, Status::InProgress),
             recorder: None,

@@ -1,6 +1,7 @@
 //! The verbs of the product: what doors call. Each is one step through the gate, or a few.
 
 use crate::conversations::message;
+use crate::db::clock_offset;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -63,6 +64,7 @@ impl Engine {
     /// When the database does not answer.
     pub async fn start(&self) -> Result<(), DbErr> {
         let context = &self.context;
+        clock_offset::measure(&context.db, &context.clock).await;
         let healed = reaper::sweep_at_start(context).await?;
         if healed != reaper::Report::default() {
             tracing::info!(?healed, "healed what the last process left: {healed:?}");

@@ -3,6 +3,7 @@
 //! **Invariant:** one statement renews every run of the node and brings back what became of them.
 //! A run that is missing in the answer is no longer ours; whatever it writes will not count.
 
+use crate::db::clock_offset;
 use crate::db::connect::Dialect;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
@@ -194,6 +195,12 @@ pub async fn keep_beating(context: Context) {
             Err(_) => tracing::warn!("the heartbeat got no answer, it is tried again"),
         }
         put_down_what_others_took(&context, last);
+        let knew = context.knows_the_time();
+        clock_offset::measure(&context.db, &context.clock).await;
+        if !knew && context.knows_the_time() {
+            tracing::info!("the clock of the database is known again");
+            context.bell.ring();
+        }
     }
 }
 

@@ -116,7 +116,7 @@ async fn default_provider(config: &Config, egress: Egress, db: &Db) -> anyhow::R
     };
     let registry = Registry::new(egress, Duration::ZERO);
     let model = registry.provider(&provider.spec(&sealer)?)?;
-    let clock = Clock::System;
+    let clock = Clock::system();
     let began = clock.now();
     catalog::probe(model.as_ref(), &provider.model)
         .await

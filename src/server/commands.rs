@@ -19,7 +19,7 @@ use std::io::Write;
 /// # Errors
 /// What keeps the server from starting, or made it fail.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
-    let app = App::build(config, Clock::System).await?;
+    let app = App::build(config, Clock::system()).await?;
     let node = app.engine.context().node.clone();
     let listening = serve::listen(app).await?;
     // Runs carry the name of the node that holds them: this line tells whose it is.

@@ -69,14 +69,14 @@ impl ServerTool for Time {
 mod tests {
     use super::Time;
     use crate::clock::Clock;
+    use crate::clock::Timestamp;
     use crate::tools::tool::Outcome;
     use crate::tools::tool::ServerTool;
     use serde_json::Value;
     use serde_json::json;
-    use tokio::sync::watch;
 
     async fn told(arguments: Value) -> Outcome {
-        let clock = Clock::Manual(watch::Sender::new(1_784_500_000_000));
+        let clock = Clock::manual_at(Timestamp(1_784_500_000_000));
         Time { clock }
             .run(arguments.as_object().unwrap(), &|_| {})
             .await

@@ -126,7 +126,7 @@ async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
         (status, well),
         (
             200,
-            json!({"status": "ready", "database": "connected", "redis": "connected", "writes": "working"})
+            json!({"status": "ready", "database": "connected", "clock": "known", "redis": "connected", "writes": "working"})
         )
     );
 

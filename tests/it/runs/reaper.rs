@@ -168,7 +168,7 @@ impl EngineRoom {
         let mut row = running.clone().into_active_model();
         let at = match self.db.dialect() {
             Dialect::Sqlite => self.clock.now(),
-            Dialect::Postgres => Clock::System.now(),
+            Dialect::Postgres => Clock::system().now(),
         };
         row.heartbeat_at = sea_orm::ActiveValue::Set(Some(at.plus_ms(-ms_ago)));
         let saved = row.update(self.db.pulse()).await;

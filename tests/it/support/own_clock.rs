@@ -20,6 +20,15 @@ pub async fn give(database: &TestDatabase) {
         .await;
 }
 
+/// Has it answer only after so many seconds.
+pub async fn delay(facts: &mut Facts, seconds: f64) {
+    let slow = format!(
+        "CREATE OR REPLACE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
+           'BEGIN PERFORM pg_sleep({seconds}); RETURN pg_catalog.clock_timestamp(); END'"
+    );
+    facts.execute(&slow).await;
+}
+
 /// Sets it so many hours ahead of the right time, or back.
 pub async fn set(facts: &mut Facts, hours: i64) {
     let set = format!("UPDATE hand.clock SET ahead = '{hours} hours'");
