@@ -34,6 +34,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod failed_run;
 pub mod fairness;
 pub mod followup;
 pub mod job_batches;

@@ -328,6 +328,7 @@ impl Situation {
             round: self.round.clone(),
             queued: self.queued.clone(),
             running: self.running.clone(),
+            failed: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
 use crate::runs::engine::Engine;
+use crate::runs::failed_run;
 use crate::runs::live::LiveText;
 use crate::runs::run;
 use crate::runs::situation;
@@ -57,6 +58,8 @@ pub struct Snapshot {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// The newest run, if it failed: what Retry plans again.
+    pub failed_run: Option<run::View>,
     /// What waits for the moderators, oldest first.
     pub tool_approvals: Vec<tool_approval::View>,
     /// Null while auto mode is off.
@@ -134,6 +137,7 @@ impl Engine {
             round: runtime.round.as_ref().map(Round::view),
             queued_run: run::Model::view_of(&runtime.queued),
             running_run: run::Model::view_of(&runtime.running),
+            failed_run: runtime.failed_run(&row),
             tool_approvals,
             auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
         }))
@@ -313,6 +317,7 @@ async fn runtime_of(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Run
         round: situation::active_round(tx, id).await?,
         queued,
         running,
+        failed: failed_run::newest_in_each(tx, &[id]).await?.pop(),
     })
 }
 
@@ -333,6 +338,7 @@ pub async fn conversations(
         .await?
         .into_iter()
         .partition(|it| it.status == run::Status::Queued);
+    let failed = failed_run::newest_in_each(tx, &ids).await?;
     let rounds = round::active_in_each(tx, &ids).await?;
     let slots = slot::of_rounds(tx, rounds.iter().map(|it| it.id)).await?;
     let run_in = |runs: &[run::Model], id| {
@@ -350,6 +356,7 @@ pub async fn conversations(
             round: round_in(row.id),
             queued: run_in(&queued, row.id),
             running: run_in(&running, row.id),
+            failed: run_in(&failed, row.id),
         };
         views::conversation_view(row, &space, &runtime)
     };

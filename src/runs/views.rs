@@ -73,6 +73,8 @@ pub struct Runtime {
     pub round: Option<Round>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
+    /// The newest run, if it failed; loaded where a conversation is read.
+    pub failed: Option<run::Model>,
 }
 
 impl Runtime {
@@ -108,6 +110,8 @@ pub struct ConversationView {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::View>,
     pub running_run: Option<run::View>,
+    /// The newest run, if it failed: what Retry plans again.
+    pub failed_run: Option<run::View>,
     pub created_at: Timestamp,
 }
 
@@ -132,6 +136,7 @@ pub fn conversation_view(
         round: runtime.round.as_ref().map(Round::view),
         queued_run: run::Model::view_of(&runtime.queued),
         running_run: run::Model::view_of(&runtime.running),
+        failed_run: runtime.failed_run(row),
         created_at: row.created_at,
     }
 }

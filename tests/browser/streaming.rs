@@ -4,7 +4,9 @@ use serde_json::json;
 
 use crate::house::House;
 use crate::house::list;
+use crate::house::manual;
 use crate::page::Page;
+use crate::support::person::expect;
 use crate::support::upstream::script::Script;
 
 const TEXT: &str = "Well now, that is a question one does not hear every evening.";
@@ -203,6 +205,25 @@ async fn c28_the_card_is_there_for_whoever_comes_later() {
 
     page.see_text("[data-card=failed]", "Mina could not answer")
         .await;
+}
+
+#[tokio::test]
+async fn c28_a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_again() {
+    let house = House::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    house.upstream.next(Script::status(400));
+    expect(202, room.ann.generate(room.conversation, None).await);
+    page.see_text("[data-card=failed]", "Mina could not answer")
+        .await;
+
+    page.reload().await;
+
+    page.see_text("[data-card=failed]", "Mina could not answer")
+        .await;
+    page.click_text("[data-card=failed] button", "Retry").await;
+    assert_eq!(page.answered_by("Mina").await, "Hello.");
+    page.gone("[data-card=failed]").await;
 }
 
 #[tokio::test]

@@ -231,6 +231,16 @@ test("a page that opens later finds the newest failed run", () => {
   assert.equal(room.notice.run.id, RUN)
 })
 
+test("a snapshot shows the failed run whose event was missed", () => {
+  const room = openRoom()
+  const failed_run = { id: RUN, status: "failed", round_id: null, error: { code: "upstream_error" } }
+
+  room.restore(snapshot({ rev: 9, messages: [message({ seq: 1 })], failed_run }))
+
+  assert.equal(room.notice.run.id, RUN)
+  assert.equal(room.notice.run.error.code, "upstream_error")
+})
+
 test("a failed run from before the newest message is history", () => {
   const room = openRoom()
   const run = {

@@ -67,6 +67,7 @@ export default class Room {
     this.#takePresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
     this.approvals = new Map((snapshot.tool_approvals ?? []).map((it) => [it.id, it]))
+    this.notice.restore(snapshot.failed_run, this.timeline.tail)
     this.notice.settle(this.queue, this.timeline.tail)
     return isFirst ? [] : fresh
   }

@@ -20,9 +20,14 @@ export default class RunNotice {
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 
+  // What a snapshot says has failed; an event that told it may have been missed.
+  restore(failed, tail) {
+    if (failed && this.isEmpty) this.#run = { ...failed, tailSeq: tail?.seq ?? 0 }
+  }
+
   // What a tab that opens the conversation later finds among the newest runs.
   recall(runs, queue, tail) {
-    const newest = [...runs].sort(byCreation).at(-1)
+    const newest = [...runs].sort((a, b) => a.run_seq - b.run_seq).at(-1)
     if (!newest || !["failed", "canceled"].includes(newest.status)) return
     if (wasOnlyPlanned(newest, newest.status)) return
     if (tail && Date.parse(tail.created_at) > Date.parse(newest.finished_at ?? newest.created_at)) return
@@ -49,8 +54,4 @@ export default class RunNotice {
 // Held or stopped before it began: nobody saw a reply, so none was lost.
 function wasOnlyPlanned(run, status) {
   return status === "canceled" && run.started_at === null
-}
-
-function byCreation(a, b) {
-  return Date.parse(a.created_at) - Date.parse(b.created_at)
 }

@@ -121,7 +121,7 @@ export default class RunsTab {
   }
 
   #show() {
-    const sorted = [...this.#runs].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at))
+    const sorted = [...this.#runs].sort((a, b) => b.run_seq - a.run_seq)
     if (sorted.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("runs.empty")))
     this.#list.querySelector(".panel__empty")?.remove()
     return reconcile(this.#list, sorted, {

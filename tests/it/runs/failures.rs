@@ -218,6 +218,37 @@ on_both! {
         room.close().await;
     }
 
+    async fn a_failed_generate_in_manual_order_is_shown_until_something_newer(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.reply_order = space::ReplyOrder::Manual)
+            .open()
+            .await;
+        room.human.says("Hello?").await;
+        room.upstream.always(Script::status(400));
+        let generate = || room.engine.force_talk(room.conversation, None, "Eve".to_owned());
+        let failed = generate().await.unwrap();
+        room.settle().await;
+
+        let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap();
+        let shown = snapshot.unwrap().failed_run.expect("it is in the snapshot");
+        let document = room.engine.conversation(room.conversation).await.unwrap();
+        assert_eq!((shown.id, shown.status), (failed.id, Status::Failed));
+        assert_eq!(shown.error.unwrap().code, "upstream_error");
+        assert_eq!(document.failed_run.expect("and in the document").id, failed.id);
+        assert_eq!(document.state, State::Idle, "no round failed");
+
+        let again = room.engine.retry(room.conversation).await.unwrap();
+        room.settle().await;
+        let document = room.engine.conversation(room.conversation).await.unwrap();
+        assert_eq!(document.failed_run.expect("it failed again").id, again.id);
+        assert!(again.run_seq > failed.run_seq);
+
+        room.human.says("Never mind.").await;
+        let document = room.engine.conversation(room.conversation).await.unwrap();
+        assert!(document.failed_run.is_none(), "something newer was said");
+        room.close().await;
+    }
+
     async fn two_retries_at_once_are_one_run(backend) {
         let room = EngineRoom::on(backend).open().await;
         room.upstream.always(Script::status(400));

@@ -1,0 +1,59 @@
+//! The failed run that a conversation shows: the newest one, until a newer message or run.
+//!
+//! A failed run without a round (a forced turn, a regenerate) fails nothing else, so the state of its
+//! conversation does not show it; this does, to everyone who reads the conversation, and Retry plans
+//! it again.
+
+use crate::conversations::conversation;
+use crate::ids::ConversationId;
+use crate::rounds::round;
+use crate::runs::run;
+use crate::runs::run::Column;
+use crate::runs::run::Entity;
+use crate::runs::run::Relation;
+use crate::runs::run::Status;
+use crate::runs::views::Runtime;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::JoinType;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::RelationTrait;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+
+/// The newest runs of these conversations, those of them that failed.
+///
+/// # Errors
+/// When the database fails.
+pub async fn newest_in_each(
+    db: &impl ConnectionTrait,
+    conversations: &[ConversationId],
+) -> Result<Vec<run::Model>, DbErr> {
+    let newest = (conversation::Entity, conversation::Column::LastRunSeq);
+    Entity::find()
+        .join(JoinType::InnerJoin, Relation::Conversation.def())
+        .filter(Expr::col((Entity, Column::RunSeq)).equals(newest))
+        .filter(conversation::Column::Id.is_in(conversations.iter().copied()))
+        .filter(Column::Status.eq(Status::Failed))
+        .all(db)
+        .await
+}
+
+impl Runtime {
+    /// The failed run that Retry would plan again.
+    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::View> {
+        let is_active = self.queued.is_some() || self.running.is_some();
+        let failed = self.failed.as_ref().filter(|_| !is_active)?;
+        let is_shown = match (&self.round, failed.round_id) {
+            (Some(round), Some(id)) => {
+                round.row.id == id && round.row.state == round::State::Failed
+            }
+            (None, None) => failed.cutoff_seq == Some(row.last_seq),
+            _ => false,
+        };
+        is_shown.then(|| failed.view())
+    }
+}
