@@ -40,6 +40,7 @@ mod m20261123_000060_keep_forced_turns;
 mod m20261123_000061_write_probe;
 mod m20261123_000062_instance_lock;
 mod m20261123_000065_index_memberships;
+mod m20261123_000066_order_runs;
 mod m20261123_000067_message_versions;
 
 /// The steps, in order.
@@ -82,6 +83,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000061_write_probe::Migration),
             Box::new(m20261123_000062_instance_lock::Migration),
             Box::new(m20261123_000065_index_memberships::Migration),
+            Box::new(m20261123_000066_order_runs::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
         ]
     }

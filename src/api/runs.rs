@@ -23,6 +23,7 @@ use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
 use actix_web::web::Query;
+use sea_orm::ConnectionTrait;
 use sea_orm::EntityTrait;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -57,14 +58,37 @@ pub async fn list(
         status: filter.status,
         ..Default::default()
     };
+    let db = app.db.reader();
+    let page = Page {
+        limit: page.limit,
+        after: number_of(db, at.conversation.id, page.after).await?,
+        before: number_of(db, at.conversation.id, page.before).await?,
+    };
     let found = page
-        .newest_first(
-            wanted.runs(app.db.dialect()),
-            run::Column::Id,
-            app.db.reader(),
-        )
+        .newest_first(wanted.runs(app.db.dialect()), run::Column::RunSeq, db)
         .await?;
     Ok(Json(found.map(|it| it.view())))
+}
+
+/// The number of the run that a cursor names.
+async fn number_of(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    cursor: Option<RunId>,
+) -> ApiResult<Option<i64>> {
+    let Some(id) = cursor else {
+        return Ok(None);
+    };
+    let found = run::Entity::find_by_id(id).one(db).await?;
+    let found = found.filter(|run| run.conversation_id == conversation);
+    let unknown = || {
+        ApiError::new(
+            400,
+            "invalid_value",
+            "The cursor names no run of this list.",
+        )
+    };
+    found.map(|run| Some(run.run_seq)).ok_or_else(unknown)
 }
 
 /// A run: why it was planned, how long it took, what came of it.

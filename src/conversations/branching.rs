@@ -64,6 +64,7 @@ pub async fn begin(
         last_user_seq: None,
         needs_step: false,
         created_at: new.now,
+        last_run_seq: 0,
         auto_mode_turns: 0,
         archived_at: None,
         is_hidden: new.is_hidden,

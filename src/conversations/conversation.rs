@@ -48,6 +48,8 @@ pub struct Model {
     pub last_user_seq: Option<i64>,
     /// A change of settings has not been applied to it yet.
     pub needs_step: bool,
+    /// The number of the newest run.
+    pub last_run_seq: i64,
     /// How often auto mode has spoken since a person did.
     pub auto_mode_turns: i64,
     /// Author's note, scenario of this timeline.
@@ -149,6 +151,7 @@ pub async fn save_numbers(
         )
         .value(Column::LastAssistantSeq, row.last_assistant_seq)
         .value(Column::LastUserSeq, row.last_user_seq)
+        .value(Column::LastRunSeq, row.last_run_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .value(Column::TextBytes, row.text_bytes)
         .and_where(is_it.clone())
@@ -165,6 +168,28 @@ pub async fn save_numbers(
         .and_where(Expr::col(Column::Rev).gte(row.rev))
         .to_owned();
     Ok(Some(Proof(proof)))
+}
+
+/// Takes numbers for so many runs, and returns the first of them.
+///
+/// # Errors
+/// When the database fails, or the conversation is gone.
+pub async fn take_run_numbers(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+    n_runs: i64,
+) -> Result<i64, DbErr> {
+    let taken = Entity::update_many()
+        .col_expr(
+            Column::LastRunSeq,
+            Expr::col(Column::LastRunSeq).add(n_runs),
+        )
+        .filter(Column::Id.eq(id))
+        .exec_with_returning(tx)
+        .await?;
+    let gone = || DbErr::RecordNotFound(id.to_string());
+    let row = taken.first().ok_or_else(gone)?;
+    Ok(row.last_run_seq - n_runs + 1)
 }
 
 /// Changes title or settings. `None`: it is gone.

@@ -234,6 +234,7 @@ pub fn blank(space: SpaceId, now: Timestamp) -> conversation::Model {
         last_assistant_seq: None,
         last_user_seq: None,
         needs_step: false,
+        last_run_seq: 0,
         auto_mode_turns: 0,
         settings: json!({}),
         variables: json!({}),

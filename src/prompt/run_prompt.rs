@@ -7,11 +7,13 @@ use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::prompt::record::Record;
+use sea_orm::Order;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::Expr;
 
 /// Of how many runs a conversation keeps what they sent.
 pub const KEPT: u64 = 50;
@@ -49,6 +51,10 @@ pub async fn keep(
     restore(tx, conversation, vec![row]).await
 }
 
+/// The place of a row's run among those of its conversation: the order of runs.
+const NUMBER_OF_RUN: &str =
+    "(SELECT run_seq FROM conversation_runs WHERE conversation_runs.id = run_prompts.run_id)";
+
 /// Keeps what runs of a conversation sent, and lets go of what is too old.
 pub async fn restore(
     tx: &impl ConnectionTrait,
@@ -64,7 +70,7 @@ pub async fn restore(
         .select_only()
         .column(Column::RunId)
         .filter(Column::ConversationId.eq(conversation))
-        .order_by_desc(Column::RunId)
+        .order_by(Expr::cust(NUMBER_OF_RUN), Order::Desc)
         .offset(KEPT)
         .limit(KEPT.max(n_rows))
         .into_query();

@@ -60,6 +60,7 @@ impl Engine {
             last_assistant_seq: None,
             last_user_seq: None,
             needs_step: false,
+            last_run_seq: 0,
             auto_mode_turns: 0,
             settings: json!({}),
             variables: json!({}),

@@ -240,7 +240,8 @@ impl<'a> Draft<'a> {
         run.round_id = Some(slot.round_id);
         run.slot_position = Some(slot.position);
         run.attempt = turn.attempt;
-        run.run_after = Some(self.now.plus_ms(auto_mode::delay_ms(self, &turn)));
+        let delay_ms = auto_mode::delay_ms(self, &turn);
+        run.run_after = (delay_ms > 0).then(|| self.now.plus_ms(delay_ms));
         run.debug.chosen_because = Some(slot.chosen_because);
         // Only the first slot of a person's round may speak whatever has been said meanwhile.
         let tail = self.s.tail.as_ref().map(|it| Reference::Message(it.id));

@@ -19,6 +19,7 @@ use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::FromQueryResult;
+use sea_orm::Order;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
@@ -88,7 +89,7 @@ pub async fn of_spaces(
     let lines = spaces.iter().map(|space| {
         let line = waiting(full)
             .filter(Column::SpaceId.eq(*space))
-            .filter(Column::RunAfter.lte(now))
+            .filter(due_since().lte(now))
             .limit(each);
         // A limit of its own needs a pair of brackets of its own.
         Query::select()
@@ -125,13 +126,20 @@ fn waiting(full: &[ProviderId]) -> Select<Entity> {
         .column_as(provider_of_speaker(), "provider_id")
         .filter(Expr::cust("status = 'queued'"))
         .filter(Column::ConversationId.not_in_subquery(busy))
-        .order_by_asc(Column::RunAfter);
+        .order_by(due_since(), Order::Asc);
     if full.is_empty() {
         return waiting;
     }
     let nobody = Expr::value(0_i64);
     let provider = Func::coalesce([provider_of_speaker(), nobody]);
     waiting.filter(SimpleExpr::from(provider).is_not_in(full.iter().copied()))
+}
+
+/// What the indexes of queued runs are ordered by. A run without `run_after` is due at once; it stands
+/// where it was planned, so that none of those that wait overtakes another.
+fn due_since() -> SimpleExpr {
+    let column = |it| Expr::col((Entity, it));
+    Func::coalesce([column(Column::RunAfter), column(Column::CreatedAt)]).into()
 }
 
 /// As [`provider::usable`] finds it: the seat's own, else the default one.
@@ -173,8 +181,8 @@ fn hop_from_space_to_space(now: Timestamp, after: SpaceId, limit: u64) -> WithQu
         .from(Entity)
         .and_where(Expr::cust("status = 'queued'"))
         .and_where(Expr::col((Entity, Column::SpaceId)).gt(Expr::col(space)))
-        .and_where(Expr::col((Entity, Column::RunAfter)).lte(now))
-        .order_by((Entity, Column::SpaceId), sea_orm::Order::Asc)
+        .and_where(due_since().lte(now))
+        .order_by((Entity, Column::SpaceId), Order::Asc)
         .limit(1)
         .to_owned();
     let hop = Query::select()

@@ -127,7 +127,7 @@ impl Places {
 
 /// Who waits in each space, the longest first.
 fn lines(mut due: Vec<Due>) -> BTreeMap<SpaceId, VecDeque<Due>> {
-    due.sort_by_key(|it| (since(it), it.id));
+    due.sort_by_key(|it| (since(it), it.conversation_id));
     let mut lines: BTreeMap<SpaceId, VecDeque<Due>> = BTreeMap::new();
     for it in due {
         lines.entry(it.space_id).or_default().push_back(it);
@@ -135,9 +135,9 @@ fn lines(mut due: Vec<Due>) -> BTreeMap<SpaceId, VecDeque<Due>> {
     lines
 }
 
-/// Since when it could run; who has no instant could always.
-fn since(due: &Due) -> Option<Timestamp> {
-    due.run_after
+/// Since when it could run.
+fn since(due: &Due) -> Timestamp {
+    due.run_after.unwrap_or(due.created_at)
 }
 
 /// When it became due.

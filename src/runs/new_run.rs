@@ -19,6 +19,7 @@ pub fn blank(
     run::Model {
         id,
         conversation_id: conversation,
+        run_seq: 0, // given when it is queued
         space_id: space,
         round_id: None,
         slot_position: None,
@@ -26,7 +27,7 @@ pub fn blank(
         status: run::Status::Queued,
         reason,
         speaker_space_membership_id: speaker,
-        run_after: Some(now),
+        run_after: None,
         burst_started_at: None,
         created_at: now,
         cancel_requested_at: None,

@@ -245,7 +245,8 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
     };
     run.round_id = Some(d.fresh.round);
     run.slot_position = Some(0);
-    run.run_after = Some(d.now.plus_ms(debounce).min(bound).max(d.now));
+    let at = d.now.plus_ms(debounce).min(bound).max(d.now);
+    run.run_after = (debounce > 0).then_some(at);
     run.burst_started_at = Some(burst_started_at);
     run.debug.chosen_because = Some(first.because);
     d.enqueue(Enqueue {

@@ -56,7 +56,7 @@ fn the_same_turn_again_is_not_counted_again() {
 
     for mut stage in [failed, stopped, dead] {
         assert_eq!(stage.turns_left(), Some(2));
-        assert_eq!(stage.s.queued.as_ref().unwrap().run_after, Some(stage.now));
+        assert_eq!(stage.s.queued.as_ref().unwrap().run_after, None);
         stage.speaks_on();
         assert_eq!(stage.turns_left(), Some(0));
         let mut slots = stage

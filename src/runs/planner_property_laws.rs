@@ -75,8 +75,14 @@ fn speaks_who_may(enqueue: &Enqueue, stage: &Stage) {
 /// the debounce.
 fn waits_as_it_must(enqueue: &Enqueue, command: &Command, stage: &Stage) {
     let run = &enqueue.run;
-    let at = run.run_after.expect("a plan says when");
-    let wait = at.ms_since(stage.now);
+    let debounce = stage.s.space.user_turn_debounce_ms;
+    let is_post = matches!(command, Command::Posted(_));
+    let is_delayed = run.run_after.is_some();
+    assert!(
+        !is_post || is_delayed == (debounce > 0),
+        "null without debounce: {run:?}"
+    );
+    let wait = run.run_after.map_or(0, |at| at.ms_since(stage.now));
     match command {
         Command::Posted(_) => assert!((0..=LONGEST_BURST_MS).contains(&wait), "{run:?}"),
         // What waits already goes on waiting as long as it would have.
@@ -292,7 +298,7 @@ fn a_right_plan_breaks_no_law() {
 fn a_turn_that_waits_for_nothing_is_seen() {
     after_a_reply(|it| {
         let enqueue = it.enqueue.as_mut().expect("Bob is next");
-        enqueue.run.run_after = enqueue.run.run_after.map(|at| at.plus_ms(5));
+        enqueue.run.run_after = Some(Timestamp(9_000_000));
     });
 }
 

@@ -195,8 +195,11 @@ impl Theater {
         if let Ok((plan, _)) = outcome
             && let Some(enqueue) = plan.enqueue
         {
-            let at = enqueue.run.run_after.expect("a plan says when");
-            assert!(at >= self.stage.now, "planned into the past");
+            let at = enqueue.run.run_after;
+            assert!(
+                at.is_none_or(|at| at >= self.stage.now),
+                "planned into the past"
+            );
             if enqueue.run.kind == run::Kind::AutoMode {
                 let turn = (enqueue.run.round_id, enqueue.run.slot_position);
                 self.turns.insert(turn);
@@ -274,7 +277,7 @@ impl Theater {
             if self.stage.s.running.is_some() {
                 self.play(Act::End(How::Success));
             } else if let Some(queued) = &self.stage.s.queued {
-                let at = queued.run_after.expect("a plan says when");
+                let at = queued.run_after.unwrap_or(self.stage.now);
                 self.stage.now = self.stage.now.max(at);
                 self.play(Act::Due);
             } else {

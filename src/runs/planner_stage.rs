@@ -192,7 +192,7 @@ impl Stage {
     fn newest_run(&self) -> Option<run::Model> {
         let active = [&self.s.queued, &self.s.running];
         let all = self.ended.iter().chain(active.into_iter().flatten());
-        all.max_by_key(|it| it.id).cloned()
+        all.max_by_key(|it| it.run_seq).cloned()
     }
 }
 
@@ -340,6 +340,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
             last_assistant_seq: None,
             last_user_seq: None,
             needs_step: false,
+            last_run_seq: 0,
             auto_mode_turns: 0,
             settings: json!({}),
             variables: json!({}),

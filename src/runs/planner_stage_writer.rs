@@ -186,6 +186,8 @@ impl Stage {
     pub(super) fn enqueue(&mut self, enqueue: Enqueue) {
         let mut run = enqueue.run;
         assert_eq!(run.status, Status::Queued);
+        self.s.conversation.last_run_seq += 1;
+        run.run_seq = self.s.conversation.last_run_seq;
         run.debug.trigger_message_id = enqueue.trigger.and_then(|it| self.resolve(it));
         run.debug.expected_last_message_id = enqueue.expected_tail.and_then(|it| self.resolve(it));
         if let Some(present) = self.s.queued.take() {

@@ -4,8 +4,10 @@
 //! Who is told `false` has lost the run: stop, and publish nothing.
 
 use crate::clock::Timestamp;
+use crate::conversations::conversation;
 use crate::db::connect::Dialect;
 use crate::db::dialect;
+use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::run;
 use crate::runs::run::Column;
@@ -53,6 +55,7 @@ pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run:
         // SQLite and from the sixth execution on PostgreSQL.
         .target_and_where(Expr::cust("status = 'queued'"))
         .update_columns([
+            Column::RunSeq,
             Column::RoundId,
             Column::SlotPosition,
             Column::Kind,
@@ -69,14 +72,20 @@ pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run:
         .await
 }
 
-/// Writes down runs that ended in another house. One that has not ended is left out: nothing begins to
+/// Writes down runs that ended in another installation, in their order, as the newest ones. One that has not ended is left out: nothing begins to
 /// speak because a file says so.
-pub async fn restore(tx: &impl ConnectionTrait, ended: Vec<run::Model>) -> Result<(), DbErr> {
-    let ended = ended.into_iter().filter(|it| it.status.is_final());
-    let rows: Vec<_> = ended.map(IntoActiveModel::into_active_model).collect();
-    if rows.is_empty() {
+pub async fn restore(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    mut ended: Vec<run::Model>,
+) -> Result<(), DbErr> {
+    ended.retain(|run| run.status.is_final());
+    if ended.is_empty() {
         return Ok(());
     }
+    let first = conversation::take_run_numbers(tx, conversation, ended.len() as i64).await?;
+    let numbered = (first..).zip(ended);
+    let rows = numbered.map(|(run_seq, run)| run::Model { run_seq, ..run }.into_active_model());
     run::Entity::insert_many(rows)
         .exec_without_returning(tx)
         .await
@@ -116,7 +125,6 @@ pub async fn claim(
 /// **Invariant:** comes after [`claim`], in the same transaction. In the other order a message
 /// that is posted in between is planned into this run and never seen by it.
 pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbErr> {
-    use crate::conversations::conversation;
     let newest = Query::select()
         .column(conversation::Column::LastSeq)
         .from(conversation::Entity)

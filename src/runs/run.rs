@@ -27,6 +27,9 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: RunId,
     pub conversation_id: ConversationId,
+    /// Its place among the runs of its conversation, from 1: the only order there is. Taken under the
+    /// conversation's lock; a newer plan for a queued run takes a new one.
+    pub run_seq: i64,
     /// Its conversation's; for giving each space its turn.
     pub space_id: SpaceId,
     pub round_id: Option<RoundId>,
@@ -35,7 +38,7 @@ pub struct Model {
     pub status: Status,
     pub reason: Reason,
     pub speaker_space_membership_id: MembershipId,
-    /// Not due before.
+    /// Not due before; none: due at once on every node, whatever its clock shows.
     pub run_after: Option<Timestamp>,
     /// The first message of the burst that this run will answer: bounds the debounce.
     pub burst_started_at: Option<Timestamp>,
@@ -231,6 +234,8 @@ pub struct PromptRecord {
 pub struct View {
     pub id: RunId,
     pub conversation_id: ConversationId,
+    /// Its place among the runs of its conversation.
+    pub run_seq: i64,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
     pub kind: Kind,
@@ -264,6 +269,7 @@ impl Model {
         View {
             id: self.id,
             conversation_id: self.conversation_id,
+            run_seq: self.run_seq,
             round_id: self.round_id,
             slot_position: self.slot_position,
             kind: self.kind,
@@ -361,7 +367,7 @@ pub async fn newest_in(
 ) -> Result<Option<Model>, DbErr> {
     Entity::find()
         .filter(Column::ConversationId.eq(conversation))
-        .order_by_desc(Column::Id)
+        .order_by_desc(Column::RunSeq)
         .one(db)
         .await
 }

@@ -362,6 +362,8 @@ impl Writer<'_> {
         let mut run = enqueue.run;
         run.debug.trigger_message_id = enqueue.trigger.and_then(|it| resolve(it, s));
         run.debug.expected_last_message_id = enqueue.expected_tail.and_then(|it| resolve(it, s));
+        s.conversation.last_run_seq += 1;
+        run.run_seq = s.conversation.last_run_seq;
         let run = queue::enqueue(self.tx, run).await?;
         s.queued = Some(run.clone());
         written.queued = Some((run, next_rev(s)));

@@ -74,7 +74,8 @@ pub struct Leaving<'a> {
     until: Timestamp,
     rounds: Option<RoundId>,
     are_rounds_out: bool,
-    runs: Option<RunId>,
+    /// The number of the last run that left.
+    runs: i64,
 }
 
 impl<'a> Leaving<'a> {
@@ -86,7 +87,7 @@ impl<'a> Leaving<'a> {
             until,
             rounds: None,
             are_rounds_out: false,
-            runs: None,
+            runs: 0,
         }
     }
 
@@ -163,18 +164,16 @@ impl<'a> Leaving<'a> {
         written: &mut Written,
     ) -> Result<Vec<Past>, DbErr> {
         use run::Column;
-        let mut page = run::Entity::find()
+        let page = run::Entity::find()
             .filter(Column::ConversationId.eq(self.conversation))
             .filter(Column::Status.is_in(ENDED_RUNS))
             .filter(Column::FinishedAt.lte(self.until))
-            .order_by_asc(Column::Id)
+            .filter(Column::RunSeq.gt(self.runs))
+            .order_by_asc(Column::RunSeq)
             .limit(PAGE);
-        if let Some(at) = self.runs {
-            page = page.filter(Column::Id.gt(at));
-        }
         let mut page = page.all(db).await?;
         page.truncate(n_fitting(db, &page).await?);
-        self.runs = page.last().map(|it| it.id).or(self.runs);
+        self.runs = page.last().map_or(self.runs, |it| it.run_seq);
         let prompts = run_prompt::Entity::find()
             .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
             .all(db)

@@ -247,6 +247,7 @@ impl Rows {
         self.runs.push(run::Model {
             id,
             conversation_id: scene.conversation,
+            run_seq: 0, // given when it is written
             space_id: scene.space,
             round_id: it.round,
             slot_position: it.slot_position,
@@ -290,7 +291,7 @@ impl Rows {
         for piece in self.slots.chunks(PIECE) {
             slot::insert(tx, piece).await?;
         }
-        queue::restore(tx, std::mem::take(&mut self.runs)).await?;
+        queue::restore(tx, conversation, std::mem::take(&mut self.runs)).await?;
         run_prompt::restore(tx, conversation, std::mem::take(&mut self.prompts)).await
     }
 }

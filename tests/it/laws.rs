@@ -195,7 +195,7 @@ fn slot(position: i64, status: &'static str) -> Row {
 
 /// A run of round 1 as the queue would leave it in this status.
 fn run(id: i64, status: &'static str) -> Row {
-    let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, finished_at, error, canceled_because";
+    let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, run_seq, finished_at, error, canceled_because";
     let is_over = !["queued", "running"].contains(&status);
     let ended = if is_over { Number(3) } else { Null };
     let error = if status == "failed" { Text("{}") } else { Null };
@@ -216,6 +216,7 @@ fn run(id: i64, status: &'static str) -> Row {
             Number(1),
         ],
         owner.to_vec(),
+        vec![Number(id)],
         vec![ended, error, reason],
     ]
     .concat();

@@ -9,6 +9,7 @@ use troupe::conversations::conversation;
 use troupe::db::connect::Dialect;
 use troupe::db::dialect;
 use troupe::ids::MessageId;
+use troupe::ids::RunId;
 use troupe::rounds::round;
 use troupe::runs::due;
 use troupe::runs::queue;
@@ -325,6 +326,21 @@ on_both! {
         let second = insert(round::Status::Active).await;
 
         assert!(dialect::is_unique_violation(&second.unwrap_err()));
+    }
+
+    async fn the_newest_run_is_the_one_with_the_greatest_number(backend) {
+        let bench = Bench::on(backend).await;
+        let (early_id, late_id) = (RunId::new(), RunId::new());
+        let first = run::Model { id: late_id, ..bench.in_status(Status::Failed) };
+        let second = run::Model { id: early_id, ..bench.in_status(Status::Failed) };
+        bench.insert(&first).await;
+        bench.insert(&second).await;
+
+        let newest = run::newest_in(bench.db(), second.conversation_id).await.unwrap();
+        let doubled = run::Model { id: RunId::new(), ..second.clone() };
+
+        assert_eq!(newest.map(|it| it.id), Some(early_id), "not the one with the greatest id");
+        assert!(dialect::is_unique_violation(&bench.try_insert(&doubled).await.unwrap_err()));
     }
 
     async fn the_dispatcher_sees_the_soonest_runs_of_free_conversations(backend) {

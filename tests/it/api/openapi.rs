@@ -228,7 +228,7 @@ fn the_documents_have_every_field_that_clients_rely_on() {
         ),
         (
             "Run",
-            "id conversation_id round_id slot_position kind status reason speaker_space_membership_id chosen_because run_after cancel_requested_at started_at finished_at heartbeat_at attempt error usage target_message_id created_at",
+            "id conversation_id run_seq round_id slot_position kind status reason speaker_space_membership_id chosen_because run_after cancel_requested_at started_at finished_at heartbeat_at attempt canceled_because superseded_by_message_id error usage target_message_id created_at",
         ),
         ("RunError", "code message retryable"),
         ("Usage", "prompt_tokens completion_tokens"),

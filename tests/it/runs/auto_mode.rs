@@ -301,7 +301,7 @@ on_both! {
             let due = async |room: &EngineRoom| {
                 let runtime = room.runtime().await;
                 runtime.running.is_none()
-                    && runtime.queued.is_none_or(|it| it.run_after > Some(room.clock.now()))
+                    && runtime.queued.is_none_or(|it| it.run_after.is_some_and(|at| at > room.clock.now()))
             };
             room.until("what was due is done", due).await;
         }

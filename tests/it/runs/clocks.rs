@@ -8,6 +8,7 @@ use troupe::realtime::hub::Hub;
 use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::runs::reaper::Report;
+use troupe::runs::run;
 use troupe::runs::run::Reason;
 use troupe::runs::run::Status;
 
@@ -18,6 +19,7 @@ use crate::support::blueprint::node;
 use crate::support::engine_room::EngineRoom;
 use crate::support::own_clock;
 use crate::support::transitions;
+use crate::support::upstream::script::Script;
 use crate::support::wire::Wire;
 
 const HOURS: i64 = 2 * 3_600_000;
@@ -208,5 +210,130 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         room.is_idle().await;
         room.stop(&other).await;
         room.close_deaf().await;
+    }
+}
+
+/// S15, Z4: two nodes whose machines are 80 s apart. Each corrects its clock by the database's, so what
+/// they store is in order, and a post through either is answered at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).not_started().open().await;
+    let models = room.engine.context().models.clone();
+    let mut nodes = Vec::new();
+    for off_by in [40_000, -40_000] {
+        let clock = Clock::system_off_by(off_by);
+        let settings = room.engine.context().settings;
+        let engine = node(&room.db, &Hub::new(), &clock, models.clone(), settings);
+        engine.start().await.expect("there is nothing to heal");
+        nodes.push(engine);
+    }
+
+    for n in 0..6 {
+        let posted = room.human_at(&nodes[n % 2]).says("Hi.").await;
+        let run = posted.run.expect("Ada will answer");
+        assert_eq!(run.run_after, None, "due at once on every node");
+        room.until("it is answered", async |it| {
+            it.answers().await.len() == n + 1
+        })
+        .await;
+    }
+
+    let runs = room.runs().await;
+    let numbers: Vec<i64> = runs.iter().map(|it| it.run_seq).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    let times: Vec<i64> = runs.iter().map(|it| it.created_at.0).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let right = Clock::system().now();
+    let off = runs.iter().map(|it| right.ms_since(it.created_at).abs());
+    assert!(
+        off.max() < Some(40_000),
+        "the time of the database is stored"
+    );
+    for node in &nodes {
+        room.stop(node).await;
+    }
+    room.close_deaf().await;
+}
+
+/// Z9: as long as every answer takes longer than a second, the offset is unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
+    if !Backend::Postgres.is_given() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres)
+        .with_a_clock_to_set()
+        .not_started()
+        .open()
+        .await;
+    let mut facts = room.facts().await;
+    own_clock::delay(&mut facts, 1.5).await;
+    let settings = Settings {
+        heartbeat: OFTEN,
+        ..room.engine.context().settings
+    };
+    let models = room.engine.context().models.clone();
+    let clock = Clock::system_off_by(40_000);
+    let engine = node(&room.db, &Hub::new(), &clock, models, settings);
+
+    engine.start().await.expect("there is nothing to heal");
+    assert!(!engine.context().knows_the_time());
+    room.human_at(&room.engine).says("Hi.").await;
+    engine.context().bell.ring();
+    assert!(room.runtime().await.queued.is_some(), "nobody claims it");
+
+    own_clock::delay(&mut facts, 0.0).await;
+    room.until("it is answered", async |it| {
+        it.answers().await == ["Hello."]
+    })
+    .await;
+    assert!(engine.context().knows_the_time());
+    room.stop(&engine).await;
+    room.close_deaf().await;
+}
+
+on_both! {
+    // Z10. The ids of runs hold the time of the process; nothing is ordered by it.
+    async fn runs_are_in_order_however_the_clock_is_set(backend) {
+        let room = EngineRoom::on(backend).open().await;
+        room.upstream.always(Script::status(400));
+        let mut planned = Vec::new();
+
+        for back_ms in [0, 300_000, 600_000] {
+            room.clock.advance_ms(-back_ms);
+            planned.push(room.human.says("Hello?").await.run.expect("Ada will answer").id);
+            room.settle().await;
+        }
+        let again = room.engine.retry(room.conversation).await.unwrap();
+        room.settle().await;
+
+        planned.push(again.id);
+        let runs = room.runs().await;
+        let in_order: Vec<_> = runs.iter().map(|it| it.id).collect();
+        assert_eq!(in_order, planned);
+        let numbers: Vec<i64> = runs.iter().map(|it| it.run_seq).collect();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        let row = room.row().await;
+        assert_eq!(row.last_run_seq, 4);
+        let newest = run::newest_in(room.db.reader(), room.conversation).await.unwrap();
+        assert_eq!(newest.map(|it| it.id), Some(again.id));
+        room.close().await;
+    }
+
+    async fn an_upserted_run_keeps_its_id_and_takes_a_new_number(backend) {
+        let room = EngineRoom::on(backend)
+            .rules(|it| it.user_turn_debounce_ms = 500)
+            .open()
+            .await;
+
+        let first = room.human.says("One.").await.run.expect("Ada will answer");
+        let second = room.human.says("Two.").await.run.expect("Ada will answer");
+
+        assert_eq!(first.id, second.id);
+        assert_eq!((first.run_seq, second.run_seq), (1, 2));
+        room.close().await;
     }
 }

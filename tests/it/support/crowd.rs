@@ -84,14 +84,10 @@ impl EngineRoom {
             let (kind, reason) = (run::Kind::ForceTalk, run::Reason::ForceTalk);
             let place = (house.space, id);
             let due = at.plus_ms(ms);
-            runs.push(new_run::blank(
-                RunId::new(),
-                place,
-                house.speaker,
-                kind,
-                reason,
-                due,
-            ));
+            runs.push(run::Model {
+                run_seq: 1,
+                ..new_run::blank(RunId::new(), place, house.speaker, kind, reason, due)
+            });
         }
         for some in runs.chunks(200) {
             let rows = some.iter().cloned().map(IntoActiveModel::into_active_model);

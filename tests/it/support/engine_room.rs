@@ -200,7 +200,7 @@ impl EngineRoom {
     pub async fn runs(&self) -> Vec<run::Model> {
         let all = run::Entity::find()
             .filter(run::Column::ConversationId.eq(self.conversation))
-            .order_by_asc(run::Column::Id)
+            .order_by_asc(run::Column::RunSeq)
             .all(self.db.reader())
             .await;
         all.expect("the database answers")
@@ -266,7 +266,8 @@ impl EngineRoom {
     pub async fn heartbeats(&self) -> Vec<Option<Timestamp>> {
         let running = run::Entity::find()
             .filter(run::Column::Status.eq(run::Status::Running))
-            .order_by_asc(run::Column::Id)
+            .order_by_asc(run::Column::ConversationId)
+            .order_by_asc(run::Column::RunSeq)
             .all(self.db.reader())
             .await;
         let running = running.expect("the database answers").into_iter();

@@ -79,6 +79,7 @@ pub async fn conversation(db: &Db, space: SpaceId, now: Timestamp) -> Conversati
         last_assistant_seq: None,
         last_user_seq: None,
         needs_step: false,
+        last_run_seq: 0,
         auto_mode_turns: 0,
         settings: json!({}),
         variables: json!({}),

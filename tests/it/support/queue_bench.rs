@@ -1,5 +1,8 @@
 //! A bench for the statements of the queue: rows of runs on a table without an engine.
 
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+
 use sea_orm::DatabaseConnection;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
@@ -30,13 +33,20 @@ pub const STALE_MS: i64 = 20 * 60_000;
 pub struct Bench {
     pub room: EngineRoom,
     speaker: MembershipId,
+    /// Each row has a number of its own.
+    n_blank: AtomicI64,
 }
 
 impl Bench {
     pub async fn on(backend: Backend) -> Self {
         let room = EngineRoom::on(backend).not_started().open().await;
         let speaker = room.seat("Ada").await.id;
-        Self { room, speaker }
+        let n_blank = AtomicI64::new(1);
+        Self {
+            room,
+            speaker,
+            n_blank,
+        }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -51,7 +61,10 @@ impl Bench {
         let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
         let now = self.now();
         let place = (self.room.space, conversation);
-        new_run::blank(RunId::new(), place, self.speaker, kind, reason, now)
+        run::Model {
+            run_seq: self.n_blank.fetch_add(1, Ordering::Relaxed),
+            ..new_run::blank(RunId::new(), place, self.speaker, kind, reason, now)
+        }
     }
 
     pub fn blank(&self) -> run::Model {
