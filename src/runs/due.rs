@@ -51,8 +51,17 @@ pub struct Due {
 impl Due {
     /// Whether its time has come.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        run::is_due(self.run_after, self.created_at, now)
+        is_due(self.run_after, self.created_at, now)
     }
+}
+
+/// A clock that is ahead of another by more was set wrong.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
+/// Whether a queued run's time has come. One that was planned later than now was planned before the
+/// clock was set back: how long it should still wait nobody knows, so it waits no more.
+pub fn is_due(run_after: Option<Timestamp>, created_at: Timestamp, now: Timestamp) -> bool {
+    run_after.is_none_or(|at| at <= now) || created_at > now.plus_ms(CLOCKS_DIFFER_MS)
 }
 
 /// The soonest of all, also those that are not due yet: the first of them tells how long there is

@@ -15,6 +15,7 @@ use crate::runs::control;
 use crate::runs::copilot;
 use crate::runs::draft::Draft;
 use crate::runs::draft::Turn;
+use crate::runs::due::is_due;
 use crate::runs::followup;
 use crate::runs::plan::Change;
 use crate::runs::plan::Enqueue;
@@ -35,7 +36,7 @@ pub fn due(d: &mut Draft, id: RunId) {
     let Some(run) = d.queued.clone().filter(|it| it.id == id) else {
         return;
     };
-    if d.running.is_some() || !run::is_due(run.run_after, run.created_at, d.now) {
+    if d.running.is_some() || !is_due(run.run_after, run.created_at, d.now) {
         return;
     }
     if d.s.space.status == space::Status::Archived {

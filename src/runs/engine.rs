@@ -20,6 +20,7 @@ use crate::runs::lease;
 use crate::runs::marked;
 use crate::runs::reaper;
 use crate::runs::run;
+use crate::runs::run::CancelReason;
 use crate::runs::scheduler;
 use crate::runs::scheduler::Done;
 use crate::runs::worker;
@@ -307,14 +308,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn space_closed(
-        &self,
-        space: SpaceId,
-        reason: run::CancelReason,
-    ) -> Result<(), EngineError> {
-        self.context.candidates.stop(|it| it.space == space);
-        let closed = Command::Closed(reason);
-        marked::apply(&self.context, space, &closed).await
+    pub async fn space_closed(&self, id: SpaceId, reason: CancelReason) -> Result<(), EngineError> {
+        self.context.candidates.stop(|it| it.space == id);
+        marked::apply(&self.context, id, &Command::Closed(reason)).await
     }
 
     /// Sweeps now, and tells what was healed.

@@ -111,15 +111,6 @@ words! {
     }
 }
 
-/// A clock that is ahead of another by more was set wrong.
-const CLOCKS_DIFFER_MS: i64 = 60_000;
-
-/// Whether a queued run's time has come. One that was planned later than now was planned before the
-/// clock was set back: how long it should still wait nobody knows, so it waits no more.
-pub fn is_due(run_after: Option<Timestamp>, created_at: Timestamp, now: Timestamp) -> bool {
-    run_after.is_none_or(|at| at <= now) || created_at > now.plus_ms(CLOCKS_DIFFER_MS)
-}
-
 impl Status {
     /// As in the column, in JSON and in the log.
     pub fn word(self) -> String {
@@ -293,6 +284,13 @@ impl Model {
             skipped_because: self.debug.skipped_because.clone(),
             prompt: self.debug.prompt.clone(),
             created_at: self.created_at,
+        }
+    }
+
+    /// A run that a post cancels names that post.
+    pub fn name_post(&mut self, post: Option<MessageId>) {
+        if self.canceled_because == Some(CancelReason::SupersededByMessage) {
+            self.superseded_by_message_id = post;
         }
     }
 

@@ -259,7 +259,7 @@ impl Writer<'_> {
                 self.left_queue(s, written, run, run::Status::Skipped, None);
             }
             Change::CancelQueued(mut run) => {
-                name_message(s, &mut run);
+                run.name_post(resolve(Reference::Appended, s));
                 won(queue::cancel_queued(tx, &run, now).await?)?;
                 self.spend(s, &run).await?;
                 self.left_queue(s, written, run, run::Status::Canceled, None);
@@ -270,7 +270,7 @@ impl Writer<'_> {
                 self.left_queue(s, written, run, run::Status::Failed, Some(error));
             }
             Change::Finish { mut run, end } => {
-                name_message(s, &mut run);
+                run.name_post(resolve(Reference::Appended, s));
                 won(queue::finish(tx, &run, run.lease, &end, now).await?)?;
                 self.spend(s, &run).await?;
                 self.stopped_running(s, written, run, end);
@@ -381,13 +381,6 @@ pub(super) fn resolve(reference: Reference, s: &Situation) -> Option<MessageId> 
     match reference {
         Reference::Message(id) => Some(id),
         Reference::Appended => s.tail.as_ref().map(|it| it.id),
-    }
-}
-
-/// A run that a post cancels names that post, which this plan has appended before.
-fn name_message(s: &Situation, run: &mut run::Model) {
-    if run.canceled_because == Some(run::CancelReason::SupersededByMessage) {
-        run.superseded_by_message_id = resolve(Reference::Appended, s);
     }
 }
 
