@@ -10,7 +10,6 @@ use crate::ids::ProviderId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::providers::provider;
-use crate::runs::run;
 use crate::runs::run::Column;
 use crate::runs::run::Entity;
 use crate::spaces::membership;
