@@ -32,7 +32,7 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
 /// # Errors
 /// When it cannot be opened, or a step fails.
 pub async fn migrate(config: &Config) -> anyhow::Result<()> {
-    let _ours = app::own_database(config, &Clock::System).await?;
+    let _ours = app::own_database(config, &Clock::system()).await?;
     let db = Db::connect(&app::database_options(config))
         .await
         .context("the database cannot be opened")?;
