@@ -282,11 +282,12 @@ fn rows(backend: Backend, size: Size) -> Vec<String> {
         ),
         format!("UPDATE conversations SET last_seq = {messages}, rev = {messages} WHERE id = 1"),
         format!(
-            "{} INSERT INTO conversation_runs (id, conversation_id, space_id, kind, status, reason, speaker_space_membership_id, created_at, finished_at, debug) \
-             SELECT {uuid}, 1 + i % 10, 1, 'user_turn', CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'succeeded' END, \
+            "{} INSERT INTO conversation_runs (id, conversation_id, run_seq, space_id, kind, status, reason, speaker_space_membership_id, created_at, finished_at, debug) \
+             SELECT {uuid}, 1 + i % 10, i, 1, 'user_turn', CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'succeeded' END, \
                'user_message', 2, i, i, '{{}}' FROM n",
             series(runs)
         ),
+        format!("UPDATE conversations SET last_run_seq = {runs}"),
         format!(
             "{} INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at) \
              SELECT {uuid}, 1 + i % 10, 'finished', i, i FROM n",

@@ -212,11 +212,12 @@ async fn room_with_a_past(backend: Backend) -> EngineRoom {
          INSERT INTO conversations (space_id, title, settings, variables, created_at) \
          SELECT {space}, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n;
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
-         INSERT INTO conversation_runs (id, conversation_id, space_id, kind, status, reason, \
+         INSERT INTO conversation_runs (id, conversation_id, run_seq, space_id, kind, status, reason, \
            speaker_space_membership_id, created_at, finished_at, debug) \
-         SELECT {uuid}, (SELECT min(id) FROM conversations) + i % 10, 1, 'user_turn', \
+         SELECT {uuid}, (SELECT min(id) FROM conversations) + i % 10, i, 1, 'user_turn', \
            CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'succeeded' END, 'user_message', \
            {speaker}, i, i, '{{}}' FROM n;
+         UPDATE conversations SET last_run_seq = 4000;
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
          INSERT INTO conversation_rounds (id, conversation_id, status, seed, created_at) \
          SELECT {uuid}, (SELECT min(id) FROM conversations) + i % 10, 'finished', i, i FROM n;
