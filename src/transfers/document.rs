@@ -193,6 +193,12 @@ pub struct Message {
     pub is_clone: bool,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
+    /// The seat that edited it last.
+    #[serde(default)]
+    pub edited_by: Option<i64>,
+    /// How often its shown text changed, and one; 0 in older files.
+    #[serde(default)]
+    pub version: i64,
     pub token_count: i64,
     pub metadata: Value,
     /// All texts, where there are several.
@@ -207,6 +213,9 @@ pub struct Text {
     pub metadata: Value,
     pub token_count: i64,
     pub edited_at: Option<Timestamp>,
+    /// The seat that edited it last.
+    #[serde(default)]
+    pub edited_by: Option<i64>,
 }
 
 /// What has happened in a timeline, and has ended. A round stands before its runs. Messages are named

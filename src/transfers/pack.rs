@@ -376,6 +376,8 @@ fn line(row: &message::Model, texts: Vec<swipe::Model>) -> document::Message {
         is_clone: row.origin_message_id.is_some(),
         created_at: row.created_at,
         edited_at: row.edited_at,
+        edited_by: row.edited_by.map(|it| it.0),
+        version: row.version,
         token_count: row.token_count,
         metadata: row.metadata.clone(),
         texts: texts
@@ -385,6 +387,7 @@ fn line(row: &message::Model, texts: Vec<swipe::Model>) -> document::Message {
                 metadata: it.metadata,
                 token_count: it.token_count,
                 edited_at: it.edited_at,
+                edited_by: it.edited_by.map(|it| it.0),
             })
             .collect(),
     };

@@ -169,10 +169,8 @@ pub async fn write(
                     return Err(broken("the order of messages"));
                 }
                 last = line.seq;
-                let seat = seats.seats.get(&line.seat).copied();
-                let seat = seat.ok_or_else(|| broken("the author of a message"))?;
                 let origin = origins.get(&line.seq).copied();
-                lines.push(row(place.conversation, seat, origin, line)?);
+                lines.push(row(place.conversation, &seats, origin, line)?);
             }
             import_rows::insert(tx, place.conversation, place.after, lines).await?;
             newest::store(tx, place.conversation).await?;
@@ -207,10 +205,12 @@ async fn origins(
 
 fn row(
     conversation: ConversationId,
-    seat: MembershipId,
+    known: &Known,
     origin: Option<MessageId>,
     line: document::Message,
 ) -> Result<import_rows::Line, ImportError> {
+    let seat = |key: i64| known.seats.get(&key).copied();
+    let author = seat(line.seat).ok_or_else(|| broken("the author of a message"))?;
     let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
     let shown = match line.texts.get(active) {
         Some(text) => text.content.clone(),
@@ -221,7 +221,7 @@ fn row(
         id: MessageId(0), // given by the database
         conversation_id: conversation,
         seq: line.seq,
-        space_membership_id: seat,
+        space_membership_id: author,
         role: line.role,
         content: shown,
         visibility: line.visibility,
@@ -231,8 +231,8 @@ fn row(
         origin_message_id: origin,
         created_at: line.created_at,
         edited_at: line.edited_at,
-        edited_by: None,
-        version: 1,
+        edited_by: line.edited_by.and_then(seat),
+        version: line.version.max(1),
         rev: import_rows::FIRST_REV,
         token_count: line.token_count.max(0),
         metadata: object(&line.metadata),
@@ -246,7 +246,7 @@ fn row(
             run: None,
             metadata: object(&it.metadata),
             edited_at: it.edited_at,
-            edited_by: None,
+            edited_by: it.edited_by.and_then(seat),
         });
     Ok(import_rows::Line {
         message,

@@ -262,6 +262,7 @@ pub async fn told(ann: &Person, space: i64) -> Value {
                     "rev",
                     "origin_message_id",
                     "conversation_run_id",
+                    "edited_by",
                 ],
             );
             lines.push(json!({"message": message, "texts": texts, "is_clone": is_clone}));
