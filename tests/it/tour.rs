@@ -84,7 +84,7 @@ impl Taken {
     /// Waits until the conversation shows so many messages and rests.
     async fn messages(&self, n: usize) -> Vec<Value> {
         wait::until("the reply is stored", async || {
-            let list = self.get("/api/conversations/2/messages").await;
+            let list = self.get("/api/conversations/2/messages?html=true").await;
             let messages = list["data"].as_array().expect("a list").clone();
             let state = self.get("/api/conversations/2").await["state"].clone();
             (messages.len() == n && state == "idle").then_some(messages)

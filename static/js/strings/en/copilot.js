@@ -9,6 +9,7 @@ export default {
   "helper.suggestions": "Suggested replies",
   "helper.waiting": "Being written…",
   "helper.use": "Use suggestion {n}: {text}",
+  "helper.rate_limited": "The model is busy with replies.",
   "helper.failed": "This one did not come.",
   "helper.canceled": "This one was stopped before it was written.",
 

@@ -9,6 +9,8 @@ export default {
   "error.not_found": "It is not there any more.",
   "error.forbidden": "You may not do that here.",
   "error.space_archived": "This space is archived.",
+  "error.request_timeout": "The request took too long to arrive. Check your connection and try again.",
+  "error.unavailable": "The server cannot do this right now. Please try again in a moment.",
   "error.space_too_large":
     "This space is larger than the files this server takes. Whoever runs the server may allow more.",
   "error.generation_locked": "A reply is being written. Wait for it, or stop it first.",
@@ -76,7 +78,6 @@ export default {
   "run_error.upstream_timeout": "The model took too long to answer.",
   "run_error.run_timeout": "The reply took too long and was given up.",
   "run_error.upstream_error": "The model answered with an error.",
-  "run_error.rate_limited": "The model is busy with replies.",
   "run_error.upstream_rate_limited": "The model has too much to do right now.",
   "run_error.upstream_disconnected": "The connection to the model broke in the middle of the reply.",
   "run_error.empty_response": "The model answered without a word.",

@@ -9,6 +9,7 @@ export default {
   "helper.suggestions": "推荐的回复",
   "helper.waiting": "正在写…",
   "helper.use": "采用第{n}条：{text}",
+  "helper.rate_limited": "模型正忙于其他回复。",
   "helper.failed": "这一条没能写出来。",
   "helper.canceled": "这一条还没写完就停止了。",
 
