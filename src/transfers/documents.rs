@@ -5,6 +5,8 @@ use crate::characters::character;
 use crate::characters::public_card;
 use crate::conversations::conversation;
 use crate::conversations::message;
+use crate::conversations::message::Visibility;
+use crate::conversations::swipe;
 use crate::ids::CharacterId;
 use crate::presets::preset;
 use crate::prompt::card_use::HiddenCards;
@@ -193,4 +195,43 @@ fn variables_of(it: &conversation::Model, hidden: &HiddenCards) -> Value {
         all.remove("macros");
     }
     variables
+}
+
+/// The document of a message with all its texts; of a hidden one only its place remains.
+pub fn message(row: &message::Model, texts: Vec<swipe::Model>) -> document::Message {
+    let is_gone = row.visibility == Visibility::Hidden;
+    let mut line = document::Message {
+        seq: row.seq,
+        seat: row.space_membership_id.0,
+        role: row.role,
+        content: row.content.clone(),
+        visibility: row.visibility,
+        active_swipe: row.active_swipe,
+        is_clone: row.origin_message_id.is_some(),
+        created_at: row.created_at,
+        edited_at: row.edited_at,
+        edited_by: row.edited_by.map(|it| it.0),
+        version: row.version,
+        token_count: row.token_count,
+        metadata: row.metadata.clone(),
+        texts: texts
+            .into_iter()
+            .map(|it| document::Text {
+                content: it.content,
+                metadata: it.metadata,
+                token_count: it.token_count,
+                edited_at: it.edited_at,
+                edited_by: it.edited_by.map(|it| it.0),
+            })
+            .collect(),
+    };
+    if is_gone {
+        // Deleted for everyone: its number stays, its text does not leave the server.
+        line.content.clear();
+        line.metadata = serde_json::json!({});
+        line.active_swipe = 0;
+        line.token_count = 0;
+        line.texts.clear();
+    }
+    line
 }

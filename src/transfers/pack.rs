@@ -9,7 +9,6 @@ use crate::conversations::conversation;
 use crate::conversations::export;
 use crate::conversations::export::texts_of;
 use crate::conversations::message;
-use crate::conversations::message::Visibility;
 use crate::conversations::pages;
 use crate::conversations::pages::Stub;
 use crate::conversations::swipe;
@@ -357,47 +356,9 @@ async fn messages(
         for row in &page {
             let texts = texts.remove(&row.id).unwrap_or_default();
             written.note(row, &texts);
-            serde_json::to_writer(&mut lines, &line(row, texts))?;
+            serde_json::to_writer(&mut lines, &documents::message(row, texts))?;
             lines.push(b'\n');
         }
         out.put(Piece::Bytes(lines)).await?;
     }
-}
-
-fn line(row: &message::Model, texts: Vec<swipe::Model>) -> document::Message {
-    let is_gone = row.visibility == Visibility::Hidden;
-    let mut line = document::Message {
-        seq: row.seq,
-        seat: row.space_membership_id.0,
-        role: row.role,
-        content: row.content.clone(),
-        visibility: row.visibility,
-        active_swipe: row.active_swipe,
-        is_clone: row.origin_message_id.is_some(),
-        created_at: row.created_at,
-        edited_at: row.edited_at,
-        edited_by: row.edited_by.map(|it| it.0),
-        version: row.version,
-        token_count: row.token_count,
-        metadata: row.metadata.clone(),
-        texts: texts
-            .into_iter()
-            .map(|it| document::Text {
-                content: it.content,
-                metadata: it.metadata,
-                token_count: it.token_count,
-                edited_at: it.edited_at,
-                edited_by: it.edited_by.map(|it| it.0),
-            })
-            .collect(),
-    };
-    if is_gone {
-        // Deleted for everybody: its number stays, what it said does not leave the house.
-        line.content.clear();
-        line.metadata = serde_json::json!({});
-        line.active_swipe = 0;
-        line.token_count = 0;
-        line.texts.clear();
-    }
-    line
 }

@@ -95,7 +95,7 @@ on_both! {
         let ended = office.reads("/api/admin/runs").await;
         assert_eq!(ended["data"][0]["live"], Value::Null);
         assert_eq!(ended["data"][0]["heartbeat_age_ms"], Value::Null);
-        assert_eq!(ended["data"][0]["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3}));
+        assert_eq!(ended["data"][0]["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3, "estimated": false}));
         assert!(!ended.to_string().contains("zanzibar"), "{ended}");
         office.close().await;
     }
