@@ -141,13 +141,13 @@ on_both! {
 
     async fn who_comes_back_has_the_name_that_they_chose_for_this_space(backend) {
         let (cast, seats) = Cast::meet(backend).await;
-        let own = format!("/api/memberships/{}", seats.guest);
-        expect(200, cast.guest.patch(&own, json!({"display_name": "Gil"})).await);
-        assert_eq!(cast.guest.delete(&own).await.0, 204);
+        let own = format!("/api/memberships/{}", seats.member);
+        expect(200, cast.member.patch(&own, json!({"display_name": "Gil"})).await);
+        assert_eq!(cast.member.delete(&own).await.0, 204);
 
-        let back = cast.owner.add_member(cast.space, &cast.guest, "guest").await;
+        let back = cast.owner.add_member(cast.space, &cast.member, "member").await;
 
-        assert_eq!((id(&back), back["display_name"].as_str()), (seats.guest, Some("Gil")));
+        assert_eq!((id(&back), back["display_name"].as_str()), (seats.member, Some("Gil")));
         cast.app.close().await;
     }
 
