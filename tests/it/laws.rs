@@ -17,6 +17,7 @@ on_both! {
         let mut facts = bare_tables(&database).await;
 
         insert(&mut facts, &[conversation(), round("active", "generating", 1), slot(0, "spoken"), slot(1, "pending"), run(1, "succeeded"), message(1, 1, Some(1)), run(2, "queued")]).await;
+        store_newest(&mut facts).await;
 
         assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
         assert_eq!(invariants::at_rest(&mut facts).await.len(), 1, "at rest the queued run is one too many");
@@ -32,6 +33,9 @@ on_both! {
                 facts.execute(&format!("DELETE FROM {table}")).await;
             }
             insert(&mut facts, &[vec![conversation()], rows].concat()).await;
+            if law != NEWEST {
+                store_newest(&mut facts).await;
+            }
 
             let found = invariants::at_any_instant(&mut facts).await;
 
@@ -81,6 +85,32 @@ fn queued_run_without_a_claim() -> Row {
             Number(0),
         ],
     }
+}
+
+/// The law about what a conversation stores of its newest messages.
+const NEWEST: &str = "L22";
+
+/// Stores them, as the scheduler does with each message.
+async fn store_newest(facts: &mut Facts) {
+    let of_role = |role| {
+        format!(
+            "(SELECT max(m.seq) FROM messages m WHERE m.conversation_id = conversations.id \
+             AND m.visibility <> 'hidden' AND m.role = '{role}')"
+        )
+    };
+    let (assistant, user) = (of_role("assistant"), of_role("user"));
+    facts
+        .execute(&format!(
+            "UPDATE conversations SET last_assistant_seq = {assistant}, last_user_seq = {user}"
+        ))
+        .await;
+    facts
+        .execute(
+            "UPDATE conversations SET last_speaker_membership_id = (SELECT max(m.space_membership_id) \
+             FROM messages m WHERE m.conversation_id = conversations.id \
+             AND m.visibility <> 'hidden' AND m.seq = conversations.last_assistant_seq)",
+        )
+        .await;
 }
 
 /// What must be found, and the rows that break it.
@@ -133,6 +163,7 @@ fn breaches() -> Vec<(&'static str, Vec<Row>)> {
         ),
         ("I11", vec![run(1, "canceled"), message(1, 1, Some(1))]),
         ("T1", vec![message(1, 1, None), message(2, 3, None)]),
+        (NEWEST, vec![message(1, 1, None)]),
         ("S3", vec![unfinished_failure()]),
         ("S14", vec![unexplained_cancel()]),
     ]

@@ -200,7 +200,7 @@ fn texts(facts: &Facts) -> Vec<Law> {
 fn newest(facts: &Facts) -> Vec<Law> {
     let visible = "FROM messages m WHERE m.conversation_id = c.id AND m.visibility <> 'hidden'";
     vec![Law {
-        name: "the stored newest messages of a conversation are those that a search finds",
+        name: "L22: the stored newest messages of a conversation are those that a search finds",
         breaches: format!(
             "SELECT 'conversation ' || {} FROM conversations c WHERE \
              c.last_assistant_seq IS DISTINCT FROM (SELECT max(m.seq) {visible} AND m.role = 'assistant') \

@@ -328,7 +328,7 @@ impl Person {
         data(expect(
             200,
             self.get(&format!(
-                "/api/conversations/{conversation}/messages?limit=200"
+                "/api/conversations/{conversation}/messages?limit=200&html=true"
             ))
             .await,
         ))
