@@ -107,7 +107,7 @@ impl Wire {
         std::mem::take(&mut self.line.notes.lock())
     }
 
-    /// Cuts the connection of a COMMIT, after so many that pass.
+    /// Cuts the connection of a COMMIT that stores something, after so many that pass.
     pub fn cut_after(&self, n_commits: usize, cut: Cut) {
         *self.line.cut.lock() = Some((n_commits, cut));
     }
@@ -204,6 +204,7 @@ async fn forward(
     }
     let mut prepared: HashMap<Vec<u8>, String> = HashMap::new();
     let mut bound = String::new();
+    let mut is_reading = false;
     loop {
         let kind = client.read_u8().await.ok()?;
         let length = client.read_u32().await.ok()?;
@@ -219,11 +220,19 @@ async fn forward(
                 bound = prepared.get(statement).cloned().unwrap_or_default();
             }
             b'E' => line.notes.lock().push(bound.clone()),
-            b'Q' => line.notes.lock().push(sql(text(&body).0)),
+            b'Q' => {
+                let said = sql(text(&body).0);
+                // The transaction of a read ends with a COMMIT that stores nothing.
+                is_reading = match said.as_str() {
+                    "BEGIN" => false,
+                    it => is_reading || it.contains("READ ONLY"),
+                };
+                line.notes.lock().push(said);
+            }
             _ => {}
         }
         line.flows().await;
-        if kind == b'Q' && text(&body).0 == b"COMMIT" {
+        if kind == b'Q' && !is_reading && text(&body).0 == b"COMMIT" {
             match line.cuts() {
                 Some(Cut::BeforeCommit) => return None,
                 Some(Cut::AfterCommit) => is_deaf.store(true, Ordering::Release),
