@@ -11,7 +11,6 @@ use crate::conversations::export::texts_of;
 use crate::conversations::message;
 use crate::conversations::pages;
 use crate::conversations::pages::Stub;
-use crate::conversations::swipe;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::prompt::card_use::HiddenCards;

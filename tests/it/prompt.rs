@@ -76,7 +76,9 @@ async fn long_conversation(room: &EngineRoom, n_messages: i64) -> ConversationId
          SELECT {id}, seq, {seat}, 'user', '{said}', 'normal', 0, {now}, seq, 100, '{{}}' FROM n",
         now = now.0,
     );
-    let update = format!("UPDATE conversations SET last_seq = {n_messages}, last_user_seq = {n_messages} WHERE id = {id}");
+    let update = format!(
+        "UPDATE conversations SET last_seq = {n_messages}, last_user_seq = {n_messages} WHERE id = {id}"
+    );
     let written: Result<(), DbErr> = room
         .db
         .write(move |tx| {

@@ -66,6 +66,7 @@ async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Resul
             let seq = row.expect("the conversation").last_seq + 1;
             conversation::Entity::update_many()
                 .col_expr(conversation::Column::LastSeq, Expr::value(seq))
+                .col_expr(conversation::Column::LastUserSeq, Expr::value(seq))
                 .filter(conversation::Column::Id.eq(new.conversation))
                 .exec(tx)
                 .await?;
@@ -285,7 +286,7 @@ on_both! {
         assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
 
         // What a crash between two transactions would leave: the end of the run, not what follows.
-        let end = "UPDATE conversation_runs SET status = 'canceled', finished_at = 1";
+        let end = "UPDATE conversation_runs SET status = 'canceled', canceled_because = 'stopped', finished_at = 1";
         facts.execute(end).await;
 
         let found = invariants::at_any_instant(&mut facts).await;

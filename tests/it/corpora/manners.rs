@@ -117,6 +117,12 @@ async fn learn_all(house: &House) -> HashMap<String, Manners> {
     let words = columns.chain(WORDS.map(str::to_owned)).chain(documented);
     let words: BTreeSet<String> = words.collect();
     let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
+    // Suggestions that a trial asked for cost their space tokens when they end.
+    let candidates = &house.app.app.engine.context().candidates;
+    wait::until("no suggestion is being written", async || {
+        (candidates.count() == 0).then_some(())
+    })
+    .await;
     // An entry is one of its book; of those there were, one or the other has been deleted.
     let again = house.request_with("POST", "/api/lorebooks", &book().to_string());
     let made = Line::to(&house.app.base).ask(&again).await;
@@ -261,6 +267,7 @@ mod tests {
     use super::of_all_doors;
     use crate::corpora::house::House;
     use crate::support::backends::Backend;
+    use crate::support::wait;
 
     /// What the corpora rest on: if asking finds nothing out, they attack nothing.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
