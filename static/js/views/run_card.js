@@ -20,8 +20,9 @@ export default class RunCard {
     const { store } = this.#parts
     const { room } = store
     const { run } = room.notice
-    const signature =
-      run && JSON.stringify([run.id, run.status, run.error, room.queue.state, store.openSpace?.my_role])
+    // The name too: a snapshot may bring the run before the roster is there.
+    const facts = run && [run.id, run.status, run.error, this.#nameOf(run), room.queue.state]
+    const signature = run && JSON.stringify([...facts, store.openSpace?.my_role])
     if (signature === this.#signature) return
     this.#signature = signature
     replace(
