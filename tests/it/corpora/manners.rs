@@ -18,6 +18,7 @@ use crate::corpora::house::book;
 use crate::corpora::house::columns;
 use crate::corpora::line::Line;
 use crate::corpora::line::Reply;
+use crate::support::wait;
 
 /// Words that strangers try, beside the columns of the database and what the documents tell of.
 const WORDS: [&str; 12] = [
@@ -267,7 +268,6 @@ mod tests {
     use super::of_all_doors;
     use crate::corpora::house::House;
     use crate::support::backends::Backend;
-    use crate::support::wait;
 
     /// What the corpora rest on: if asking finds nothing out, they attack nothing.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -219,7 +219,10 @@ async fn forward(
                 let statement = text(text(&body).1).0;
                 bound = prepared.get(statement).cloned().unwrap_or_default();
             }
-            b'E' => line.notes.lock().push(bound.clone()),
+            b'E' => {
+                is_reading |= bound.contains("READ ONLY");
+                line.notes.lock().push(bound.clone());
+            }
             b'Q' => {
                 let said = sql(text(&body).0);
                 // The transaction of a read ends with a COMMIT that stores nothing.
