@@ -50,6 +50,9 @@ pub struct Page {
     _profile: TempDir,
 }
 
+/// Whether no animation that ends moves the element `it` or what contains it.
+const AT_REST: &str = "!document.getAnimations().some((a) => a.playState === 'running' && a.effect?.target?.contains(it) && a.effect.getComputedTiming().endTime !== Infinity)";
+
 impl Page {
     /// Opens an empty page of a fresh browser.
     pub async fn open(base: &str, screen: Screen) -> Page {
@@ -138,8 +141,13 @@ impl Page {
 
     // Looks once, and in one step: what is found cannot have been replaced in between.
     async fn find(&self, css: &str, text: &str) -> Option<WebElement> {
+        self.find_where(css, text, "true").await
+    }
+
+    // `condition` is an expression about the element `it`.
+    async fn find_where(&self, css: &str, text: &str, condition: &str) -> Option<WebElement> {
         let script = format!(
-            "return [...document.querySelectorAll({})].find((it) => it.checkVisibility({{ visibilityProperty: true }}) && it.innerText.includes({})) ?? null",
+            "return [...document.querySelectorAll({})].find((it) => it.checkVisibility({{ visibilityProperty: true }}) && it.innerText.includes({}) && {condition}) ?? null",
             json!(css),
             json!(text)
         );
@@ -214,11 +222,12 @@ impl Page {
         self.click_text(css, "").await;
     }
 
-    /// Clicks the one that says this, as soon as it is there, enabled and not covered.
+    /// Clicks the one that says this, as soon as it is there, enabled, not covered and at rest: a click
+    /// on a drawer that slides in would hit what is beside it.
     pub async fn click_text(&self, css: &str, text: &str) {
         let what = format!("{css} that says {text:?} and can be clicked");
         wait::until_within(DEADLINE, &what, async || {
-            let node = self.find(css, text).await?;
+            let node = self.find_where(css, text, AT_REST).await?;
             let is_enabled = node.is_enabled().await.unwrap_or(false);
             (is_enabled && node.click().await.is_ok()).then_some(())
         })
