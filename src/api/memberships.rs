@@ -117,6 +117,10 @@ pub async fn create(
             return Err(ApiError::invalid_value("role", message));
         }
         (Some(id), None) => own_card(&app, &at, &caller, id).await?,
+        // An unknown id is invited like a known one; below 1 there is none.
+        (None, Some(id)) if id.0 < 1 => {
+            return Err(ApiError::invalid_value("user_id", "Must be at least 1."));
+        }
         (None, Some(id)) => {
             let role = body.role.unwrap_or(Role::Member);
             may_let_in_as(&at, role)?;

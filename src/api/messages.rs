@@ -194,6 +194,13 @@ pub async fn create(
     let body = body.read().await?;
     let text = text(&body.content)?;
     let client_id = body.client_id.map(client_id).transpose()?;
+    // Also of a post that is a repetition: its mentions are not looked up again.
+    if body.mentions.iter().any(|it| it.0 < 1) {
+        return Err(ApiError::invalid_value(
+            "mentions",
+            "Ids must be at least 1.",
+        ));
+    }
     let posted = app
         .engine
         .post_message(

@@ -198,4 +198,15 @@ on_both! {
         assert_eq!(Facts::open(&cast.app.database).await.number(stored).await, 1);
         cast.app.close().await;
     }
+
+    async fn an_id_below_one_is_refused_and_not_invited(backend) {
+        let (cast, _) = Cast::meet(backend).await;
+        let path = format!("/api/spaces/{}/memberships", cast.space);
+
+        for id in [0, -1] {
+            let answer = cast.owner.post(&path, json!({"user_id": id, "role": "member"})).await;
+            assert_eq!((answer.0, &answer.1["error"]["param"]), (422, &json!("user_id")), "{id}");
+        }
+        cast.app.close().await;
+    }
 }
