@@ -30,6 +30,11 @@ fn refused(refusal: &Refusal) -> ApiError {
             "generation_locked",
             "A reply is being written. Wait for it, or stop it first.",
         ),
+        Refusal::MessageBeingWritten => (
+            409,
+            "message_being_written",
+            "This message is being written anew. Wait for it, or stop it first.",
+        ),
         Refusal::CopilotActive => (
             409,
             "copilot_active",

@@ -234,7 +234,7 @@ pub async fn create(
     request_body = Change,
     responses(
         (status = 200, body = message::View),
-        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
         (status = 423)
     )

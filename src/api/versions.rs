@@ -127,7 +127,7 @@ pub async fn regenerate(
     responses(
         (status = 201, body = Branch),
         (status = 202, description = "More than 2,000 messages: a job makes it.", body = JobStarted),
-        (status = 409, description = "`job_running`: another branch is being made."),
+        (status = 409, description = "`message_being_written`: this message is being written anew; `job_running`: another branch is being made."),
         (status = 413, description = "`storage_full`."),
         (status = 423)
     )
@@ -172,7 +172,7 @@ pub async fn branch(
     params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
     responses(
         (status = 200, body = message::View),
-        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`invalid_value`: it has no such text."),
         (status = 423)
     )

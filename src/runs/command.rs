@@ -249,6 +249,8 @@ pub enum Refusal {
     NotFound,
     #[error("a reply is being written")]
     GenerationLocked,
+    #[error("a reply is being written into this message")]
+    MessageBeingWritten,
     #[error("the copilot speaks for this person")]
     CopilotActive,
     #[error("this seat may not do that")]

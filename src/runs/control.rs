@@ -193,9 +193,10 @@ pub fn open_to_change<'a>(d: &Draft<'a>, id: MessageId) -> Result<&'a message::M
     if d.s.tail.as_ref().map(|it| it.id) != Some(id) {
         return Err(Refusal::NotTail);
     }
-    match d.running.is_some() {
-        true => Err(Refusal::GenerationLocked),
-        false => Ok(subject),
+    match &d.running {
+        Some(run) if run.debug.target_message_id == Some(id) => Err(Refusal::MessageBeingWritten),
+        Some(_) => Err(Refusal::GenerationLocked),
+        None => Ok(subject),
     }
 }
 

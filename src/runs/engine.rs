@@ -232,7 +232,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::EditConflict`] when the message was changed since the version that `edit` names;
-    /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`].
+    /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
+    /// [`Refusal::MessageBeingWritten`].
     pub async fn edit(
         &self,
         conversation: ConversationId,

@@ -312,7 +312,8 @@ fn deleting_the_message_ends_it_wherever_the_message_stands() {
 #[test]
 fn a_text_is_chosen_on_the_tail_while_nothing_is_written() {
     let mut stage = writing();
-    assert_eq!(stage.does(&select(2, 0)), Err(Refusal::GenerationLocked));
+    assert_eq!(stage.does(&select(2, 0)), Err(Refusal::MessageBeingWritten));
+    assert_eq!(stage.does(&edit(2)), Err(Refusal::MessageBeingWritten));
     stage.ends(success("Good day."));
 
     let back = stage.does(&select(2, 0)).unwrap();

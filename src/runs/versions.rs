@@ -112,7 +112,7 @@ impl Engine {
     /// is whole in the answer.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]; [`Refusal::GenerationLocked`] while that message is written anew: what
+    /// [`Refusal::NotFound`]; [`Refusal::MessageBeingWritten`] while that message is written anew: what
     /// hangs on it must not change under it. [`EngineError::StorageFull`], [`EngineError::JobRunning`].
     pub async fn begin_branch(&self, fork: Fork) -> Result<Branched, EngineError> {
         let job = match self.start_branch(fork, None).await? {
@@ -166,7 +166,7 @@ impl Engine {
                 let (queued, running) = run::active_in(tx, parent.id).await?;
                 let is_for = |it: run::Model| it.debug.target_message_id == Some(at.id);
                 if [queued, running].into_iter().flatten().any(is_for) {
-                    return Err(Refusal::GenerationLocked.into());
+                    return Err(Refusal::MessageBeingWritten.into());
                 }
                 quota.require(tx, space.owner_id, new.text_bytes).await?;
                 if !new.is_hidden {
@@ -352,7 +352,7 @@ impl Engine {
     /// # Errors
     /// [`Refusal::EditConflict`] when `expected_version` is not the present one;
     /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
-    /// [`Refusal::NoSuchSwipe`].
+    /// [`Refusal::MessageBeingWritten`], [`Refusal::NoSuchSwipe`].
     pub async fn select_swipe(
         &self,
         conversation: ConversationId,

@@ -220,7 +220,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(refusal, Refusal::GenerationLocked);
+        assert_eq!(refusal, Refusal::MessageBeingWritten);
         assert!(earlier.is_ok());
         assert!(branch(&room, room.conversation, &origins[3]).await.is_ok());
         room.close().await;

@@ -212,7 +212,7 @@ on_both! {
         room.settle().await;
         let chosen = room.engine.select_swipe(room.conversation, target.id, 0, None).await.unwrap();
 
-        assert_eq!(refused(outcome), Refusal::GenerationLocked);
+        assert_eq!(refused(outcome), Refusal::MessageBeingWritten);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
         assert_eq!(tail(&room).await.content, "Hello.");
         room.close().await;
@@ -232,7 +232,7 @@ on_both! {
         room.settle().await;
 
         if let Err(error) = chosen {
-            assert_eq!(refused::<()>(Err(error)), Refusal::GenerationLocked);
+            assert_eq!(refused::<()>(Err(error)), Refusal::MessageBeingWritten);
         }
         let after = tail(&room).await;
         let texts = texts(&room, &after).await;

@@ -14,6 +14,7 @@ export default {
   "error.space_too_large":
     "This space is larger than the files this server takes. Whoever runs the server may allow more.",
   "error.generation_locked": "A reply is being written. Wait for it, or stop it first.",
+  "error.message_being_written": "This message is being written anew. Wait for it, or stop it first.",
   "error.not_tail": "Only the newest message can be changed.",
   "error.edit_conflict": "Someone else changed this message in the meantime.",
   "error.fork_point": "A branch begins at this message, so it stays as it is.",

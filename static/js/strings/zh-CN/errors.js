@@ -13,6 +13,7 @@ export default {
   "error.unavailable": "服务器暂时无法处理，请稍后再试。",
   "error.space_too_large": "这个空间超过了服务器允许的文件大小。服务器的管理者可以放宽这个限制。",
   "error.generation_locked": "正在生成回应。请等它写完，或者先停止。",
+  "error.message_being_written": "正在重新生成这条消息。请等它写完，或者先停止。",
   "error.not_tail": "只能修改最新的一条消息。",
   "error.edit_conflict": "这条消息刚被其他人修改过。",
   "error.fork_point": "有分支从这条消息开始，所以不能改动。",
