@@ -41,7 +41,7 @@ pub struct Header {
 }
 
 /// A message with all its texts; there is always one at `active`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ChatMessage {
     /// `None`: the line does not say.
     pub name: Option<String>,

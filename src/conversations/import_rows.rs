@@ -145,7 +145,7 @@ pub struct Place {
 }
 
 /// A message of a batch, whole but for its number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     pub author: Author,
     pub created_at: Timestamp,

@@ -12,6 +12,7 @@ use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::IntoColumnRef;
 use sea_orm::sea_query::Query;
 use sea_orm::sea_query::SimpleExpr;
+use std::borrow::Cow;
 
 /// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.
@@ -112,16 +113,20 @@ pub fn transaction_status(dialect: Dialect, number: i64) -> SimpleExpr {
     }
 }
 
-/// Whether the database undid a transaction for others' sake: tried again, it may well succeed.
-pub fn was_undone(error: &DbErr) -> bool {
-    let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) =
-        error
-    else {
-        return false;
-    };
-    let code = cause.as_database_error().and_then(|it| it.code());
+/// Whether the database undid a transaction for the sake of another one: repeated, it may succeed.
+pub fn was_undone(error: &(dyn std::error::Error + 'static)) -> bool {
     // A deadlock, or a serialization that failed.
-    code.is_some_and(|it| it.len() == 5 && it.starts_with("40"))
+    database_code(error).is_some_and(|it| it.len() == 5 && it.starts_with("40"))
+}
+
+/// The code of the database's own error, wherever it is among the causes.
+fn database_code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
+    std::iter::successors(Some(error), |it| it.source())
+        .filter_map(|it| it.downcast_ref::<RuntimeErr>())
+        .find_map(|it| match it {
+            RuntimeErr::SqlxError(cause) => cause.as_database_error()?.code(),
+            _ => None,
+        })
 }
 
 /// Whether a statement failed because a row with the same unique key exists.
@@ -183,13 +188,7 @@ impl StorageFailure {
 
 /// What an error, or an error that caused it, says about the disk; `None` when nothing.
 pub fn storage_failure(error: &(dyn std::error::Error + 'static)) -> Option<StorageFailure> {
-    std::iter::successors(Some(error), |it| it.source())
-        .filter_map(|it| it.downcast_ref::<RuntimeErr>())
-        .find_map(|it| match it {
-            RuntimeErr::SqlxError(cause) => cause.as_database_error()?.code(),
-            _ => None,
-        })
-        .and_then(|code| storage_failure_of(&code))
+    database_code(error).and_then(|code| storage_failure_of(&code))
 }
 
 fn storage_failure_of(code: &str) -> Option<StorageFailure> {

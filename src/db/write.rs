@@ -7,6 +7,7 @@
 use crate::db::connect::Db;
 #[cfg(feature = "failpoints")]
 use crate::db::connect::Dialect;
+use crate::db::dialect;
 use crate::db::doubt::Proof;
 use crate::db::doubt::is_committed;
 use crate::db::health::COMMIT_FAILED;
@@ -20,12 +21,17 @@ use sea_orm::TransactionOptions;
 use sea_orm::TransactionTrait;
 use std::time::Instant;
 
+/// How often a transaction is tried that the database undoes for the sake of another one.
+const TRIES: u32 = 3;
+
 /// What a transaction may end with, beside its value.
 pub trait WriteError: From<DbErr> + std::error::Error + Send + 'static {}
 impl<E: From<DbErr> + std::error::Error + Send + 'static> WriteError for E {}
 
 impl Db {
-    /// Runs `work` in one transaction, commits when it is `Ok`, rolls back when it is `Err`.
+    /// Runs `work` in one transaction, commits when it is `Ok`, rolls back when it is `Err`. A
+    /// transaction that the database undoes for a deadlock or a serialization failure is repeated,
+    /// at most twice: `work` must change nothing but the database.
     ///
     /// # Errors
     /// What `work` returns, or the database's refusal to begin or commit.
@@ -33,7 +39,10 @@ impl Db {
     where
         T: Send + 'static,
         E: WriteError,
-        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>>
+            + Clone
+            + Send
+            + 'static,
     {
         self.write_proved(work, |_| None).await
     }
@@ -51,34 +60,58 @@ impl Db {
     where
         T: Send + 'static,
         E: WriteError,
-        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>>
+            + Clone
+            + Send
+            + 'static,
     {
         let db = self.clone();
         let task = self.main.spawn(async move {
-            let tx = db.begin().await?;
-            match work(&tx).await {
-                Ok(value) => {
-                    crate::fail_point!("write.before_commit", ?);
-                    match db.commit(tx).await {
-                        Ok(()) => Ok(value),
-                        Err(error) => match proof(&value) {
-                            Some(proof) if is_committed(&db.writer, &proof).await => Ok(value),
-                            _ => Err(error.into()),
-                        },
+            for _ in 1..TRIES {
+                match db.write_once(work.clone(), proof).await {
+                    Err(error) if dialect::was_undone(&error) => {
+                        tracing::warn!(%error, "a transaction was undone by the database and is repeated: {error}");
                     }
-                }
-                Err(error) => {
-                    db.health().observe_write(&error);
-                    // The first error is the one to tell.
-                    db.roll_back(tx).await;
-                    Err(error)
+                    done => return done,
                 }
             }
+            db.write_once(work, proof).await
         });
         match task.await {
             Ok(result) => result,
             Err(_) => {
                 Err(DbErr::Exec(RuntimeErr::Internal("the transaction's task ended".into())).into())
+            }
+        }
+    }
+
+    /// One try. To be called in a task of the main runtime.
+    async fn write_once<T, E, F>(
+        &self,
+        work: F,
+        proof: fn(&T) -> Option<Proof>,
+    ) -> Result<T, E>
+    where
+        E: WriteError,
+        F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>>,
+    {
+        let tx = self.begin().await?;
+        match work(&tx).await {
+            Ok(value) => {
+                crate::fail_point!("write.before_commit", ?);
+                match self.commit(tx).await {
+                    Ok(()) => Ok(value),
+                    Err(error) => match proof(&value) {
+                        Some(proof) if is_committed(&self.writer, &proof).await => Ok(value),
+                        _ => Err(error.into()),
+                    },
+                }
+            }
+            Err(error) => {
+                self.health().observe_write(&error);
+                // The first error is the one to return.
+                self.roll_back(tx).await;
+                Err(error)
             }
         }
     }

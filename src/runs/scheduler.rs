@@ -11,7 +11,6 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::db::connect::Dialect;
-use crate::db::dialect;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
@@ -68,14 +67,14 @@ pub async fn step(
     let task = context.shutdown.spawn(async move {
         let _in_order = own.step_locks.lock(conversation).await?;
         loop {
-            let decided = decide_undisturbed(&own, conversation, command.clone()).await?;
+            let decided = decide_and_write(&own, conversation, command.clone()).await?;
             if let Some((done, written)) = decided {
                 crate::fail_point!("step.after_commit");
                 announce::announce(&own, &done.situation, written);
                 return Ok(done);
             }
             // A change of settings comes first.
-            let applied = decide_undisturbed(&own, conversation, Command::ApplyChanges).await?;
+            let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
             if let Some((done, written)) = applied {
                 crate::fail_point!("step.after_commit");
                 announce::announce(&own, &done.situation, written);
@@ -84,26 +83,6 @@ pub async fn step(
     });
     task.await
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
-}
-
-/// How often a step is tried that the database undoes for others' sake.
-const TRIES: u32 = 3;
-
-/// `None`: nothing was decided, because a change of settings must be applied first.
-async fn decide_undisturbed(
-    context: &Context,
-    conversation: ConversationId,
-    command: Command,
-) -> Result<Option<(Done, Written)>, EngineError> {
-    for _ in 1..TRIES {
-        match decide_and_write(context, conversation, command.clone()).await {
-            Err(EngineError::Database(error)) if dialect::was_undone(&error) => {
-                tracing::warn!(%error, conversation.id = %conversation, "a step was undone by the database, it is tried again: {error}");
-            }
-            done => return done,
-        }
-    }
-    decide_and_write(context, conversation, command).await
 }
 
 /// A run that is ours now.
@@ -258,6 +237,7 @@ pub async fn until_free(context: &Context, conversation: ConversationId) {
     context.step_locks.until_free(conversation).await;
 }
 
+/// `None`: nothing was decided, because a change of settings must be applied first.
 async fn decide_and_write(
     context: &Context,
     conversation: ConversationId,
@@ -288,6 +268,7 @@ async fn decide_and_write(
 }
 
 /// Who decides, and when.
+#[derive(Clone)]
 struct Hand {
     now: Timestamp,
     node: Arc<str>,

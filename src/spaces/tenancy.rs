@@ -26,7 +26,11 @@ use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use sea_orm::QueryTrait;
 use sea_orm::Select;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::LockType;
+use sea_orm::sea_query::Order;
+use sea_orm::sea_query::Query;
 use serde_json::Value;
 
 /// What one sets of a space; `None` leaves it as it is, or as it is by default.
@@ -185,11 +189,23 @@ pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), 
 }
 
 /// Deletes a space with everything in it; `false`: it was gone.
+///
+/// Its conversations are locked first: a step locks its conversation and writes to the space afterwards.
 pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
-    let deleted = db
-        .write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await }))
-        .await?;
-    Ok(deleted.rows_affected == 1)
+    let deleted = db.write(move |tx| {
+        Box::pin(async move {
+            let conversations = Query::select()
+                .column("id")
+                .from("conversations")
+                .and_where(Expr::col("space_id").eq(id))
+                .order_by("id", Order::Asc)
+                .lock(LockType::Update)
+                .to_owned();
+            tx.query_all(&conversations).await?;
+            Entity::delete_by_id(id).exec(tx).await
+        })
+    });
+    Ok(deleted.await?.rows_affected == 1)
 }
 
 /// The spaces in which a user sits.

@@ -117,7 +117,7 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
         limit: arrival.limit,
         head: there.head,
         known: there.known,
-        assets: there.assets.ok_or(ImportError::Canceled)?,
+        assets: Arc::new(there.assets.ok_or(ImportError::Canceled)?),
         n_messages: there.n_messages,
         now: tools.clock.now(),
     };

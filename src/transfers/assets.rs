@@ -18,6 +18,7 @@ use crate::ids::CharacterId;
 use crate::spaces::membership;
 use crate::transfers::document;
 use crate::transfers::rows::broken;
+use parking_lot::Mutex;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -80,7 +81,7 @@ pub fn are_in_order(assets: &[document::Asset]) -> bool {
 /// What came in, on the disk until it is stored.
 #[derive(Debug)]
 pub struct Arrived {
-    spool: Spool,
+    spool: Mutex<Spool>,
     assets: Vec<document::Asset>,
     /// How many bytes more of all assets together may be kept.
     left: u64,
@@ -98,7 +99,7 @@ impl Arrived {
     /// Nothing yet, and never more than so many bytes. `None`: there is no place for it on the disk.
     pub fn nothing(most: u64) -> Option<Self> {
         Some(Self {
-            spool: Spool::new().ok()?,
+            spool: Mutex::new(Spool::new().ok()?),
             assets: Vec::new(),
             left: most,
         })
@@ -110,7 +111,7 @@ impl Arrived {
             PICTURE => large(&asset.sha256),
             _ => asset.sha256.clone(),
         };
-        self.spool.names().any(|it| it == name)
+        self.spool.lock().names().any(|it| it == name)
     }
 
     /// Keeps the bytes of an asset. `false`: they are no picture where one is due, or too many.
@@ -128,7 +129,7 @@ impl Arrived {
         pieces.into_iter().all(|(name, bytes)| {
             let left = self.left.checked_sub(bytes.len() as u64);
             self.left = left.unwrap_or(0);
-            left.is_some() && self.spool.push(&name, &bytes).is_ok()
+            left.is_some() && self.spool.get_mut().push(&name, &bytes).is_ok()
         })
     }
 
@@ -137,8 +138,12 @@ impl Arrived {
         self.assets.push(asset);
     }
 
-    fn bytes(&mut self, name: &str) -> Result<Vec<u8>, ImportError> {
-        let found = self.spool.read(name).map_err(std::io::Error::other)?;
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, ImportError> {
+        let found = self
+            .spool
+            .lock()
+            .read(name)
+            .map_err(std::io::Error::other)?;
         found.ok_or_else(|| broken(document::ASSETS))
     }
 
@@ -147,15 +152,15 @@ impl Arrived {
     /// # Errors
     /// When there is no such character, or the database fails.
     pub async fn give(
-        &mut self,
+        &self,
         tx: &impl ConnectionTrait,
         cards: &HashMap<i64, CharacterId>,
         now: Timestamp,
     ) -> Result<HashMap<CharacterId, String>, ImportError> {
         let mut pictures = HashMap::new();
-        let mut all = std::mem::take(&mut self.assets);
+        let mut all: Vec<&document::Asset> = self.assets.iter().collect();
         // Two spaces with the same pictures at once ask for them in the same order.
-        all.sort_by(|a, b| a.sha256.cmp(&b.sha256));
+        all.sort_by_key(|it| &it.sha256);
         for it in all {
             let card = cards.get(&it.character).copied();
             let card = card.ok_or_else(|| broken(document::ASSETS))?;

@@ -181,7 +181,7 @@ pub struct Conversation {
 }
 
 /// A line of a timeline.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Message {
     pub seq: i64,
     pub seat: i64,
@@ -207,7 +207,7 @@ pub struct Message {
 }
 
 /// One of several texts of a message.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Text {
     pub content: String,
     pub metadata: Value,
@@ -220,7 +220,7 @@ pub struct Text {
 
 /// What has happened in a timeline, and has ended. A round stands before its runs. Messages are named
 /// by their numbers there.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Past {
     Round(Round),
@@ -228,7 +228,7 @@ pub enum Past {
 }
 
 /// A round that has ended.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Round {
     pub key: RoundId,
     pub status: round::Status,
@@ -243,7 +243,7 @@ pub struct Round {
 }
 
 /// A position of a round.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Slot {
     pub position: i64,
     pub seat: i64,
@@ -255,7 +255,7 @@ pub struct Slot {
 }
 
 /// A run that has ended. Which node it was on stays in the house.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub round: Option<RoundId>,
     pub slot_position: Option<i64>,
@@ -292,7 +292,7 @@ pub struct Run {
 }
 
 /// What a run sent. Where a piece names a message, it names its number.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prompt {
     pub record: Record,
     pub created_at: Timestamp,

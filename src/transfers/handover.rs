@@ -50,7 +50,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What the last transaction writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Finished {
     pub import: import_job::Model,
     pub hidden: SpaceId,
@@ -59,13 +59,13 @@ pub struct Finished {
     pub limit: u64,
     pub head: Arc<Head>,
     pub known: Arc<Known>,
-    pub assets: assets::Arrived,
+    pub assets: Arc<assets::Arrived>,
     pub n_messages: i64,
     pub now: Timestamp,
 }
 
 /// Puts cards, books and presets on the owner's shelf, seats everybody who is known here, and shows it all.
-pub async fn finish(db: &Db, mut it: Finished) -> Result<SpaceId, ImportError> {
+pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
     db.write(move |tx| {
         Box::pin(async move {
             if !import_job::beat(tx, it.import.id, 0, it.n_messages, it.now).await? {

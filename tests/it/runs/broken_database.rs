@@ -17,7 +17,6 @@ use crate::support::blueprint::node;
 use crate::support::engine_room::EngineRoom;
 use crate::support::engine_room::Human;
 use crate::support::transitions;
-use crate::support::upstream::script::Script;
 use crate::support::wait;
 use crate::support::wire::Cut;
 use crate::support::wire::Wire;
@@ -247,55 +246,6 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     gate.open();
     room.settle().await;
     assert_eq!(room.answers().await, ["Hello."]);
-    room.close().await;
-}
-
-/// B7. The end of a run has its conversation and wants the space; somebody else has the space and
-/// wants the conversation, and is the more patient of the two.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
-    if no_server() {
-        return;
-    }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
-    let gate = room.upstream.gate();
-    room.upstream.always(
-        Script::stream()
-            .role()
-            .text("Hello.")
-            .finish("stop")
-            .usage(7, 1)
-            .done()
-            .gated(&gate),
-    );
-    room.human.says("Hi.").await;
-    room.upstream.requested(1).await;
-    let mut other = room.facts().await;
-    let mut facts = room.facts().await;
-
-    other.execute("SET deadlock_timeout = '60s'; BEGIN").await;
-    other
-        .execute(&format!(
-            "UPDATE spaces SET name = 'Held' WHERE id = {}",
-            room.space
-        ))
-        .await;
-    gate.open();
-    wait::until("the step waits for the space", async || {
-        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
-        (!waiting.is_empty()).then_some(())
-    })
-    .await;
-    other
-        .execute(&format!(
-            "UPDATE conversations SET title = 'Held' WHERE id = {}; COMMIT",
-            room.conversation
-        ))
-        .await;
-    room.settle().await;
-
-    assert_eq!(room.answers().await, ["Hello."]);
-    assert_eq!(room.tokens_used().await, 8, "spent once");
     room.close().await;
 }
 

@@ -8,6 +8,7 @@ pub mod called;
 pub mod cancel;
 pub mod clocks;
 pub mod copilot;
+pub mod deadlocks;
 pub mod debounce;
 pub mod dispatch;
 pub mod failures;

@@ -1,0 +1,96 @@
+//! Two transactions that wait for each other: the one that the database undoes is repeated, and the
+//! locks are taken in one order, so that this is rare.
+
+use troupe::spaces::tenancy;
+
+use crate::support::backends::Backend;
+use crate::support::engine_room::EngineRoom;
+use crate::support::upstream::script::Script;
+use crate::support::wait;
+
+/// SQLite has one writer.
+fn no_server() -> bool {
+    !Backend::Postgres.is_given()
+}
+
+/// B7. The end of a run has its conversation and wants the space; somebody else has the space and
+/// wants the conversation, and is the more patient of the two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let gate = room.upstream.gate();
+    room.upstream.always(
+        Script::stream()
+            .role()
+            .text("Hello.")
+            .finish("stop")
+            .usage(7, 1)
+            .done()
+            .gated(&gate),
+    );
+    room.human.says("Hi.").await;
+    room.upstream.requested(1).await;
+    let mut other = room.facts().await;
+    let mut facts = room.facts().await;
+
+    other.execute("SET deadlock_timeout = '60s'; BEGIN").await;
+    other
+        .execute(&format!(
+            "UPDATE spaces SET name = 'Held' WHERE id = {}",
+            room.space
+        ))
+        .await;
+    gate.open();
+    wait::until("the step waits for the space", async || {
+        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+        (!waiting.is_empty()).then_some(())
+    })
+    .await;
+    other
+        .execute(&format!(
+            "UPDATE conversations SET title = 'Held' WHERE id = {}; COMMIT",
+            room.conversation
+        ))
+        .await;
+    room.settle().await;
+
+    assert_eq!(room.answers().await, ["Hello."]);
+    assert_eq!(room.tokens_used().await, 8, "spent once");
+    room.close().await;
+}
+
+/// B7. A step locks its conversation and writes to the space afterwards. Somebody who does the same
+/// meets a deletion, and would be the first to give up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_space() {
+    if no_server() {
+        return;
+    }
+    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let mut step = room.facts().await;
+    let mut facts = room.facts().await;
+
+    step.execute(&format!(
+        "SET deadlock_timeout = '100ms'; BEGIN; UPDATE conversations SET title = 'Held' WHERE id = {}",
+        room.conversation
+    ))
+    .await;
+    let (db, space) = (room.db.clone(), room.space);
+    let deletion = tokio::spawn(async move { tenancy::delete(&db, space).await });
+    wait::until("the deletion waits for the conversation", async || {
+        let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
+        (!waiting.is_empty()).then_some(())
+    })
+    .await;
+    step.execute(&format!(
+        "UPDATE spaces SET tokens_used = 1 WHERE id = {}; COMMIT",
+        room.space
+    ))
+    .await;
+
+    assert!(deletion.await.expect("it ended").expect("it was deleted"));
+    room.close_deaf().await;
+}
