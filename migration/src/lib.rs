@@ -42,6 +42,7 @@ mod m20261123_000062_instance_lock;
 mod m20261123_000065_index_memberships;
 mod m20261123_000066_order_runs;
 mod m20261123_000067_message_versions;
+mod m20261123_000070_small_search_writes;
 
 /// The steps, in order.
 pub struct Migrator;
@@ -85,6 +86,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000065_index_memberships::Migration),
             Box::new(m20261123_000066_order_runs::Migration),
             Box::new(m20261123_000067_message_versions::Migration),
+            Box::new(m20261123_000070_small_search_writes::Migration),
         ]
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A batch should take so long: a fraction of the 100 ms for which it may hold its locks. On SQLite
 /// every other write waits for it.
-const SQLITE_TARGET: Duration = Duration::from_millis(6);
+const SQLITE_TARGET: Duration = Duration::from_millis(2);
 /// On PostgreSQL only the conversation itself waits.
 const POSTGRES_TARGET: Duration = Duration::from_millis(25);
 /// A row costs as much as so many bytes of text.

@@ -176,6 +176,7 @@ impl<'a> Importer<'a> {
             .collect();
         self.next_seq += i64::try_from(entries.len()).unwrap_or(0);
         let seats = import_rows::write(&self.tools.db, place, entries).await?;
+        self.tools.db.merge_segments().await;
         for (name, seat) in seats {
             self.chat.authors.seat(&name, seat);
         }

@@ -1,13 +1,17 @@
 //! Opens the database and hands out its connections.
 //!
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
-//! opened read-only, so a write on them fails instead of waiting for a lock.
+//! opened read-only, so a write on them fails instead of waiting for a lock. A connection of its own
+//! moves what was committed from the write-ahead log into the file.
 
+use crate::db::checkpoint;
+use crate::db::checkpoint::Checkpoints;
 use crate::db::health::WriteHealth;
 use crate::db::meter::Meter;
 use crate::db::read::Reader;
 use crate::db::reuse;
 use crate::db::reuse::Endings;
+use crate::db::segments::Merges;
 use anyhow::Context;
 use sea_orm::ConnectOptions;
 use sea_orm::Database;
@@ -45,6 +49,9 @@ pub struct Db {
     reader: Reader,
     pub(super) writer: DatabaseConnection,
     pulse: DatabaseConnection,
+    /// SQLite only.
+    pub(super) checkpoints: Option<Checkpoints>,
+    pub(super) merges: Merges,
     dialect: Dialect,
     pub(super) main: Handle,
     pub(super) meter: Meter,
@@ -105,7 +112,9 @@ impl Db {
 
     /// Closes every connection.
     pub async fn close(self) {
-        for pool in [self.reader.pool, self.writer, self.pulse] {
+        let checkpoints = self.checkpoints.map(Checkpoints::into_pool);
+        let pools = [self.reader.pool, self.writer, self.pulse];
+        for pool in checkpoints.into_iter().chain(pools) {
             // Closing twice, or a pool that is already gone, is no news.
             let _ = pool.close().await;
         }
@@ -136,13 +145,17 @@ impl Db {
         };
         let (health, endings) = (WriteHealth::default(), Endings::default());
         let writer = reuse::check_sqlite(pool(1), &endings);
-        let writer: DatabaseConnection = writer.connect_with(base.clone()).await?.into();
+        let writing = checkpoint::writing(base.clone());
+        let writer: DatabaseConnection = writer.connect_with(writing).await?.into();
+        let checkpoints = Checkpoints::new(pool(1).min_connections(0), base.clone());
         let reader = reuse::check_readers(pool(4));
         let reader = reader.connect_with(base.read_only(true)).await?.into();
         Ok(Self {
             reader: Reader::anywhere(reader, health.clone()),
             pulse: writer.clone(),
             writer,
+            checkpoints: Some(checkpoints),
+            merges: Merges::default(),
             dialect: Dialect::Sqlite,
             main: Handle::current(),
             meter: Meter::default(),
@@ -165,6 +178,8 @@ impl Db {
             reader: Reader::on(main.clone(), pool.clone(), health.clone()),
             writer: pool,
             pulse,
+            checkpoints: None,
+            merges: Merges::default(),
             dialect: Dialect::Postgres,
             main,
             meter: Meter::default(),

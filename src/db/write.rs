@@ -78,7 +78,12 @@ impl Db {
             db.write_once(work, proof).await
         });
         match task.await {
-            Ok(result) => result,
+            Ok(result) => {
+                if let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| result.is_ok()) {
+                    checkpoints.committed();
+                }
+                result
+            }
             Err(_) => {
                 Err(DbErr::Exec(RuntimeErr::Internal("the transaction's task ended".into())).into())
             }
@@ -86,7 +91,7 @@ impl Db {
     }
 
     /// One try. To be called in a task of the main runtime.
-    async fn write_once<T, E, F>(
+    pub(super) async fn write_once<T, E, F>(
         &self,
         work: F,
         proof: fn(&T) -> Option<Proof>,

@@ -36,7 +36,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 /// A deletion goes on with more rows of the same transaction for so long.
-const FILL: Duration = Duration::from_millis(5);
+const FILL: Duration = Duration::from_millis(2);
 
 /// A batch that committed.
 #[derive(Debug)]

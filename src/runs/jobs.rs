@@ -100,6 +100,7 @@ async fn work(context: &Context, mut job: job::Model) {
         }
         let turn = context.jobs.turn.lock().await;
         let batch = job_batches::next(context, &job, size).await;
+        context.db.merge_segments().await;
         drop(turn);
         crate::fail_point!("job.after_batch");
         let pause = match batch {

@@ -4,6 +4,7 @@
 //! sockets close; the server stops; the background tasks have ended before the database closes.
 
 use crate::app::App;
+use crate::db::maintenance;
 use crate::db::probe;
 use crate::http::auth;
 use crate::http::carry;
@@ -116,6 +117,8 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
         .spawn(probe::keep_probing(db.clone(), shutdown.clone()));
+    app.shutdown
+        .spawn(maintenance::keep_maintaining(db.clone(), shutdown.clone()));
     app.shutdown
         .spawn(leftovers::keep_sweeping(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);

@@ -154,6 +154,7 @@ async fn write(
     };
     let known = Arc::clone(&there.known);
     let last = rows::write(&tools.db, import, place, known, batch).await?;
+    tools.db.merge_segments().await;
     there.last.insert(key, last);
     Ok(())
 }
