@@ -174,7 +174,9 @@ async fn the_live_part_of_the_tour_tells_every_event_that_it_names() {
         .split_once('\n')
         .expect("a command, and a frame to type");
     let address = command.split(' ').next_back().expect("an address");
-    let told = section("It answers with a snapshot, and then tells everything that happens:");
+    let told = section(
+        "The server responds with a snapshot, and then sends an event for everything that happens:",
+    );
     let promised: Vec<&str> = told
         .lines()
         .next()
