@@ -40,8 +40,8 @@ impl Visitor {
         let path = format!("/api/conversations/{}/regenerate", room.conversation);
         let body = message.map_or_else(|| json!({}), |it| json!({"message_id": it}));
         let (status, answer) = self.insist(Method::POST, &path, Some(&body)).await;
-        if status == 202 {
-            let run = answer["run"]["id"].as_str().unwrap_or("?");
+        // Without a run it is a job that continues: its branch is hidden until it is whole.
+        if let (202, Some(run)) = (status, answer["run"]["id"].as_str()) {
             let conversation = answer["conversation_id"].as_i64();
             self.promised("another text", run, conversation);
         }

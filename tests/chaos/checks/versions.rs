@@ -55,7 +55,11 @@ pub fn v2_a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
         let group = clones.remove(&(it.tx, it.conversation));
         if let Some(group) = group.filter(|_| is_clone(it)) {
             let parent = homes.get(&it.origin).and_then(|it| stages.get(it));
-            let shown = parent.map_or_else(Vec::new, |parent| shown(parent, &group));
+            let copied = stages
+                .get(&it.conversation)
+                .and_then(|it| it.last_key_value());
+            let after = copied.map_or(0, |(seq, _)| *seq);
+            let shown = parent.map_or_else(Vec::new, |parent| shown(parent, after, &group));
             let cloned: Vec<Line> = group.iter().map(|it| line(it)).collect();
             check.look(shown == cloned, || {
                 let differs = shown.iter().zip(&cloned).find(|(a, b)| a != b);
@@ -82,10 +86,11 @@ fn line(it: &Writing) -> Line {
     (it.seq, it.role.clone(), it.content.clone())
 }
 
-/// What the origin shows up to the last of the clones.
-fn shown(parent: &Timeline, clones: &[&Writing]) -> Vec<Line> {
+/// What the origin shows after this number and up to the last of the clones: a long branch is copied
+/// in batches, each as its messages are at that instant.
+fn shown(parent: &Timeline, after: i64, clones: &[&Writing]) -> Vec<Line> {
     let last = clones.iter().map(|it| it.seq).max().unwrap_or_default();
-    let places = parent.range(..=last);
+    let places = parent.range(after + 1..=last);
     places
         .filter_map(|(seq, it)| it.clone().map(|(role, content)| (*seq, role, content)))
         .collect()
@@ -168,6 +173,10 @@ mod tests {
             branch(it);
             it.writings.insert(2, again);
         };
+        let in_batches = |it: &mut Evidence| {
+            branch(it);
+            it.writings.last_mut().unwrap().tx = 21;
+        };
         let left_out = |it: &mut Evidence| {
             hidden(it);
             it.writings.remove(3);
@@ -175,6 +184,7 @@ mod tests {
 
         let check = v2_a_branch_begins_with_what_was_there;
         assert_eq!(broken(check, branch), 0);
+        assert_eq!(broken(check, in_batches), 0);
         assert_eq!(broken(check, lacks), 1);
         assert_eq!(broken(check, differs), 1);
         assert_eq!(broken(check, hidden), 1);
