@@ -145,7 +145,9 @@ pub fn s7_debounce(evidence: &Evidence) -> Check {
         else {
             continue;
         };
-        let waits = step.run_after >= post.created + rules.debounce_ms;
+        // Without debounce a run has no due time: the row was written as 0.
+        let waits = step.run_after >= post.created + rules.debounce_ms
+            || (step.run_after == 0 && rules.debounce_ms == 0);
         let bound = step.burst + (10 * rules.debounce_ms).max(10_000);
         let bounded = step.burst > 0 && step.run_after >= bound;
         check.look(waits || bounded, || {
