@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 /// Something to tell whoever brought a file, or wrote a book. As a text it is its sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Warning)]
 pub struct Warning {
     /// What it is; the same in every version.
     #[schema(value_type = String)]

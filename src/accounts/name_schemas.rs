@@ -68,7 +68,11 @@ impl PartialSchema for ShownName {
     }
 }
 
-impl ToSchema for ShownName {}
+impl ToSchema for ShownName {
+    fn name() -> Cow<'static, str> {
+        "ShownName".into()
+    }
+}
 
 impl PartialSchema for LongName {
     fn schema() -> RefOr<Schema> {
@@ -76,7 +80,11 @@ impl PartialSchema for LongName {
     }
 }
 
-impl ToSchema for LongName {}
+impl ToSchema for LongName {
+    fn name() -> Cow<'static, str> {
+        "LongName".into()
+    }
+}
 
 impl PartialSchema for CardName {
     fn schema() -> RefOr<Schema> {
@@ -91,7 +99,11 @@ impl PartialSchema for CardName {
     }
 }
 
-impl ToSchema for CardName {}
+impl ToSchema for CardName {
+    fn name() -> Cow<'static, str> {
+        "CardName".into()
+    }
+}
 
 impl PartialSchema for Username {
     fn schema() -> RefOr<Schema> {

@@ -11,6 +11,7 @@ use crate::http::json;
 use crate::http::schemas;
 use serde::Deserialize;
 use serde::Serialize;
+use std::borrow::Cow;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
@@ -21,6 +22,7 @@ use utoipa::openapi::schema::AnyOfBuilder;
 /// An account to be.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Register)]
 pub struct Register {
     #[schema(value_type = Username)]
     pub username: String,
@@ -47,6 +49,10 @@ impl PartialSchema for Registered {
 }
 
 impl ToSchema for Registered {
+    fn name() -> Cow<'static, str> {
+        "Registered".into()
+    }
+
     fn schemas(named: &mut Vec<Named>) {
         named.extend(schemas::of::<Joined>());
         named.extend(schemas::of::<SignedIn>());
@@ -56,6 +62,7 @@ impl ToSchema for Registered {
 /// What one changes of one's own account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeMe)]
 pub struct ChangeMe {
     #[serde(default, deserialize_with = "json::present")]
     #[schema(value_type = ShownName)]
@@ -80,6 +87,7 @@ pub struct ChangeMe {
 
 /// One's own account after a change.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ChangedMe)]
 pub struct ChangedMe {
     #[serde(flatten)]
     pub user: user::View,

@@ -36,6 +36,7 @@ const ASK_AGAIN: &str = "private, no-cache";
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/avatar",
+    operation_id = "avatar",
     tag = "characters",
     params(("v" = Option<String>, Query, description = "Its hash, so that it may be kept.")),
     responses(
@@ -78,6 +79,7 @@ pub async fn avatar(
 #[utoipa::path(
     put,
     path = "/api/characters/{character_id}/avatar",
+    operation_id = "paint",
     tag = "characters",
     request_body(content = Form, content_type = "multipart/form-data"),
     responses(
@@ -107,6 +109,7 @@ pub async fn paint(
 #[utoipa::path(
     delete,
     path = "/api/characters/{character_id}/avatar",
+    operation_id = "unpaint",
     tag = "characters",
     responses((status = 200, body = character::View))
 )]

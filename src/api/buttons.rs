@@ -24,6 +24,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+#[schema(as = Generate)]
 pub struct Generate {
     /// Whoever is next, unless said.
     #[param(inline)]
@@ -33,6 +34,7 @@ pub struct Generate {
 /// What becomes of the text so far.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Stop)]
 pub struct Stop {
     /// Keep what was written until now as the message.
     #[serde(default)]
@@ -42,6 +44,7 @@ pub struct Stop {
 /// A body without a field; it may be left out.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Nothing)]
 pub struct Nothing {}
 
 /// The run that was planned.

@@ -4,6 +4,7 @@
 use crate::accounts::name_schemas::CardName;
 use crate::http::door::Named;
 use crate::http::schemas;
+use std::borrow::Cow;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::ObjectBuilder;
@@ -56,6 +57,10 @@ impl PartialSchema for NewCharacter {
 }
 
 impl ToSchema for NewCharacter {
+    fn name() -> Cow<'static, str> {
+        "NewCharacter".into()
+    }
+
     fn schemas(named: &mut Vec<Named>) {
         named.push((CardName::name().into_owned(), CardName::schema()));
     }
@@ -79,6 +84,10 @@ impl PartialSchema for CharacterChange {
 }
 
 impl ToSchema for CharacterChange {
+    fn name() -> Cow<'static, str> {
+        "CharacterChange".into()
+    }
+
     fn schemas(named: &mut Vec<Named>) {
         NewCharacter::schemas(named);
     }

@@ -49,6 +49,7 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// A character out of a file, and what had to be put right or was left out.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Imported)]
 pub struct Imported {
     character: character::View,
     /// Sentences for whoever brought the file.
@@ -59,6 +60,7 @@ pub struct Imported {
 
 /// What a file has in it, before anything is stored.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Preview)]
 pub struct Preview {
     #[schema(value_type = Object)]
     card: Value,
@@ -300,6 +302,7 @@ async fn apart_from_server<T: Send + 'static>(
 /// The forms in which a character leaves.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = ExportFormat)]
 pub enum ExportFormat {
     Json,
     Png,
@@ -322,6 +325,7 @@ impl FromStr for ExportFormat {
 /// The forms of a card.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
+#[schema(as = ExportSpec)]
 pub enum ExportSpec {
     V2,
     V3,

@@ -125,6 +125,7 @@ pub fn may_read_whole(caller: &CurrentUser, found: &character::Model) -> bool {
 #[utoipa::path(
     patch,
     path = r"/api/characters/{character_id:\d+}",
+    operation_id = "change",
     tag = "characters",
     request_body = CharacterChange,
     responses(

@@ -158,6 +158,7 @@ pub async fn show(
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}",
+    operation_id = "change",
     tag = "conversations",
     request_body = Change,
     responses((status = 200, body = ConversationView))
@@ -233,6 +234,7 @@ pub async fn delete(
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/read",
+    operation_id = "read",
     tag = "conversations",
     request_body = Read,
     responses((status = 204))

@@ -22,6 +22,7 @@ pub struct Word {
 
 /// Whether the server takes work, and the parts that decide it.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Readiness)]
 pub struct Readiness {
     /// `ready` or `not_ready`.
     status: &'static str,
@@ -48,6 +49,7 @@ pub struct NotReady<'a> {
 #[utoipa::path(
     get,
     path = "/healthz",
+    operation_id = "alive",
     tag = "server",
     security(),
     responses((status = 200, body = Word))

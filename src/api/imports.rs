@@ -48,6 +48,7 @@ const MAX_NAMES: usize = 200;
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/import",
+    operation_id = "chat",
     tag = "imports",
     params(("names" = Option<String>, Query, description = "Whose the names in the file are.")),
     request_body(content = Form, content_type = "multipart/form-data"),

@@ -34,6 +34,7 @@ use utoipa::ToSchema;
 /// The name for this space. A guest needs one; an account that sends none joins under its own name.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Join)]
 pub struct Join {
     #[schema(value_type = Option<ShownName>)]
     display_name: Option<String>,
@@ -56,6 +57,7 @@ pub struct Preview {
 
 /// Who came in, and where they sit.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Joined)]
 pub struct Joined {
     user: user::View,
     membership: membership::View,
@@ -71,6 +73,7 @@ pub struct SpacePreview {
 #[utoipa::path(
     get,
     path = "/api/join/{token}",
+    operation_id = "look",
     tag = "invites",
     security(),
     params(("token" = String, Path, description = "What stands behind the `#` of the link.")),

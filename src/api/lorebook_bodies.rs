@@ -28,6 +28,7 @@ const MAX_TRIED_BYTES: usize = 64 * 1024;
 /// A lorebook to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewLorebook)]
 pub struct NewLorebook {
     #[schema(value_type = ShownName)]
     name: String,
@@ -45,6 +46,7 @@ pub struct NewLorebook {
 /// What changes of a lorebook.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = LorebookChange)]
 pub struct LorebookChange {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = ShownName)]

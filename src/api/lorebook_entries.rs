@@ -36,6 +36,7 @@ pub struct At {
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/entries",
+    operation_id = "entries",
     tag = "lorebooks",
     params(Page),
     responses((status = 200, body = Listing<EntryView>))
@@ -58,6 +59,7 @@ pub async fn entries(
 #[utoipa::path(
     post,
     path = "/api/lorebooks/{lorebook_id}/entries",
+    operation_id = "write_entry",
     tag = "lorebooks",
     request_body = NewEntry,
     responses(
@@ -82,6 +84,7 @@ pub async fn write_entry(
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    operation_id = "entry",
     tag = "lorebooks",
     responses((status = 200, body = EntryView))
 )]
@@ -98,6 +101,7 @@ pub async fn entry(
 #[utoipa::path(
     patch,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    operation_id = "rewrite_entry",
     tag = "lorebooks",
     request_body = NewEntry,
     responses(
@@ -121,6 +125,7 @@ pub async fn rewrite_entry(
 #[utoipa::path(
     delete,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
+    operation_id = "strike_entry",
     tag = "lorebooks",
     responses((status = 204))
 )]

@@ -31,6 +31,7 @@ use std::collections::HashSet;
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/lorebooks",
+    operation_id = "of_space",
     tag = "lorebooks",
     responses((status = 200, body = Links))
 )]
@@ -47,6 +48,7 @@ pub async fn of_space(
 #[utoipa::path(
     put,
     path = "/api/spaces/{space_id}/lorebooks",
+    operation_id = "arrange_space",
     tag = "lorebooks",
     request_body = NewLinks,
     responses((status = 200, body = Links))
@@ -66,6 +68,7 @@ pub async fn arrange_space(
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/lorebooks",
+    operation_id = "of_conversation",
     tag = "lorebooks",
     responses((status = 200, body = Links))
 )]
@@ -82,6 +85,7 @@ pub async fn of_conversation(
 #[utoipa::path(
     put,
     path = "/api/conversations/{conversation_id}/lorebooks",
+    operation_id = "arrange_conversation",
     tag = "lorebooks",
     request_body = NewLinks,
     responses((status = 200, body = Links))
@@ -101,6 +105,7 @@ pub async fn arrange_conversation(
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/lorebooks",
+    operation_id = "of_character",
     tag = "lorebooks",
     responses((status = 200, body = Links))
 )]
@@ -117,6 +122,7 @@ pub async fn of_character(
 #[utoipa::path(
     put,
     path = "/api/characters/{character_id}/lorebooks",
+    operation_id = "arrange_character",
     tag = "lorebooks",
     request_body = NewLinks,
     responses((status = 200, body = Links))

@@ -140,6 +140,7 @@ pub async fn show(
 #[utoipa::path(
     patch,
     path = r"/api/lorebooks/{lorebook_id:\d+}",
+    operation_id = "change",
     tag = "lorebooks",
     request_body = LorebookChange,
     responses((status = 200, body = lorebook::View))

@@ -226,6 +226,7 @@ pub async fn create(
 #[utoipa::path(
     patch,
     path = "/api/messages/{message_id}",
+    operation_id = "change",
     tag = "messages",
     params(
         ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`."),

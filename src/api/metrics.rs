@@ -35,6 +35,7 @@ const FORWARDED: [&str; 6] = [
 #[utoipa::path(
     get,
     path = "/metrics",
+    operation_id = "tell",
     tag = "server",
     security((), ("api_key" = [])),
     responses(

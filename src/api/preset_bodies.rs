@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 /// A preset to be. Without a document it has the usual order and words, to be changed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewPreset)]
 pub struct NewPreset {
     #[schema(value_type = ShownName)]
     pub name: String,
@@ -27,6 +28,7 @@ pub struct NewPreset {
 /// What changes of a preset; a document takes the place of the whole one.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = PresetChange)]
 pub struct PresetChange {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = ShownName)]

@@ -97,6 +97,7 @@ pub async fn show(
 #[utoipa::path(
     patch,
     path = r"/api/presets/{preset_id:\d+}",
+    operation_id = "change",
     tag = "presets",
     request_body = PresetChange,
     responses((status = 200, body = preset::View))

@@ -127,6 +127,7 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
 #[utoipa::path(
     get,
     path = "/api/runs/{run_id}/prompt",
+    operation_id = "sent",
     tag = "runs",
     responses((status = 200, body = Prompt), (status = 403))
 )]

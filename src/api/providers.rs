@@ -95,6 +95,7 @@ pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<H
 #[utoipa::path(
     patch,
     path = "/api/providers/{provider_id}",
+    operation_id = "change",
     tag = "providers",
     request_body = Wanted,
     responses((status = 200, body = Changed))
@@ -174,6 +175,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<J
 #[utoipa::path(
     get,
     path = "/api/providers/{provider_id}/models",
+    operation_id = "models",
     tag = "providers",
     responses(
         (status = 200, body = Listing<Offered>),

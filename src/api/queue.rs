@@ -40,6 +40,7 @@ pub struct QueueEdit {
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}/round",
+    operation_id = "arrange",
     tag = "conversations",
     request_body = QueueEdit,
     responses(

@@ -62,6 +62,7 @@ pub struct Hit {
 #[utoipa::path(
     get,
     path = "/api/search",
+    operation_id = "find",
     tag = "messages",
     params(
         Page,
@@ -118,6 +119,7 @@ pub async fn find(
 /// What to look for, as the document tells of it.
 #[derive(ToSchema)]
 #[schema(max_length = 200)]
+#[schema(as = Wanted)]
 pub struct Wanted(#[allow(dead_code)] String);
 
 /// A message that was found, without its text.

@@ -100,6 +100,7 @@ pub struct Wanted {
 #[utoipa::path(
     patch,
     path = "/api/memberships/{membership_id}",
+    operation_id = "change",
     tag = "memberships",
     request_body = Wanted,
     responses(

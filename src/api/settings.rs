@@ -78,6 +78,7 @@ enum NotePosition {
 /// In whose name.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = NoteRole)]
 enum NoteRole {
     System,
     User,

@@ -24,6 +24,7 @@ use utoipa::ToSchema;
 /// The account of the admin.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SetUp)]
 pub struct SetUp {
     #[schema(value_type = Username)]
     username: String,
@@ -44,6 +45,7 @@ pub struct Needed {
 #[utoipa::path(
     get,
     path = "/api/setup",
+    operation_id = "needed",
     tag = "setup",
     security(),
     responses((status = 200, body = Needed))
@@ -59,6 +61,7 @@ pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
 #[utoipa::path(
     post,
     path = "/api/setup",
+    operation_id = "set_up",
     tag = "setup",
     security(),
     request_body = SetUp,

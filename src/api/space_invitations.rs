@@ -64,6 +64,7 @@ pub struct OwnInvitation {
 
 /// The space of an invitation, as far as the invited person may know it.
 #[derive(Serialize, ToSchema)]
+#[schema(as = InvitedTo)]
 pub struct InvitedTo {
     id: SpaceId,
     name: String,
@@ -140,6 +141,7 @@ pub async fn add_or_invite(
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/invitations",
+    operation_id = "of_space",
     tag = "invitations",
     params(Page),
     responses((status = 200, body = Listing<space_invitation::View>), (status = 403))
@@ -187,6 +189,7 @@ pub async fn revoke(
 #[utoipa::path(
     get,
     path = "/api/invitations",
+    operation_id = "own",
     tag = "invitations",
     params(Page),
     responses((status = 200, body = Listing<OwnInvitation>))

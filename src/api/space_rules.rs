@@ -12,6 +12,7 @@ use crate::spaces::tenancy::Rules;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
+use std::borrow::Cow;
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -126,6 +127,10 @@ impl PartialSchema for NewSpace {
 }
 
 impl ToSchema for NewSpace {
+    fn name() -> Cow<'static, str> {
+        "NewSpace".into()
+    }
+
     fn schemas(schemas: &mut Vec<Named>) {
         Wanted::schemas(schemas);
     }

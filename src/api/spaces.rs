@@ -180,6 +180,7 @@ async fn view(
 #[utoipa::path(
     patch,
     path = "/api/spaces/{space_id}",
+    operation_id = "change",
     tag = "spaces",
     request_body = Wanted,
     responses(

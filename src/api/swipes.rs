@@ -64,6 +64,7 @@ impl SwipeView {
 #[utoipa::path(
     get,
     path = "/api/messages/{message_id}/swipes",
+    operation_id = "swipes",
     tag = "messages",
     params(
         Page,

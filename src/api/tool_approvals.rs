@@ -38,6 +38,7 @@ pub struct Open {
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/tool_approvals",
+    operation_id = "open",
     tag = "conversations",
     responses((status = 200, body = Open))
 )]

@@ -207,6 +207,7 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
 #[utoipa::path(
     patch,
     path = "/api/users/me",
+    operation_id = "change_me",
     tag = "users",
     request_body = ChangeMe,
     responses(

@@ -39,6 +39,7 @@ pub struct Regenerate {
 
 /// The run that writes another text, and where.
 #[derive(Serialize, ToSchema)]
+#[schema(as = PlannedText)]
 pub struct PlannedText {
     pub run: run::View,
     pub conversation_id: ConversationId,
@@ -47,6 +48,7 @@ pub struct PlannedText {
 /// Where a branch goes on, and what it is called.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Fork)]
 pub struct Fork {
     message_id: MessageId,
     #[schema(value_type = Option<LongName>)]

@@ -110,6 +110,7 @@ pub struct View {
 
 /// How many texts a message has, and which one is shown, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Swipes)]
 pub struct Swipes {
     pub count: i64,
     pub active: i64,

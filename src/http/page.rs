@@ -19,6 +19,7 @@ use sea_orm::Value;
 use sea_orm::sea_query::sea_value_to_json_value;
 use serde::Serialize;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::future::Ready;
 use std::future::ready;
 use std::str::FromStr;
@@ -146,6 +147,10 @@ impl<T: ToSchema> ComposeSchema for Listing<T> {
 }
 
 impl<T: ToSchema> ToSchema for Listing<T> {
+    fn name() -> Cow<'static, str> {
+        "Listing".into()
+    }
+
     fn schemas(schemas: &mut Vec<Named>) {
         schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(schemas);

@@ -41,6 +41,7 @@ pub enum State {
 
 /// A member who is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Present)]
 pub struct Present {
     pub membership_id: MembershipId,
     pub state: State,

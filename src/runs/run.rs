@@ -149,6 +149,7 @@ pub struct Error {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema,
 )]
+#[schema(as = Usage)]
 pub struct Usage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
@@ -209,6 +210,7 @@ pub struct Debug {
 
 /// What went into a prompt, in figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PromptRecord)]
 pub struct PromptRecord {
     pub provider: String,
     pub model: String,

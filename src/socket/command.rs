@@ -56,6 +56,7 @@ pub struct SubscribeSpace {
 /// Whether somebody looks at this socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Away)]
 pub struct Away {
     pub away: bool,
 }
@@ -63,6 +64,7 @@ pub struct Away {
 /// Whether somebody types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Typing)]
 pub struct Typing {
     pub conversation_id: ConversationId,
     pub active: bool,
@@ -71,6 +73,7 @@ pub struct Typing {
 /// Nothing beside the operation.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Nothing)]
 pub struct Nothing {}
 
 /// A frame that could not be read, and its `id` if that could.

@@ -66,6 +66,7 @@ named! {
 
 /// The text so far of the run that is running in a snapshot.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = StreamSoFar)]
 pub struct StreamSoFar {
     pub run_id: RunId,
     pub membership_id: MembershipId,

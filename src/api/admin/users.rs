@@ -66,6 +66,7 @@ pub struct View {
 /// What an admin changes of somebody's account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeUser)]
 pub struct ChangeUser {
     #[serde(default, deserialize_with = "json::present")]
     #[schema(nullable = false)]
