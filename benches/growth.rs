@@ -15,7 +15,7 @@ mod support {
     pub mod facts;
 }
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use sea_orm::ConnectionTrait;
@@ -29,7 +29,7 @@ use troupe::conversations::conversation;
 use troupe::conversations::newest;
 use troupe::conversations::timeline;
 use troupe::db::connect::Db;
-use troupe::db::connect::Options;
+use troupe::db::connect::DbOptions;
 use troupe::ids::ConversationId;
 use troupe::ids::SpaceId;
 use troupe::runs::command::Command;
@@ -37,7 +37,7 @@ use troupe::runs::ledger::Wanted;
 use troupe::runs::marked;
 use troupe::runs::reaper;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation;
 use troupe::spaces::needs_step;
 
@@ -81,13 +81,13 @@ fn main() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        for backend in Backend::all() {
+        for backend in TestBackend::all() {
             measure(backend).await;
         }
     });
 }
 
-async fn measure(backend: Backend) {
+async fn measure(backend: TestBackend) {
     let small = filled(backend, SMALL).await;
     let large = filled(backend, LARGE).await;
     println!(
@@ -115,7 +115,7 @@ async fn measure(backend: Backend) {
 /// What is asked often.
 #[derive(Clone, Copy)]
 enum Question {
-    Listed(Status),
+    Listed(RunStatus),
     ListedInConversation,
     Adrift,
     LoadsStep,
@@ -128,9 +128,9 @@ enum Question {
 
 impl Question {
     const ALL: [Self; 11] = [
-        Self::Listed(Status::Queued),
-        Self::Listed(Status::Running),
-        Self::Listed(Status::Failed),
+        Self::Listed(RunStatus::Queued),
+        Self::Listed(RunStatus::Running),
+        Self::Listed(RunStatus::Failed),
         Self::ListedInConversation,
         Self::Adrift,
         Self::LoadsStep,
@@ -181,7 +181,7 @@ impl Question {
             }
             Self::ListedInConversation => {
                 let wanted = Wanted {
-                    status: Some(Status::Failed),
+                    status: Some(RunStatus::Failed),
                     conversation: Some(CONVERSATION),
                     ..Wanted::default()
                 };
@@ -218,37 +218,45 @@ impl Question {
 }
 
 async fn list(db: &Db, wanted: Wanted) -> Result<(), DbErr> {
-    let newest = wanted.runs(db.dialect()).order_by_desc(run::Column::Id);
+    let newest = wanted.runs(db.backend()).order_by_desc(run::Column::Id);
     newest.limit(51).all(db.reader()).await.map(|_| ())
 }
 
 async fn unmark(db: &Db) {
     let unmark = "UPDATE conversations SET needs_step = FALSE WHERE needs_step";
-    db.pulse().execute_unprepared(unmark).await.unwrap();
+    db.heartbeat_connection()
+        .execute_unprepared(unmark)
+        .await
+        .unwrap();
 }
 
-async fn filled(backend: Backend, size: Size) -> Filled {
+async fn filled(backend: TestBackend, size: Size) -> Filled {
     let database = fresh_database(&backend).await;
-    let options = Options {
+    let options = DbOptions {
         url: database.url().to_owned(),
         synchronous_full: false,
     };
     let db = Db::connect(&options).await.unwrap();
     db.migrate().await.unwrap();
     for sql in rows(backend, size) {
-        db.pulse().execute_unprepared(&sql).await.unwrap();
+        db.heartbeat_connection()
+            .execute_unprepared(&sql)
+            .await
+            .unwrap();
     }
-    newest::store(db.pulse(), CONVERSATION).await.unwrap();
+    newest::store(db.heartbeat_connection(), CONVERSATION)
+        .await
+        .unwrap();
     Filled {
         db,
         _database: database,
     }
 }
 
-fn rows(backend: Backend, size: Size) -> Vec<String> {
+fn rows(backend: TestBackend, size: Size) -> Vec<String> {
     let (uuid, analyze) = match backend {
-        Backend::Sqlite => ("randomblob(16)", "SELECT 1"),
-        Backend::Postgres => ("gen_random_uuid()", "ANALYZE"),
+        TestBackend::Sqlite => ("randomblob(16)", "SELECT 1"),
+        TestBackend::Postgres => ("gen_random_uuid()", "ANALYZE"),
     };
     let series = |n: u32| {
         format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})")

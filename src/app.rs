@@ -1,18 +1,19 @@
 //! The parts of the house, built once from the settings and handed to every door.
 
-use crate::accounts::body_pace::BodyPace;
+use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
-use crate::accounts::limits::Limits;
+use crate::accounts::limits::RateLimits;
 use crate::accounts::password::Passwords;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
+use crate::cluster;
 use crate::config::Config;
 use crate::conversations::import_job;
 use crate::db::clock_offset;
 use crate::db::connect::Db;
-use crate::db::connect::Options;
-use crate::db::lock;
-use crate::db::modes;
+use crate::db::connect::DbOptions;
+use crate::db::file_lock;
+use crate::db::file_permissions;
 use crate::db::ownership;
 use crate::db::ownership::Ownership;
 use crate::llm::discovery;
@@ -22,7 +23,6 @@ use crate::llm::egress::Names;
 use crate::llm::egress::SystemNames;
 use crate::llm::registry::Registry;
 use crate::llm::scripted::HUMAN_PACE;
-use crate::nodes;
 use crate::providers::meter::Meter;
 use crate::providers::models::Models;
 use crate::providers::seal;
@@ -39,9 +39,9 @@ use crate::runs::context::Settings;
 use crate::runs::engine::Engine;
 use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
-use crate::telemetry::metrics::Looked;
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::process;
+use crate::telemetry::metrics::GaugeFn;
+use crate::telemetry::metrics::MetricsRegistry;
+use crate::telemetry::process_metrics;
 use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetch;
 use crate::tools::mcp::lists::Lists;
@@ -63,9 +63,9 @@ pub struct App {
     pub hub: Hub,
     pub presence: Presence,
     /// How patient sockets are.
-    pub pace: Pace,
+    pub socket_timeouts: Pace,
     /// How slowly bodies of requests may arrive.
-    pub body_pace: BodyPace,
+    pub body_timeouts: BodyTimeouts,
     /// Open HTTP connections.
     pub connections: Arc<Connections>,
     pub typing: Typing,
@@ -74,16 +74,16 @@ pub struct App {
     pub web: Web,
     /// What programs ask for under `/v1`.
     pub responses: Desk,
-    pub limits: Arc<Limits>,
+    pub limits: Arc<RateLimits>,
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
     pub models: Models,
     /// Where servers of models may be found on this machine.
-    pub places: Arc<Vec<Place>>,
+    pub server_addresses: Arc<Vec<Place>>,
     /// What all of them counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<MetricsRegistry>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
-    _ours: Option<Arc<Ownership>>,
+    _ownership: Option<Arc<Ownership>>,
 }
 
 impl App {
@@ -93,36 +93,36 @@ impl App {
     /// # Errors
     /// What keeps the server from starting, as a sentence for its operator.
     pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
-        Self::build_with(config, clock, Arc::new(SystemNames)).await
+        Self::build_with_resolver(config, clock, Arc::new(SystemNames)).await
     }
 
     /// The same, with somebody else who knows the addresses behind names.
     ///
     /// # Errors
     /// What keeps the server from starting, as a sentence for its operator.
-    pub async fn build_with(
+    pub async fn build_with_resolver(
         config: Config,
         clock: Clock,
-        names: Arc<dyn Names>,
+        resolver: Arc<dyn Names>,
     ) -> anyhow::Result<Self> {
-        nodes::check_settings(&config)?;
-        let egress = Egress::new(names.clone(), config.allow_private_providers)?;
-        check_environment(&config, &egress)?;
-        let ours = own_database(&config, &clock).await?;
+        cluster::check_settings(&config)?;
+        let egress = Egress::new(resolver.clone(), config.allow_private_providers)?;
+        check_environment_provider(&config, &egress)?;
+        let ownership = acquire_database_file(&config, &clock).await?;
         let db = Db::connect(&database_options(&config))
             .await
             .context("the database cannot be opened")?;
-        db.begin_use()
+        db.mark_in_use()
             .await
             .context("the database cannot be written")?;
         db.migrate()
             .await
             .context("the database cannot be brought up to date")?;
         // After the database: a secret without one would make its empty file look like a loss.
-        let sealer = sealer(&config)?;
-        modes::narrow_folder(&config.data_dir);
+        let sealer = build_sealer(&config)?;
+        file_permissions::restrict_folder(&config.data_dir);
         clock_offset::measure(&db, &clock).await;
-        stock_shelf(&config, &db, &sealer, &clock).await?;
+        seed_providers(&config, &db, &sealer, &clock).await?;
         import_job::sweep(&db, clock.now()).await?;
 
         let models = Models {
@@ -130,23 +130,23 @@ impl App {
             sealer,
             meter: Meter::default(),
         };
-        let hub = Hub::among(nodes::bus(&config));
+        let hub = Hub::among(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
-        if let Some(row) = ours.as_ref().and_then(|it| it.row.clone()) {
-            shutdown.spawn(row.keep(db.clone(), clock.clone(), shutdown.clone()));
+        if let Some(row) = ownership.as_ref().and_then(|it| it.instance_lock.clone()) {
+            shutdown.spawn(row.run_heartbeat(db.clone(), clock.clone(), shutdown.clone()));
         }
         let web = Web {
-            egress: Egress::for_members(names, &config.allowed_private_hosts)?,
+            egress: Egress::for_members(resolver, &config.allowed_private_hosts)?,
         };
-        let lists = Lists::new(web.egress.clone());
-        let workshop = workshop(&config, &web, &clock);
+        let mcp_tool_cache = Lists::new(web.egress.clone());
+        let tool_runtime = build_tool_runtime(&config, &web, &clock);
         let engine = Engine::new(Context::new(
             db.clone(),
             hub.clone(),
             clock.clone(),
             shutdown.clone(),
             models.clone(),
-            (workshop.clone(), lists),
+            (tool_runtime.clone(), mcp_tool_cache),
             Settings::new(&config),
         ));
         let presence = Presence::start(hub.clone(), &shutdown);
@@ -156,31 +156,31 @@ impl App {
             presence: presence.clone(),
             typing: typing.clone(),
         };
-        let tally = nodes::connect(&config, relay).await?;
-        let limits = Arc::new(Limits::new(&config.limits, &clock, &tally));
-        nodes::watch(&limits, engine.context());
-        let connections = Arc::new(Connections::new(&config, process::max_open_files()));
+        let shared_counter = cluster::connect(&config, relay).await?;
+        let limits = Arc::new(RateLimits::new(&config.limits, &clock, &shared_counter));
+        cluster::run_access_review(&limits, engine.context());
+        let connections = Arc::new(Connections::new(&config, process_metrics::max_open_files()));
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
-        let tools = (workshop, engine.context().lists.clone());
+        let tools = (tool_runtime, engine.context().lists.clone());
         let responses = Desk::new(Parts::new(base, models.clone(), tools, node, &config));
-        let metrics = Metrics::gather(started_at.0, |registry| {
+        let metrics = MetricsRegistry::gather(started_at.0, |registry| {
             hub.meter().register(registry);
-            nodes::register(hub.bus(), registry);
-            db.register(registry);
+            cluster::register_metrics(hub.bus(), registry);
+            db.register_metrics(registry);
             models.meter.register(registry);
             engine.context().meter.register(registry);
-            registry.register_collector(sockets(&limits));
-            registry.register_collector(held(&engine));
+            registry.register_collector(open_sockets_gauge(&limits));
+            registry.register_collector(held_runs_gauge(&engine));
         });
         Ok(Self {
             metrics: Arc::new(metrics),
             limits,
-            pace: Pace::default(),
-            body_pace: BodyPace::default(),
+            socket_timeouts: Pace::default(),
+            body_timeouts: BodyTimeouts::default(),
             connections,
-            places: Arc::new(discovery::places_beside(config.bind.port())),
+            server_addresses: Arc::new(discovery::places_beside(config.bind.port())),
             presence,
             typing,
             passwords: Passwords::new(),
@@ -194,42 +194,42 @@ impl App {
             responses,
             web,
             models,
-            _ours: ours,
+            _ownership: ownership,
         })
     }
 }
 
-fn sockets(limits: &Arc<Limits>) -> Box<dyn Collector> {
+fn open_sockets_gauge(limits: &Arc<RateLimits>) -> Box<dyn Collector> {
     let limits = limits.clone();
-    let look = move || limits.sockets.count();
-    Looked::up("sockets_open", "Open sockets of this node.", look)
+    let read_value = move || limits.sockets.n_open();
+    GaugeFn::new("sockets_open", "Open sockets of this node.", read_value)
 }
 
-fn held(engine: &Engine) -> Box<dyn Collector> {
+fn held_runs_gauge(engine: &Engine) -> Box<dyn Collector> {
     let leases = engine.context().leases.clone();
-    let look = move || leases.count();
-    Looked::up("runs_held", "Runs that this node executes.", look)
+    let read_value = move || leases.count();
+    GaugeFn::new("runs_held", "Runs that this node executes.", read_value)
 }
 
 /// Takes the SQLite file for this process; PostgreSQL may be shared.
 ///
 /// # Errors
 /// When another process has it, or it must not be used.
-pub async fn own_database(
+pub async fn acquire_database_file(
     config: &Config,
     clock: &Clock,
 ) -> anyhow::Result<Option<Arc<Ownership>>> {
-    let Some(file) = lock::sqlite_file(&config.database_url) else {
+    let Some(file) = file_lock::sqlite_file(&config.database_url) else {
         return Ok(None);
     };
     let secret = config.data_dir.join(seal::SECRET_FILE);
-    let ours = ownership::take(&file, &secret, clock.now()).await?;
-    Ok(Some(Arc::new(ours)))
+    let ownership = ownership::acquire(&file, &secret, clock.now()).await?;
+    Ok(Some(Arc::new(ownership)))
 }
 
 /// How the database of these settings is opened.
-pub fn database_options(config: &Config) -> Options {
-    Options {
+pub fn database_options(config: &Config) -> DbOptions {
+    DbOptions {
         url: config.database_url.to_string(),
         synchronous_full: config.sqlite_synchronous_full,
     }
@@ -239,18 +239,18 @@ pub fn database_options(config: &Config) -> Options {
 ///
 /// # Errors
 /// When that cannot be read or made.
-pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
+pub fn build_sealer(config: &Config) -> anyhow::Result<Sealer> {
     if let Some(secret) = &config.secret_key {
         return Ok(Sealer::new(&secret.0));
     }
     let dir = &config.data_dir;
-    lock::private_folder(dir)
+    file_lock::create_private_dir(dir)
         .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
     Sealer::from_data_dir(dir)
 }
 
 /// The tools that run here. Models read pages of the web only where the settings say so.
-fn workshop(config: &Config, web: &Web, clock: &Clock) -> Workshop {
+fn build_tool_runtime(config: &Config, web: &Web, clock: &Clock) -> Workshop {
     let mut registry = tools::registry::Registry::of_the_house(clock.clone());
     if config.web_fetch {
         let fetch = WebFetch { web: web.clone() };
@@ -266,21 +266,21 @@ fn workshop(config: &Config, web: &Web, clock: &Clock) -> Workshop {
 ///
 /// # Errors
 /// When calls must not go to its address.
-pub fn check_environment(config: &Config, egress: &Egress) -> anyhow::Result<()> {
-    let Some(from) = &config.llm else {
+pub fn check_environment_provider(config: &Config, egress: &Egress) -> anyhow::Result<()> {
+    let Some(provider) = &config.llm else {
         return Ok(());
     };
-    let Err(error) = egress.base_url(&from.base_url) else {
+    let Err(error) = egress.base_url(&provider.base_url) else {
         return Ok(());
     };
     // What stands before an @ is a password.
-    match from.base_url.contains('@') {
+    match provider.base_url.contains('@') {
         true => anyhow::bail!("TROUPE_LLM_BASE_URL cannot be used: {error}"),
-        false => anyhow::bail!("TROUPE_LLM_BASE_URL is {:?}: {error}", from.base_url),
+        false => anyhow::bail!("TROUPE_LLM_BASE_URL is {:?}: {error}", provider.base_url),
     }
 }
 
-async fn stock_shelf(
+async fn seed_providers(
     config: &Config,
     db: &Db,
     sealer: &Sealer,
@@ -288,8 +288,8 @@ async fn stock_shelf(
 ) -> anyhow::Result<()> {
     stock::check_seals(db.reader(), sealer).await?;
     stock::stock_demo(db, sealer, clock.now()).await?;
-    if let Some(from) = &config.llm {
-        stock::stock_environment(db, sealer, from, clock.now()).await?;
+    if let Some(provider) = &config.llm {
+        stock::stock_environment(db, sealer, provider, clock.now()).await?;
     }
     Ok(())
 }

@@ -43,14 +43,14 @@ impl Timestamp {
     }
 
     /// The calendar's view of this instant.
-    pub fn utc(self) -> DateTime<Utc> {
+    pub fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or(DateTime::<Utc>::UNIX_EPOCH)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.utc().to_rfc3339_opts(SecondsFormat::Millis, true))
+        f.write_str(&self.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
 
@@ -70,13 +70,13 @@ impl<'de> Deserialize<'de> for Timestamp {
 /// Tells the time. Cloning gives another handle on the same clock.
 #[derive(Clone)]
 pub struct Clock {
-    source: Source,
+    source: ClockSource,
     /// What is added to the machine's clock.
-    offset: watch::Sender<Offset>,
+    offset: watch::Sender<ClockOffset>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum ClockSource {
     /// The machine's, and by how many milliseconds a test has it wrong.
     System(i64),
     /// A test's: stands still until it is advanced.
@@ -84,7 +84,7 @@ enum Source {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Offset {
+struct ClockOffset {
     ms: i64,
     measured_at: Option<Instant>,
 }
@@ -94,21 +94,21 @@ struct Offset {
 pub struct Measurement {
     asked_at: Instant,
     /// What the machine's clock showed then.
-    machine: Timestamp,
+    machine_time: Timestamp,
 }
 
 /// A measurement whose round trip took longer says too little.
-pub const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+pub const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Self::system_off_by(0)
+        Self::system_with_offset(0)
     }
 
     /// The machine's clock as it would be if it were wrong by so many milliseconds.
-    pub fn system_off_by(ms: i64) -> Self {
-        Self::of(Source::System(ms))
+    pub fn system_with_offset(ms: i64) -> Self {
+        Self::from_source(ClockSource::System(ms))
     }
 
     /// A clock that stands at the present instant until [`Clock::advance_ms`].
@@ -118,65 +118,69 @@ impl Clock {
 
     /// A clock that stands at an instant until [`Clock::advance_ms`].
     pub fn manual_at(instant: Timestamp) -> Self {
-        Self::of(Source::Manual(watch::Sender::new(instant.0)))
+        Self::from_source(ClockSource::Manual(watch::Sender::new(instant.0)))
     }
 
-    fn of(source: Source) -> Self {
-        let offset = watch::Sender::new(Offset::default());
+    fn from_source(source: ClockSource) -> Self {
+        let offset = watch::Sender::new(ClockOffset::default());
         Self { source, offset }
     }
 
     /// The present instant.
     pub fn now(&self) -> Timestamp {
-        self.machine().plus_ms(self.offset.borrow().ms)
+        self.machine_time().plus_ms(self.offset.borrow().ms)
     }
 
-    fn machine(&self) -> Timestamp {
+    fn machine_time(&self) -> Timestamp {
         match &self.source {
-            Source::System(off_by) => Timestamp(Utc::now().timestamp_millis() + off_by),
-            Source::Manual(time) => Timestamp(*time.borrow()),
+            ClockSource::System(off_by) => Timestamp(Utc::now().timestamp_millis() + off_by),
+            ClockSource::Manual(time) => Timestamp(*time.borrow()),
         }
     }
 
     /// Begins to measure the offset. `None` for a manual clock, which a test sets.
     pub fn begin_measurement(&self) -> Option<Measurement> {
         match self.source {
-            Source::System(_) => Some(Measurement {
+            ClockSource::System(_) => Some(Measurement {
                 asked_at: Instant::now(),
-                machine: self.machine(),
+                machine_time: self.machine_time(),
             }),
-            Source::Manual(_) => None,
+            ClockSource::Manual(_) => None,
         }
     }
 
     /// Takes over what the database's clock showed. Returns false, and changes nothing, where the
     /// answer took longer than [`LONGEST_ROUND_TRIP`].
-    pub fn finish_measurement(&self, measurement: Measurement, shown: Timestamp) -> bool {
-        let measured = offset_ms(measurement.machine, shown, measurement.asked_at.elapsed());
+    pub fn finish_measurement(&self, measurement: Measurement, database_time: Timestamp) -> bool {
+        let measured = offset_ms(
+            measurement.machine_time,
+            database_time,
+            measurement.asked_at.elapsed(),
+        );
         if let Some(ms) = measured {
             let measured_at = Some(measurement.asked_at);
-            self.offset.send_replace(Offset { ms, measured_at });
+            self.offset.send_replace(ClockOffset { ms, measured_at });
         }
         measured.is_some()
     }
 
     /// Whether the offset was measured within that time. A manual clock is always right.
-    pub fn was_measured_within(&self, time: Duration) -> bool {
+    pub fn is_measured_within(&self, time: Duration) -> bool {
         let at = self.offset.borrow().measured_at;
-        matches!(self.source, Source::Manual(_)) || at.is_some_and(|at| at.elapsed() < time)
+        matches!(self.source, ClockSource::Manual(_)) || at.is_some_and(|at| at.elapsed() < time)
     }
 
     /// Moves a manual clock forward; the machine's clock is left alone.
     pub fn advance_ms(&self, ms: i64) {
-        if let Source::Manual(time) = &self.source {
+        if let ClockSource::Manual(time) = &self.source {
             time.send_modify(|now| *now += ms);
         }
     }
 
     /// Returns when this clock shows `instant` or later.
-    pub async fn until(&self, instant: Timestamp) {
+    pub async fn sleep_until(&self, instant: Timestamp) {
         match &self.source {
-            Source::System(_) => {
+            ClockSource::System(_) => {
                 let mut offset = self.offset.subscribe();
                 // Once more after waking: the machine's clock may have been set back meanwhile.
                 while let Ok(ms @ 1..) = u64::try_from(instant.ms_since(self.now())) {
@@ -186,10 +190,10 @@ impl Clock {
                     }
                 }
             }
-            Source::Manual(time) => {
-                let mut seen = time.subscribe();
+            ClockSource::Manual(time) => {
+                let mut manual_time = time.subscribe();
                 // An error would mean that the clock is gone, and we hold it.
-                let _ = seen.wait_for(|now| *now >= instant.0).await;
+                let _ = manual_time.wait_for(|now| *now >= instant.0).await;
             }
         }
     }
@@ -197,9 +201,13 @@ impl Clock {
 
 /// How far the machine's clock is behind the database's, which showed its time half a round trip after
 /// it was asked.
-fn offset_ms(machine: Timestamp, shown: Timestamp, round_trip: Duration) -> Option<i64> {
-    let is_exact = round_trip <= LONGEST_ROUND_TRIP;
-    is_exact.then(|| shown.ms_since(machine.plus(round_trip / 2)))
+fn offset_ms(
+    machine_time: Timestamp,
+    database_time: Timestamp,
+    round_trip: Duration,
+) -> Option<i64> {
+    let is_exact = round_trip <= MAX_ROUND_TRIP;
+    is_exact.then(|| database_time.ms_since(machine_time.plus(round_trip / 2)))
 }
 
 #[cfg(test)]
@@ -221,14 +229,14 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_wrong_shows_the_right_time_once_it_is_measured() {
-        let (right, wrong) = (Clock::system(), Clock::system_off_by(-40_000));
-        assert!(!wrong.was_measured_within(Duration::from_secs(30)));
+        let (right, wrong) = (Clock::system(), Clock::system_with_offset(-40_000));
+        assert!(!wrong.is_measured_within(Duration::from_secs(30)));
         assert!(right.now().ms_since(wrong.now()) > 30_000);
 
         let measurement = wrong.begin_measurement().expect("it is no manual clock");
         assert!(wrong.finish_measurement(measurement, right.now()));
 
-        assert!(wrong.was_measured_within(Duration::from_secs(30)));
+        assert!(wrong.is_measured_within(Duration::from_secs(30)));
         assert!(right.now().ms_since(wrong.now()).abs() < 10_000);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
 
-use crate::setting_lists::HOST;
-use crate::setting_lists::NETWORK;
-use crate::setting_lists::host;
-use crate::setting_lists::network;
+use crate::setting_lists::HOST_FORMAT;
+use crate::setting_lists::NETWORK_FORMAT;
+use crate::setting_lists::parse_host;
+use crate::setting_lists::parse_network;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,10 +27,10 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     pub data_dir: PathBuf,
     /// May hold a password.
-    pub database_url: Hidden,
-    pub redis_url: Option<Hidden>,
+    pub database_url: SecretText,
+    pub redis_url: Option<SecretText>,
     /// Encrypts provider keys; made and kept in the data directory when absent.
-    pub secret_key: Option<Hidden>,
+    pub secret_key: Option<SecretText>,
     pub open_registration: bool,
     pub workers: usize,
     pub max_running_runs: usize,
@@ -49,8 +49,8 @@ pub struct Config {
     pub allow_private_providers: bool,
     /// Hosts in private networks that addresses named by members may lead to.
     pub allowed_private_hosts: Vec<String>,
-    pub llm: Option<LlmFromEnvironment>,
-    pub limits: Limits,
+    pub llm: Option<EnvironmentProvider>,
+    pub limits: LimitSettings,
     /// Under `/v1`, at once on this node: while somebody waits for them, and beside those.
     pub responses_max_running: usize,
     pub responses_max_background: usize,
@@ -63,16 +63,16 @@ pub struct Config {
 
 /// A provider that the environment describes: it becomes the default one at start.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LlmFromEnvironment {
+pub struct EnvironmentProvider {
     /// With its `/v1`.
     pub base_url: String,
-    pub api_key: Option<Hidden>,
+    pub api_key: Option<SecretText>,
     pub model: String,
 }
 
 /// How much is too much; 0 is no limit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct LimitSettings {
     /// In 3 minutes, per name and per address.
     pub login_failures: u32,
     /// Per user.
@@ -98,9 +98,9 @@ pub enum LogFormat {
 
 /// A text that must not be shown: its `Debug` form says nothing.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(pub String);
+pub struct SecretText(pub String);
 
-impl Deref for Hidden {
+impl Deref for SecretText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -108,7 +108,7 @@ impl Deref for Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[hidden]")
     }
@@ -137,76 +137,85 @@ impl Config {
     /// # Errors
     /// The first setting that makes no sense.
     pub fn read(get: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
-        let it = Reader { get: &get };
-        let bind = it.address("TROUPE_BIND", "127.0.0.1:8080")?;
-        let data_dir = PathBuf::from(it.text("TROUPE_DATA_DIR").unwrap_or("./data".into()));
-        let run_heartbeat = it.ms("RUN_HEARTBEAT_MS", 5_000, 50)?;
+        let reader = Reader { get: &get };
+        let bind = reader.address("TROUPE_BIND", "127.0.0.1:8080")?;
+        let data_dir = PathBuf::from(reader.text("TROUPE_DATA_DIR").unwrap_or("./data".into()));
+        let run_heartbeat = reader.ms("RUN_HEARTBEAT_MS", 5_000, 50)?;
         let config = Self {
             bind,
-            public_url: it.public_url("TROUPE_PUBLIC_URL")?,
-            allowed_hosts: it.list("TROUPE_ALLOWED_HOSTS", HOST, host)?,
-            trusted_proxies: it.list("TROUPE_TRUSTED_PROXIES", NETWORK, network)?,
-            database_url: Hidden(it.database_url("DATABASE_URL", &data_dir)?),
+            public_url: reader.public_url("TROUPE_PUBLIC_URL")?,
+            allowed_hosts: reader.list("TROUPE_ALLOWED_HOSTS", HOST_FORMAT, parse_host)?,
+            trusted_proxies: reader.list(
+                "TROUPE_TRUSTED_PROXIES",
+                NETWORK_FORMAT,
+                parse_network,
+            )?,
+            database_url: SecretText(reader.database_url("DATABASE_URL", &data_dir)?),
             data_dir,
-            redis_url: it.text("REDIS_URL").map(Hidden),
-            secret_key: it.secret("TROUPE_SECRET_KEY")?,
-            open_registration: it.flag("TROUPE_OPEN_REGISTRATION", false)?,
-            workers: it.number("TROUPE_WORKERS", 1, 0, 1)?,
-            max_running_runs: it.number("TROUPE_MAX_RUNNING_RUNS", 64, 1, 10_000)?,
-            max_running_per_provider: it.number(
+            redis_url: reader.text("REDIS_URL").map(SecretText),
+            secret_key: reader.secret("TROUPE_SECRET_KEY")?,
+            open_registration: reader.flag("TROUPE_OPEN_REGISTRATION", false)?,
+            workers: reader.number("TROUPE_WORKERS", 1, 0, 1)?,
+            max_running_runs: reader.number("TROUPE_MAX_RUNNING_RUNS", 64, 1, 10_000)?,
+            max_running_per_provider: reader.number(
                 "TROUPE_MAX_RUNNING_PER_PROVIDER",
                 48,
                 1,
                 10_000,
             )?,
             run_heartbeat,
-            run_stale_after: it.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
-            reaper_interval: it.ms("REAPER_INTERVAL_MS", 5_000, 50)?,
-            shutdown_grace: it.ms("SHUTDOWN_GRACE_MS", 25_000, 0)?,
-            max_space_mib: it.number("TROUPE_MAX_SPACE_MIB", 100, 1, 1_048_576)?,
-            stream_slice: it.ms("STREAM_SLICE_MS", 50, 0)?,
-            sqlite_synchronous_full: it.word("SQLITE_SYNCHRONOUS", &["full", "normal"])? == "full",
-            llm_first_chunk_timeout: it.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 120_000, 1)?,
-            llm_idle_timeout: it.ms("LLM_IDLE_TIMEOUT_MS", 30_000, 1)?,
-            run_timeout: it.ms("RUN_TIMEOUT_MS", 600_000, 1)?,
-            allow_private_providers: it
+            run_stale_after: reader.ms("RUN_STALE_AFTER_MS", 30_000, 100)?,
+            reaper_interval: reader.ms("REAPER_INTERVAL_MS", 5_000, 50)?,
+            shutdown_grace: reader.ms("SHUTDOWN_GRACE_MS", 25_000, 0)?,
+            max_space_mib: reader.number("TROUPE_MAX_SPACE_MIB", 100, 1, 1_048_576)?,
+            stream_slice: reader.ms("STREAM_SLICE_MS", 50, 0)?,
+            sqlite_synchronous_full: reader.word("SQLITE_SYNCHRONOUS", &["full", "normal"])?
+                == "full",
+            llm_first_chunk_timeout: reader.ms("LLM_FIRST_CHUNK_TIMEOUT_MS", 120_000, 1)?,
+            llm_idle_timeout: reader.ms("LLM_IDLE_TIMEOUT_MS", 30_000, 1)?,
+            run_timeout: reader.ms("RUN_TIMEOUT_MS", 600_000, 1)?,
+            allow_private_providers: reader
                 .flag("TROUPE_ALLOW_PRIVATE_PROVIDERS", bind.ip().is_loopback())?,
-            allowed_private_hosts: it.list("TROUPE_ALLOWED_PRIVATE_HOSTS", HOST, host)?,
-            llm: it.llm()?,
-            limits: it.limits()?,
-            responses_max_running: it.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
-            responses_max_background: it.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
-            responses_retention_days: it.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
-            web_fetch: it.flag("TROUPE_WEB_FETCH", false)?,
-            log_format: match it.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
+            allowed_private_hosts: reader.list(
+                "TROUPE_ALLOWED_PRIVATE_HOSTS",
+                HOST_FORMAT,
+                parse_host,
+            )?,
+            llm: reader.llm()?,
+            limits: reader.limits()?,
+            responses_max_running: reader.number("RESPONSES_MAX_RUNNING", 500, 1, 100_000)?,
+            responses_max_background: reader.number("RESPONSES_MAX_BACKGROUND", 50, 1, 100_000)?,
+            responses_retention_days: reader.number("RESPONSES_RETENTION_DAYS", 30, 0, 36_500)?,
+            web_fetch: reader.flag("TROUPE_WEB_FETCH", false)?,
+            log_format: match reader.word("LOG_FORMAT", &["pretty", "json"])?.as_str() {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Pretty,
             },
         };
-        config.holds_together()?;
+        config.check_consistency()?;
         Ok(config)
     }
 
     /// Every setting that [`Config::read`] asks for, and `RUST_LOG`, which the log reads.
     pub fn names() -> Vec<&'static str> {
-        let asked = std::cell::RefCell::new(vec!["RUST_LOG"]);
+        let names = std::cell::RefCell::new(vec!["RUST_LOG"]);
         // What the defaults make of it does not matter here.
         let _ = Self::read(|name| {
-            asked.borrow_mut().push(name);
+            names.borrow_mut().push(name);
             None
         });
-        asked.into_inner()
+        names.into_inner()
     }
 
-    fn holds_together(&self) -> Result<(), ConfigError> {
+    fn check_consistency(&self) -> Result<(), ConfigError> {
         if self.run_stale_after < self.run_heartbeat * 2 {
             let got = self.run_stale_after.as_millis().to_string();
             let takes = "at least twice RUN_HEARTBEAT_MS, or living runs would look dead";
-            return Err(wrong("RUN_STALE_AFTER_MS", got, takes));
+            return Err(config_error("RUN_STALE_AFTER_MS", got, takes));
         }
         if self.database_url.starts_with("postgres") && self.secret_key.is_none() {
             let takes = "a secret of at least 16 characters, the same on every node, when DATABASE_URL is PostgreSQL";
-            return Err(wrong("TROUPE_SECRET_KEY", String::new(), takes));
+            return Err(config_error("TROUPE_SECRET_KEY", String::new(), takes));
         }
         Ok(())
     }
@@ -233,7 +242,7 @@ impl Reader<'_> {
         let takes = format!("a whole number from {least} to {most}");
         match got.parse() {
             Ok(value) if least <= value && value <= most => Ok(value),
-            _ => Err(wrong(name, got, &takes)),
+            _ => Err(config_error(name, got, &takes)),
         }
     }
 
@@ -247,7 +256,7 @@ impl Reader<'_> {
             None => Ok(default),
             Some("true" | "1" | "yes") => Ok(true),
             Some("false" | "0" | "no") => Ok(false),
-            Some(got) => Err(wrong(name, got.to_owned(), "true or false")),
+            Some(got) => Err(config_error(name, got.to_owned(), "true or false")),
         }
     }
 
@@ -257,14 +266,15 @@ impl Reader<'_> {
         if words.contains(&got.as_str()) {
             return Ok(got);
         }
-        Err(wrong(name, got, &words.join(" or ")))
+        Err(config_error(name, got, &words.join(" or ")))
     }
 
     fn address(&self, name: &'static str, default: &str) -> Result<SocketAddr, ConfigError> {
         let got = self.text(name).unwrap_or(default.to_owned());
         // Names are looked up too: `localhost:8080` is what people write.
         let found = got.to_socket_addrs().ok().and_then(|mut all| all.next());
-        found.ok_or_else(|| wrong(name, got, "an address and a port, such as 127.0.0.1:8080"))
+        found
+            .ok_or_else(|| config_error(name, got, "an address and a port, such as 127.0.0.1:8080"))
     }
 
     fn public_url(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
@@ -274,7 +284,7 @@ impl Reader<'_> {
         let fits = ["http://", "https://"].iter().any(|it| got.starts_with(it));
         if !fits || got.contains(['?', '#', '@', ' ']) {
             let takes = "an address such as https://troupe.example";
-            return Err(wrong(name, got, takes));
+            return Err(config_error(name, got, takes));
         }
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
@@ -288,7 +298,7 @@ impl Reader<'_> {
     ) -> Result<Vec<T>, ConfigError> {
         let got = self.text(name).unwrap_or_default();
         let each = got.split(',').map(str::trim).filter(|it| !it.is_empty());
-        each.map(|it| read(it).ok_or_else(|| wrong(name, it.to_owned(), takes)))
+        each.map(|it| read(it).ok_or_else(|| config_error(name, it.to_owned(), takes)))
             .collect()
     }
 
@@ -305,7 +315,7 @@ impl Reader<'_> {
         // The text may hold a password: only its beginning is shown.
         match known.iter().any(|it| got.starts_with(it)) {
             true => Ok(got),
-            false => Err(wrong(
+            false => Err(config_error(
                 name,
                 got.split(':').next().unwrap_or_default().to_owned(),
                 "sqlite://path?mode=rwc or postgres://user:password@host/database",
@@ -313,27 +323,27 @@ impl Reader<'_> {
         }
     }
 
-    fn secret(&self, name: &'static str) -> Result<Option<Hidden>, ConfigError> {
+    fn secret(&self, name: &'static str) -> Result<Option<SecretText>, ConfigError> {
         match self.text(name) {
             Some(got) if got.len() < 16 => Err(ConfigError {
                 name,
                 got: format!("{} characters", got.len()),
                 takes: "at least 16 characters".into(),
             }),
-            other => Ok(other.map(Hidden)),
+            other => Ok(other.map(SecretText)),
         }
     }
 
-    fn llm(&self) -> Result<Option<LlmFromEnvironment>, ConfigError> {
+    fn llm(&self) -> Result<Option<EnvironmentProvider>, ConfigError> {
         let base_url = self.text("TROUPE_LLM_BASE_URL");
-        let api_key = self.text("TROUPE_LLM_API_KEY").map(Hidden);
+        let api_key = self.text("TROUPE_LLM_API_KEY").map(SecretText);
         let model = self.text("TROUPE_LLM_MODEL");
         // It travels in a header: anything else than visible ASCII could not be sent.
-        if let Some(Hidden(key)) = &api_key
+        if let Some(SecretText(key)) = &api_key
             && !key.chars().all(|it| it.is_ascii_graphic())
         {
             let got = format!("{} characters", key.chars().count());
-            return Err(wrong(
+            return Err(config_error(
                 "TROUPE_LLM_API_KEY",
                 got,
                 "visible ASCII characters, no blanks inside",
@@ -341,21 +351,21 @@ impl Reader<'_> {
         }
         if let Some(model) = model.as_ref().filter(|it| it.contains(char::is_control)) {
             let takes = "a name without line breaks or other control characters";
-            return Err(wrong("TROUPE_LLM_MODEL", model.clone(), takes));
+            return Err(config_error("TROUPE_LLM_MODEL", model.clone(), takes));
         }
         match (base_url, model) {
-            (Some(base_url), Some(model)) => Ok(Some(LlmFromEnvironment {
+            (Some(base_url), Some(model)) => Ok(Some(EnvironmentProvider {
                 base_url,
                 api_key,
                 model,
             })),
             (None, None) => Ok(None),
-            (Some(_), None) => Err(wrong(
+            (Some(_), None) => Err(config_error(
                 "TROUPE_LLM_MODEL",
                 String::new(),
                 "the model's name, as TROUPE_LLM_BASE_URL is set",
             )),
-            (None, Some(_)) => Err(wrong(
+            (None, Some(_)) => Err(config_error(
                 "TROUPE_LLM_BASE_URL",
                 String::new(),
                 "the endpoint with its /v1, as TROUPE_LLM_MODEL is set",
@@ -363,9 +373,9 @@ impl Reader<'_> {
         }
     }
 
-    fn limits(&self) -> Result<Limits, ConfigError> {
+    fn limits(&self) -> Result<LimitSettings, ConfigError> {
         let number = |name, default| self.number(name, default, 0, 1_000_000);
-        Ok(Limits {
+        Ok(LimitSettings {
             login_failures: number("LIMIT_LOGIN_FAILURES", 10)?,
             posts_per_minute: number("LIMIT_POSTS_PER_MINUTE", 120)?,
             responses_per_minute: number("RESPONSES_RATE_PER_MINUTE", 3_000)?,
@@ -378,7 +388,7 @@ impl Reader<'_> {
     }
 }
 
-fn wrong(name: &'static str, got: String, takes: &str) -> ConfigError {
+fn config_error(name: &'static str, got: String, takes: &str) -> ConfigError {
     ConfigError {
         name,
         got,

@@ -13,11 +13,11 @@
 macro_rules! fail_point {
     ($place:literal) => {
         #[cfg(feature = "failpoints")]
-        let _ = $crate::fail_point::armed::reach($place);
+        let _ = $crate::fail_point::armed::hit($place);
     };
     ($place:literal, ?) => {
         #[cfg(feature = "failpoints")]
-        $crate::fail_point::armed::reach($place)?;
+        $crate::fail_point::armed::hit($place)?;
     };
 }
 
@@ -32,35 +32,35 @@ pub mod armed {
     ///
     /// # Errors
     /// When that is what was asked.
-    pub fn reach(place: &str) -> Result<(), DbErr> {
-        fail::fail_point!(place, |deed| act(place, deed.as_deref()));
+    pub fn hit(place: &str) -> Result<(), DbErr> {
+        fail::fail_point!(place, |deed| run_action(place, deed.as_deref()));
         Ok(())
     }
 
     /// Takes what `FAILPOINTS` says, and from now on what is said on standard input.
     pub fn listen() {
         for setting in std::env::var("FAILPOINTS").unwrap_or_default().split(';') {
-            obey(setting);
+            apply_action(setting);
         }
         std::thread::spawn(|| {
             for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                obey(&line);
+                apply_action(&line);
             }
         });
     }
 
-    fn obey(setting: &str) {
-        let Some((place, deed)) = setting.trim().split_once('=') else {
+    fn apply_action(setting: &str) {
+        let Some((place, action)) = setting.trim().split_once('=') else {
             return;
         };
-        if let Err(error) = fail::cfg(place, deed) {
+        if let Err(error) = fail::cfg(place, action) {
             eprintln!("fail point {place}: {error}");
         }
     }
 
-    fn act(place: &str, deed: Option<&str>) -> Result<(), DbErr> {
-        eprintln!("fail point {place}: {}", deed.unwrap_or_default());
-        match deed {
+    fn run_action(place: &str, action: Option<&str>) -> Result<(), DbErr> {
+        eprintln!("fail point {place}: {}", action.unwrap_or_default());
+        match action {
             Some("kill") => std::process::abort(),
             Some("stop") => {
                 let pid = std::process::id().to_string();
@@ -75,21 +75,21 @@ pub mod armed {
     #[cfg(test)]
     mod tests {
         #[test]
-        fn a_place_does_what_it_is_told_and_only_then() {
-            super::obey("here.it.is=1*return(error)");
+        fn a_fail_point_runs_its_configured_action_and_no_other() {
+            super::apply_action("here.it.is=1*return(error)");
 
-            assert!(super::reach("somewhere.else").is_ok());
-            assert!(super::reach("here.it.is").is_err());
-            assert!(super::reach("here.it.is").is_ok());
+            assert!(super::hit("somewhere.else").is_ok());
+            assert!(super::hit("here.it.is").is_err());
+            assert!(super::hit("here.it.is").is_ok());
         }
 
         #[test]
-        fn nonsense_changes_nothing() {
-            super::obey("");
-            super::obey("no sign");
-            super::obey("here.is.nonsense=1*dance");
+        fn an_invalid_setting_changes_nothing() {
+            super::apply_action("");
+            super::apply_action("no sign");
+            super::apply_action("here.is.nonsense=1*dance");
 
-            assert!(super::reach("here.is.nonsense").is_ok());
+            assert!(super::hit("here.is.nonsense").is_ok());
         }
     }
 }

@@ -8,9 +8,9 @@ pub mod clock;
 pub mod config;
 pub mod fail_point;
 pub mod ids;
-pub mod keys;
+pub mod import_warning;
+pub mod key_derivation;
 pub mod shutdown;
-pub mod warning;
 // Floor 2: the database, the loudspeaker, the models.
 pub mod db;
 pub mod llm;
@@ -38,7 +38,7 @@ pub mod generation;
 // Floor 10: the engine room.
 pub mod runs;
 // Floor 11: one node of several; a whole space as a file.
-pub mod nodes;
+pub mod cluster;
 pub mod transfers;
 // Floor 12: what programs ask for.
 pub mod responses;

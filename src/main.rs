@@ -6,18 +6,18 @@ use std::process::ExitCode;
 use troupe::config::Config;
 use troupe::server::check;
 use troupe::server::commands;
-use troupe::telemetry::log;
+use troupe::telemetry::logging;
 
 /// A conversation server in which people and AI characters share a room.
 #[derive(Parser)]
 #[command(version)]
-struct Arguments {
+struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serve the web client and the API (the default).
     Serve,
     /// Bring the database up to date and end.
@@ -33,8 +33,8 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(arguments.command.unwrap_or(Command::Serve)).await {
+    let cli = Cli::parse();
+    match run(cli.command.unwrap_or(CliCommand::Serve)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("troupe: {error:#}");
@@ -43,21 +43,23 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command) -> anyhow::Result<()> {
+async fn run(command: CliCommand) -> anyhow::Result<()> {
     match dotenvy::dotenv() {
         Err(error) if !error.not_found() => anyhow::bail!(".env cannot be read: {error}"),
         _ => {}
     }
     let config = Config::from_environment()?;
     match command {
-        Command::Serve => {
-            log::start(config.log_format)?;
+        CliCommand::Serve => {
+            logging::init(config.log_format)?;
             #[cfg(feature = "failpoints")]
             troupe::fail_point::armed::listen();
             commands::serve(config).await
         }
-        Command::Migrate => commands::migrate(&config).await,
-        Command::Check => check::check(&config).await,
-        Command::ResetPassword { username } => commands::reset_password(&config, &username).await,
+        CliCommand::Migrate => commands::migrate(&config).await,
+        CliCommand::Check => check::check(&config).await,
+        CliCommand::ResetPassword { username } => {
+            commands::reset_password(&config, &username).await
+        }
     }
 }

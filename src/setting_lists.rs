@@ -4,13 +4,14 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// What a list of hosts takes.
-pub const HOST: &str = "names and addresses without scheme and port, such as troupe.lan,my-host";
+pub const HOST_FORMAT: &str =
+    "names and addresses without scheme and port, such as troupe.lan,my-host";
 
 /// What a list of networks takes.
-pub const NETWORK: &str = "addresses and networks, such as 127.0.0.1,10.0.0.0/8";
+pub const NETWORK_FORMAT: &str = "addresses and networks, such as 127.0.0.1,10.0.0.0/8";
 
 /// Reads a host, in lower case: a name, or an address without a port.
-pub fn host(text: &str) -> Option<String> {
+pub fn parse_host(text: &str) -> Option<String> {
     let is_name = |it: &str| {
         let fits = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
         it.split('.')
@@ -21,7 +22,7 @@ pub fn host(text: &str) -> Option<String> {
 }
 
 /// Reads a network; an address is a network of one.
-pub fn network(text: &str) -> Option<IpNet> {
-    let one = text.parse::<IpAddr>().map(IpNet::from);
-    one.ok().or_else(|| text.parse().ok())
+pub fn parse_network(text: &str) -> Option<IpNet> {
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    address.ok().or_else(|| text.parse().ok())
 }

@@ -15,7 +15,7 @@ pub struct Shutdown {
     /// Fires first: nothing new is begun.
     pub draining: CancellationToken,
     /// Fires after the grace time: what still runs is given back. A child of `stopping`.
-    pub letting_go: CancellationToken,
+    pub releasing: CancellationToken,
     /// Fires last: listeners are left, and every task ends.
     pub stopping: CancellationToken,
     tracker: TaskTracker,
@@ -29,7 +29,7 @@ impl Shutdown {
         let stopping = CancellationToken::new();
         Self {
             draining: CancellationToken::new(),
-            letting_go: stopping.child_token(),
+            releasing: stopping.child_token(),
             stopping,
             tracker: TaskTracker::new(),
             main: Handle::current(),

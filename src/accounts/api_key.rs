@@ -1,6 +1,6 @@
 //! Table `api_keys`: keys for programs, stored as hashes.
 
-use crate::accounts::token;
+use crate::accounts::secret_token;
 use crate::accounts::user;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// How every key begins, so that a leaked one can be recognised.
-pub const KEY_BEGINS: &str = "trp_";
+pub const KEY_PREFIX: &str = "trp_";
 
 /// Being used is written down at most this often.
-const TOUCH_EVERY_MS: i64 = 60_000;
+const TOUCH_INTERVAL_MS: i64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_keys")]
@@ -56,7 +56,7 @@ impl ActiveModelBehavior for ActiveModel {}
 /// What its owner may read of a key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ApiKey)]
-pub struct View {
+pub struct ApiKeyView {
     pub id: ApiKeyId,
     pub name: String,
     pub prefix: String,
@@ -66,8 +66,8 @@ pub struct View {
 
 impl Model {
     /// What its owner may read of this key.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> ApiKeyView {
+        ApiKeyView {
             id: self.id,
             name: self.name.clone(),
             prefix: self.prefix.clone(),
@@ -77,9 +77,9 @@ impl Model {
     }
 
     /// Whether it is time to write down that this key was used.
-    pub fn wants_touch(&self, now: Timestamp) -> bool {
+    pub fn needs_touch(&self, now: Timestamp) -> bool {
         self.last_used_at
-            .is_none_or(|it| now.ms_since(it) >= TOUCH_EVERY_MS)
+            .is_none_or(|it| now.ms_since(it) >= TOUCH_INTERVAL_MS)
     }
 }
 
@@ -90,12 +90,12 @@ pub async fn create(
     name: String,
     now: Timestamp,
 ) -> Result<(Model, String), DbErr> {
-    let key = format!("{KEY_BEGINS}{}", token::random());
+    let key = format!("{KEY_PREFIX}{}", secret_token::generate());
     let row = ActiveModel {
         id: NotSet,
         user_id: Set(user),
         name: Set(name),
-        key_hash: Set(token::hash(&key)),
+        key_hash: Set(secret_token::hash(&key)),
         prefix: Set(key.chars().take(8).collect()),
         created_at: Set(now),
         last_used_at: Set(None),
@@ -108,22 +108,22 @@ pub async fn create(
 }
 
 /// The keys of a user that still open.
-pub fn of_user(user: UserId) -> Select<Entity> {
+pub fn list_for_user(user: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::RevokedAt.is_null())
 }
 
 /// The key with this text and whose it is, while it opens and its user may sign in.
-pub async fn find(
+pub async fn find_active(
     db: &impl ConnectionTrait,
     key: &str,
 ) -> Result<Option<(Model, user::Model)>, DbErr> {
     let found = Entity::find()
         .find_also_related(user::Entity)
-        .filter(Column::KeyHash.eq(token::hash(key)))
+        .filter(Column::KeyHash.eq(secret_token::hash(key)))
         .filter(Column::RevokedAt.is_null())
-        .filter(user::Column::Status.eq(user::Status::Active))
+        .filter(user::Column::Status.eq(user::UserStatus::Active))
         .one(db)
         .await?;
     Ok(found.and_then(|(key, user)| Some((key, user?))))
@@ -138,11 +138,11 @@ pub async fn touch(db: &Db, id: ApiKeyId, now: Timestamp) -> Result<(), DbErr> {
 
 /// Takes a key of a user away; `false`: there is none with this id.
 pub async fn revoke(db: &Db, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<bool, DbErr> {
-    let its_owners = Column::Id
+    let condition = Column::Id
         .eq(id)
         .and(Column::UserId.eq(user))
         .and(Column::RevokedAt.is_null());
-    Ok(update(db, Column::RevokedAt, now, its_owners).await? == 1)
+    Ok(update(db, Column::RevokedAt, now, condition).await? == 1)
 }
 
 /// Revokes every key of a user, in a transaction of the caller's, and returns which.
@@ -151,7 +151,7 @@ pub async fn revoke_all(
     user: UserId,
     now: Timestamp,
 ) -> Result<Vec<ApiKeyId>, DbErr> {
-    let keys = of_user(user).all(tx).await?;
+    let keys = list_for_user(user).all(tx).await?;
     let ids: Vec<ApiKeyId> = keys.into_iter().map(|key| key.id).collect();
     Entity::update_many()
         .col_expr(Column::RevokedAt, Expr::value(now))
@@ -162,13 +162,18 @@ pub async fn revoke_all(
     Ok(ids)
 }
 
-async fn update(db: &Db, column: Column, now: Timestamp, which: SimpleExpr) -> Result<u64, DbErr> {
+async fn update(
+    db: &Db,
+    column: Column,
+    now: Timestamp,
+    condition: SimpleExpr,
+) -> Result<u64, DbErr> {
     let updated = db
         .write(move |tx| {
             Box::pin(async move {
                 Entity::update_many()
                     .col_expr(column, Expr::value(now))
-                    .filter(which)
+                    .filter(condition)
                     .exec(tx)
                     .await
             })

@@ -3,7 +3,7 @@
 //! **Invariant:** a connection counts from the moment it is accepted until it is closed; its permit is
 //! kept with the connection itself.
 
-use crate::accounts::limits::Address;
+use crate::accounts::limits::ClientNetwork;
 use crate::config::Config;
 use ipnet::IpNet;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const MAX_CONNECTIONS: usize = 50_000;
 
 /// Files that are needed beside connections: of the database, of calls to providers, of uploads.
-const OTHER_FILES: usize = 96;
+const RESERVED_FILES: usize = 96;
 
 /// The connections of this process.
 pub struct Connections {
@@ -25,21 +25,21 @@ pub struct Connections {
     capacity: usize,
     trusted_proxies: Vec<IpNet>,
     /// Whether connections from this machine count for no address.
-    exempts_loopback: bool,
-    open: Mutex<Open>,
+    is_loopback_exempt: bool,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
-    n: usize,
-    by_address: HashMap<Address, usize>,
+struct OpenConnections {
+    n_open: usize,
+    by_address: HashMap<ClientNetwork, usize>,
 }
 
 /// One open connection. Dropping it ends its count.
 pub struct ConnectionPermit {
     connections: Arc<Connections>,
     /// `None`: exempt from the limit of an address.
-    address: Option<Address>,
+    address: Option<ClientNetwork>,
 }
 
 impl Connections {
@@ -47,8 +47,8 @@ impl Connections {
     /// the system reports it.
     pub fn new(config: &Config, n_files: Option<usize>) -> Self {
         let capacity = n_files.map_or(MAX_CONNECTIONS, |n| {
-            let rest = n.saturating_sub(OTHER_FILES).max(n / 2);
-            rest.clamp(2, MAX_CONNECTIONS)
+            let available = n.saturating_sub(RESERVED_FILES).max(n / 2);
+            available.clamp(2, MAX_CONNECTIONS)
         });
         // One address never takes more than half of what there is.
         let per_address = match config.limits.connections_per_address as usize {
@@ -59,20 +59,20 @@ impl Connections {
             per_address,
             capacity,
             trusted_proxies: config.trusted_proxies.clone(),
-            exempts_loopback: true,
+            is_loopback_exempt: true,
             open: Mutex::default(),
         }
     }
 
     /// Counts connections from this machine like all others, as a test needs it.
-    pub fn counting_loopback(mut self) -> Self {
-        self.exempts_loopback = false;
+    pub fn with_loopback_limit(mut self) -> Self {
+        self.is_loopback_exempt = false;
         self
     }
 
     /// Admits a connection from this address; `None` when it holds as many as it may.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
-        let address = (!self.is_exempt(peer.to_canonical())).then(|| Address::from(peer));
+        let address = (!self.is_exempt(peer.to_canonical())).then(|| ClientNetwork::from(peer));
         let mut open = self.open.lock();
         if let Some(address) = address {
             let n = open.by_address.entry(address).or_default();
@@ -81,7 +81,7 @@ impl Connections {
             }
             *n += 1;
         }
-        open.n += 1;
+        open.n_open += 1;
         Some(ConnectionPermit {
             connections: self.clone(),
             address,
@@ -89,7 +89,7 @@ impl Connections {
     }
 
     fn is_exempt(&self, peer: IpAddr) -> bool {
-        let is_own = self.exempts_loopback && peer.is_loopback();
+        let is_own = self.is_loopback_exempt && peer.is_loopback();
         let is_proxy = self.trusted_proxies.iter().any(|net| net.contains(&peer));
         self.per_address == 0 || is_own || is_proxy
     }
@@ -101,19 +101,19 @@ impl Connections {
 
     /// Whether more than half of the connections that the process can hold are open.
     pub fn is_crowded(&self) -> bool {
-        self.open.lock().n > self.capacity / 2
+        self.open.lock().n_open > self.capacity / 2
     }
 
     /// How many are open.
-    pub fn count(&self) -> usize {
-        self.open.lock().n
+    pub fn n_open(&self) -> usize {
+        self.open.lock().n_open
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.connections.open.lock();
-        open.n -= 1;
+        open.n_open -= 1;
         let Some(address) = self.address else {
             return;
         };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_holds_so_many_connections_and_another_as_many() {
+    fn connections_are_limited_for_each_address() {
         let limited = connections(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "2")], None);
 
         let first = limited.admit(ip("192.0.2.1"));
@@ -155,7 +155,7 @@ mod tests {
         assert!(limited.admit(ip("192.0.2.1")).is_none());
         let other = limited.admit(ip("192.0.2.2"));
         assert!(other.is_some());
-        assert_eq!(limited.count(), 3);
+        assert_eq!(limited.n_open(), 3);
         drop(second);
 
         assert!(limited.admit(ip("192.0.2.1")).is_some());

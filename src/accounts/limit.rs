@@ -1,7 +1,7 @@
 //! One limit: counted on this node in any case, and on all nodes together where that works.
 
-use crate::accounts::limits::Wait;
-use crate::accounts::window::Window;
+use crate::accounts::limits::RetryAfter;
+use crate::accounts::sliding_window::SlidingWindow;
 use crate::clock::Clock;
 use crate::realtime::bus::tally::Count;
 use crate::realtime::bus::tally::Mark;
@@ -11,33 +11,33 @@ use std::hash::Hash;
 use std::time::Duration;
 
 /// At most so many for each key within a span; 0 is no limit.
-pub struct Limit<K> {
-    here: Window<K>,
-    everywhere: Tally,
+pub struct RateLimit<K> {
+    local: SlidingWindow<K>,
+    shared: Tally,
     kind: &'static str,
-    most: usize,
+    max: usize,
     span: Duration,
 }
 
 /// A place that was taken; can be given back.
-pub struct Taken<K> {
+pub struct Acquired<K> {
     key: K,
-    mark: Option<Mark>,
+    entry: Option<Mark>,
 }
 
-impl<K: Eq + Hash + Clone + Display> Limit<K> {
+impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
     /// Nothing is counted yet. Another `kind` is another limit.
     pub fn new(
         kind: &'static str,
-        (most, span_ms): (u32, i64),
+        (max, span_ms): (u32, i64),
         clock: &Clock,
-        everywhere: &Tally,
+        shared: &Tally,
     ) -> Self {
         Self {
-            here: Window::new(most, span_ms, clock),
-            everywhere: everywhere.clone(),
+            local: SlidingWindow::new(max, span_ms, clock),
+            shared: shared.clone(),
             kind,
-            most: usize::try_from(most).unwrap_or(usize::MAX),
+            max: usize::try_from(max).unwrap_or(usize::MAX),
             span: Duration::from_millis(span_ms.unsigned_abs()),
         }
     }
@@ -46,49 +46,49 @@ impl<K: Eq + Hash + Clone + Display> Limit<K> {
     ///
     /// # Errors
     /// There is none, here or on all nodes together.
-    pub async fn take(&self, key: K) -> Result<Taken<K>, Wait> {
-        self.here.take(key.clone())?;
-        match self.everywhere.take(self.count(&key)).await {
-            Ok(mark) => Ok(Taken { key, mark }),
+    pub async fn acquire(&self, key: K) -> Result<Acquired<K>, RetryAfter> {
+        self.local.acquire(key.clone())?;
+        match self.shared.take(self.counter_spec(&key)).await {
+            Ok(entry) => Ok(Acquired { key, entry }),
             Err(wait) => {
-                self.here.give_back(&key);
-                Err(Wait(seconds(wait)))
+                self.local.refund(&key);
+                Err(RetryAfter(to_seconds(wait)))
             }
         }
     }
 
     /// What a place was taken for did not happen.
-    pub fn give_back(&self, taken: Taken<K>) {
-        self.here.give_back(&taken.key);
-        if let Some(mark) = taken.mark {
-            self.everywhere.give_back(mark);
+    pub fn refund(&self, acquired: Acquired<K>) {
+        self.local.refund(&acquired.key);
+        if let Some(entry) = acquired.entry {
+            self.shared.give_back(entry);
         }
     }
 
     /// Seconds until there is a place; `None`: there is one now.
-    pub async fn wait_for(&self, key: &K) -> Option<u64> {
-        if let Some(wait) = self.here.wait_for(key) {
+    pub async fn retry_after(&self, key: &K) -> Option<u64> {
+        if let Some(wait) = self.local.retry_after(key) {
             return Some(wait);
         }
-        let wait = self.everywhere.wait_for(self.count(key)).await;
-        wait.map(seconds)
+        let wait = self.shared.wait_for(self.counter_spec(key)).await;
+        wait.map(to_seconds)
     }
 
     /// Counts one, whether there is a place or not.
-    pub fn note(&self, key: K) {
-        self.everywhere.note(self.count(&key));
-        self.here.note(key);
+    pub fn record(&self, key: K) {
+        self.shared.note(self.counter_spec(&key));
+        self.local.record(key);
     }
 
-    fn count(&self, key: &K) -> Count {
+    fn counter_spec(&self, key: &K) -> Count {
         Count {
             of: (self.kind, key.to_string()),
-            most: self.most,
+            most: self.max,
             span: self.span,
         }
     }
 }
 
-fn seconds(wait: Duration) -> u64 {
+fn to_seconds(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX)
 }

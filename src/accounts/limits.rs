@@ -1,7 +1,7 @@
 //! How much is too much, and what of it is counted.
 
-use crate::accounts::limit::Limit;
-use crate::accounts::sockets::Sockets;
+use crate::accounts::limit::RateLimit;
+use crate::accounts::socket_limit::SocketLimit;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::config;
@@ -18,66 +18,66 @@ const MINUTE_MS: i64 = 60_000;
 const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
 
 /// Every limit of the house.
-pub struct Limits {
-    pub sign_ins: SignIns,
+pub struct RateLimits {
+    pub sign_ins: SignInLimit,
     /// New accounts per address, guests among them.
-    pub registrations: Limit<Address>,
+    pub registrations: RateLimit<ClientNetwork>,
     /// Tokens of invites that nobody made, per address.
-    pub guesses: Limit<Address>,
+    pub invite_guesses: RateLimit<ClientNetwork>,
     /// Invitations of people whom the inviter meets in no space, per inviter.
-    pub invitations: Limit<UserId>,
+    pub invitations: RateLimit<UserId>,
     /// Messages per person.
-    pub posts: Limit<UserId>,
+    pub posts: RateLimit<UserId>,
     /// Responses per key.
-    pub responses: Limit<ApiKeyId>,
-    pub sockets: Sockets,
+    pub responses: RateLimit<ApiKeyId>,
+    pub sockets: SocketLimit,
 }
 
-impl Limits {
+impl RateLimits {
     /// Nothing is counted yet; `everywhere` counts for all nodes together.
-    pub fn new(settings: &config::Limits, clock: &Clock, everywhere: &Tally) -> Self {
+    pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &Tally) -> Self {
         let failures = (settings.login_failures, 3 * MINUTE_MS);
         let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
         let posts = (settings.posts_per_minute, MINUTE_MS);
         let responses = (settings.responses_per_minute, MINUTE_MS);
         let (per_user, per_address) = (settings.sockets_per_user, settings.sockets_per_address);
         Self {
-            sign_ins: SignIns {
-                by_address: Limit::new("sign_in_from", failures, clock, everywhere),
-                by_name: Limit::new("sign_in_as", failures, clock, everywhere),
+            sign_ins: SignInLimit {
+                by_address: RateLimit::new("sign_in_from", failures, clock, shared),
+                by_name: RateLimit::new("sign_in_as", failures, clock, shared),
             },
-            registrations: Limit::new("registration", registrations, clock, everywhere),
-            guesses: Limit::new("guess", failures, clock, everywhere),
-            invitations: Limit::new("invitation", INVITATIONS, clock, everywhere),
-            posts: Limit::new("post", posts, clock, everywhere),
-            responses: Limit::new("response", responses, clock, everywhere),
-            sockets: Sockets::new(per_user, per_address, everywhere),
+            registrations: RateLimit::new("registration", registrations, clock, shared),
+            invite_guesses: RateLimit::new("guess", failures, clock, shared),
+            invitations: RateLimit::new("invitation", INVITATIONS, clock, shared),
+            posts: RateLimit::new("post", posts, clock, shared),
+            responses: RateLimit::new("response", responses, clock, shared),
+            sockets: SocketLimit::new(per_user, per_address, shared),
         }
     }
 }
 
 /// Seconds until it is worth another try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait(pub u64);
+pub struct RetryAfter(pub u64);
 
 /// Where a caller is: one IPv4 address, or the network of an IPv6 one, which a home has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Address(IpAddr);
+pub struct ClientNetwork(IpAddr);
 
-impl Address {
+impl ClientNetwork {
     /// Whether it is this machine's own.
     pub fn is_loopback(self) -> bool {
         self.0.is_loopback()
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ClientNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl From<IpAddr> for Address {
+impl From<IpAddr> for ClientNetwork {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(it) => {
@@ -90,48 +90,52 @@ impl From<IpAddr> for Address {
 }
 
 /// Failed sign-ins, per address and per name.
-pub struct SignIns {
-    by_address: Limit<Address>,
-    by_name: Limit<String>,
+pub struct SignInLimit {
+    by_address: RateLimit<ClientNetwork>,
+    by_name: RateLimit<String>,
 }
 
-impl SignIns {
+impl SignInLimit {
     /// Whether another try may be made now; `Err` says when.
     ///
     /// # Errors
     /// Too many have failed, from this address or for this name.
-    pub async fn check(&self, address: Option<Address>, username: &str) -> Result<(), Wait> {
+    pub async fn check(
+        &self,
+        address: Option<ClientNetwork>,
+        username: &str,
+    ) -> Result<(), RetryAfter> {
         let by_address = match address {
-            Some(address) => self.by_address.wait_for(&address).await,
+            Some(address) => self.by_address.retry_after(&address).await,
             None => None,
         };
-        let by_name = self.by_name.wait_for(&key_of(username)).await;
+        let by_name = self.by_name.retry_after(&name_key(username)).await;
         match by_address.max(by_name) {
-            Some(wait) => Err(Wait(wait)),
+            Some(wait) => Err(RetryAfter(wait)),
             None => Ok(()),
         }
     }
 
     /// A try has failed.
-    pub fn failed(&self, address: Option<Address>, username: &str) {
+    pub fn record_failure(&self, address: Option<ClientNetwork>, username: &str) {
         if let Some(address) = address {
-            self.by_address.note(address);
+            self.by_address.record(address);
         }
-        self.by_name.note(key_of(username));
+        self.by_name.record(name_key(username));
     }
 }
 
 /// No real name is longer, and nobody fills the memory with long ones.
-fn key_of(username: &str) -> String {
-    user::fold(&username.chars().take(64).collect::<String>())
+fn name_key(username: &str) -> String {
+    user::normalize_username(&username.chars().take(64).collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Address;
-    use super::SignIns;
-    use super::Wait;
-    use crate::accounts::limit::Limit;
+    use super::ClientNetwork;
+    use super::RetryAfter;
+    use super::SignInLimit;
+    use crate::accounts::limit::RateLimit;
     use crate::clock::Clock;
     use crate::realtime::bus::tally::Tally;
     use std::net::IpAddr;
@@ -139,27 +143,27 @@ mod tests {
     #[tokio::test]
     async fn ten_failures_lock_a_name_and_an_address_each() {
         let clock = Clock::manual();
-        let sign_ins = SignIns {
-            by_address: Limit::new("test", (10, 180_000), &clock, &Tally::none()),
-            by_name: Limit::new("test", (10, 180_000), &clock, &Tally::none()),
+        let sign_ins = SignInLimit {
+            by_address: RateLimit::new("test", (10, 180_000), &clock, &Tally::none()),
+            by_name: RateLimit::new("test", (10, 180_000), &clock, &Tally::none()),
         };
-        let here = Some(Address::from(IpAddr::from([10, 0, 0, 1])));
-        let there = Some(Address::from(IpAddr::from([10, 0, 0, 2])));
+        let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
+        let there = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));
         for _ in 0..10 {
             assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
-            sign_ins.failed(here, "ann");
+            sign_ins.record_failure(here, "ann");
         }
 
-        assert_eq!(sign_ins.check(here, "ben").await, Err(Wait(180)));
-        assert_eq!(sign_ins.check(there, "ANN").await, Err(Wait(180)));
+        assert_eq!(sign_ins.check(here, "ben").await, Err(RetryAfter(180)));
+        assert_eq!(sign_ins.check(there, "ANN").await, Err(RetryAfter(180)));
         assert_eq!(sign_ins.check(there, "ben").await, Ok(()));
         clock.advance_ms(180_000);
         assert_eq!(sign_ins.check(here, "ann").await, Ok(()));
     }
 
     #[test]
-    fn an_ipv6_home_is_one_address() {
-        let of = |text: &str| Address::from(text.parse::<IpAddr>().unwrap());
+    fn an_ipv6_network_counts_as_one_address() {
+        let of = |text: &str| ClientNetwork::from(text.parse::<IpAddr>().unwrap());
 
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::4"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));

@@ -1,17 +1,17 @@
 //! People with accounts, the browsers they are signed in with, and their programs' keys.
 
 pub mod api_key;
-pub mod body_pace;
+pub mod body_timeouts;
+pub mod confusable_names;
 pub mod connections;
-pub mod likeness;
 pub mod limit;
 pub mod limits;
 pub mod name_schemas;
 pub mod names;
 pub mod password;
-pub mod register;
+pub mod secret_token;
 pub mod session;
-pub mod sockets;
-pub mod token;
+pub mod sliding_window;
+pub mod socket_limit;
 pub mod user;
-pub mod window;
+pub mod user_directory;

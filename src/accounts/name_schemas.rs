@@ -40,7 +40,7 @@ macro_rules! seen {
     };
 }
 
-const SHOWN: &str = concat!(
+const DISPLAY_NAME_PATTERN: &str = concat!(
     "^",
     blank!(),
     "*",
@@ -54,39 +54,39 @@ const SHOWN: &str = concat!(
 );
 
 /// A name that is shown, of at most 100 characters.
-pub struct ShownName;
+pub struct DisplayNameSchema;
 
 /// A name that is shown, of at most 200 characters.
-pub struct LongName;
+pub struct TitleSchema;
 
 /// A name out of a card: whatever it is, it is made to fit.
-pub struct CardName;
+pub struct CardNameSchema;
 
-impl PartialSchema for ShownName {
+impl PartialSchema for DisplayNameSchema {
     fn schema() -> RefOr<Schema> {
-        shown(100).into()
+        display_name_schema(100).into()
     }
 }
 
-impl ToSchema for ShownName {
+impl ToSchema for DisplayNameSchema {
     fn name() -> Cow<'static, str> {
         "ShownName".into()
     }
 }
 
-impl PartialSchema for LongName {
+impl PartialSchema for TitleSchema {
     fn schema() -> RefOr<Schema> {
-        shown(200).into()
+        display_name_schema(200).into()
     }
 }
 
-impl ToSchema for LongName {
+impl ToSchema for TitleSchema {
     fn name() -> Cow<'static, str> {
         "LongName".into()
     }
 }
 
-impl PartialSchema for CardName {
+impl PartialSchema for CardNameSchema {
     fn schema() -> RefOr<Schema> {
         let about = "A name of which something can be seen. Whatever it is, it is made one line of \
             at most 100 characters.";
@@ -99,7 +99,7 @@ impl PartialSchema for CardName {
     }
 }
 
-impl ToSchema for CardName {
+impl ToSchema for CardNameSchema {
     fn name() -> Cow<'static, str> {
         "CardName".into()
     }
@@ -107,7 +107,7 @@ impl ToSchema for CardName {
 
 impl PartialSchema for Username {
     fn schema() -> RefOr<Schema> {
-        text()
+        string_schema()
             .min_length(Some(2))
             .max_length(Some(32))
             .pattern(Some(r"^[\p{L}\p{Nd}_.-]+$"))
@@ -120,7 +120,7 @@ impl ToSchema for Username {}
 
 impl PartialSchema for Password {
     fn schema() -> RefOr<Schema> {
-        text()
+        string_schema()
             .min_length(Some(8))
             .max_length(Some(256))
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Password)))
@@ -135,15 +135,15 @@ impl ToSchema for Password {
     }
 }
 
-fn shown(most: usize) -> ObjectBuilder {
-    let about = format!("One line of 1 to {most} characters, of which something can be seen.");
-    text()
+fn display_name_schema(max_chars: usize) -> ObjectBuilder {
+    let about = format!("One line of 1 to {max_chars} characters, of which something can be seen.");
+    string_schema()
         .min_length(Some(1))
-        .max_length(Some(most))
-        .pattern(Some(SHOWN))
+        .max_length(Some(max_chars))
+        .pattern(Some(DISPLAY_NAME_PATTERN))
         .description(Some(about))
 }
 
-fn text() -> ObjectBuilder {
+fn string_schema() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }

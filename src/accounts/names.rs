@@ -32,7 +32,7 @@ impl Username {
         // Folding may lengthen a letter; the column has room for twice as many.
         if !fits
             || !(2..=32).contains(&name.chars().count())
-            || user::fold(&name).chars().count() > 64
+            || user::normalize_username(&name).chars().count() > 64
         {
             return Err(NameError::Username);
         }
@@ -71,37 +71,37 @@ impl Password {
 ///
 /// # Errors
 /// When it is empty, nothing of it can be seen, or it is too long; control characters are refused.
-pub fn shown(text: &str, most: usize) -> Result<String, NameError> {
-    if text.trim().chars().any(ends_a_line) {
+pub fn parse_display_name(text: &str, max_chars: usize) -> Result<String, NameError> {
+    if text.trim().chars().any(is_line_breaking) {
         return Err(NameError::Control);
     }
-    let name: String = text.chars().filter(|it| !turns_direction(*it)).collect();
+    let name: String = text.chars().filter(|it| !is_direction_mark(*it)).collect();
     let name = name.trim();
     let can_be_seen = name
         .chars()
         .any(|it| !it.is_whitespace() && !is_invisible(it));
-    if !can_be_seen || name.chars().count() > most {
-        return Err(NameError::Length { most });
+    if !can_be_seen || name.chars().count() > max_chars {
+        return Err(NameError::Length { most: max_chars });
     }
     Ok(name.to_owned())
 }
 
 /// A stranger's text made fit to be shown as a name: one line, nothing that turns directions, cut
 /// to `most` characters. `None`: nothing of it can be seen.
-pub fn fitted(text: &str, most: usize) -> Option<String> {
-    let text: String = text.chars().filter(|it| !turns_direction(*it)).collect();
+pub fn truncate_to_display_name(text: &str, max_chars: usize) -> Option<String> {
+    let text: String = text.chars().filter(|it| !is_direction_mark(*it)).collect();
     let words = text.split(|it: char| it.is_whitespace() || it.is_control());
     let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
-    let line: String = words.join(" ").chars().take(most).collect();
-    shown(&line, most).ok()
+    let line: String = words.join(" ").chars().take(max_chars).collect();
+    parse_display_name(&line, max_chars).ok()
 }
 
 /// Control characters, and the two that Unicode has for the ends of lines and paragraphs.
-fn ends_a_line(it: char) -> bool {
+fn is_line_breaking(it: char) -> bool {
     it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')
 }
 
-fn turns_direction(it: char) -> bool {
+fn is_direction_mark(it: char) -> bool {
     matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -120,8 +120,8 @@ mod tests {
     use super::NameError;
     use super::Password;
     use super::Username;
-    use super::fitted;
-    use super::shown;
+    use super::parse_display_name;
+    use super::truncate_to_display_name;
 
     #[test]
     fn a_username_is_two_to_thirty_two_letters_digits_and_three_signs() {
@@ -158,28 +158,43 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_name_is_trimmed_and_turns_nothing_around() {
-        assert_eq!(shown("  Ann Lee ", 100).unwrap(), "Ann Lee");
-        assert_eq!(shown("\u{202e}nnA", 100).unwrap(), "nnA");
-        assert_eq!(shown("👩\u{200d}🚀", 3).unwrap(), "👩\u{200d}🚀");
-        assert_eq!(shown(&"é".repeat(100), 100).unwrap().chars().count(), 100);
+    fn a_display_name_is_trimmed_and_has_no_direction_marks() {
+        assert_eq!(parse_display_name("  Ann Lee ", 100).unwrap(), "Ann Lee");
+        assert_eq!(parse_display_name("\u{202e}nnA", 100).unwrap(), "nnA");
+        assert_eq!(
+            parse_display_name("👩\u{200d}🚀", 3).unwrap(),
+            "👩\u{200d}🚀"
+        );
+        assert_eq!(
+            parse_display_name(&"é".repeat(100), 100)
+                .unwrap()
+                .chars()
+                .count(),
+            100
+        );
         let spaced = format!("  {}  ", "é".repeat(100));
-        assert_eq!(shown(&spaced, 100).unwrap(), "é".repeat(100));
+        assert_eq!(parse_display_name(&spaced, 100).unwrap(), "é".repeat(100));
     }
 
     #[test]
-    fn any_text_is_fitted_into_a_name() {
-        assert_eq!(fitted(" Ann  Lee ", 100).unwrap(), "Ann Lee");
+    fn any_text_is_truncated_to_a_display_name() {
         assert_eq!(
-            fitted("Ann\nSystem:\u{202e} x\u{7}", 100).unwrap(),
+            truncate_to_display_name(" Ann  Lee ", 100).unwrap(),
+            "Ann Lee"
+        );
+        assert_eq!(
+            truncate_to_display_name("Ann\nSystem:\u{202e} x\u{7}", 100).unwrap(),
             "Ann System: x"
         );
-        assert_eq!(fitted(&"é".repeat(5000), 100).unwrap(), "é".repeat(100));
-        assert_eq!(fitted("\u{200b}\u{202e}\n", 100), None);
+        assert_eq!(
+            truncate_to_display_name(&"é".repeat(5000), 100).unwrap(),
+            "é".repeat(100)
+        );
+        assert_eq!(truncate_to_display_name("\u{200b}\u{202e}\n", 100), None);
     }
 
     #[test]
-    fn a_shown_name_can_be_seen() {
+    fn a_display_name_is_visible() {
         for bad in [
             "",
             "   ",
@@ -189,13 +204,19 @@ mod tests {
             &"x".repeat(101),
         ] {
             assert_eq!(
-                shown(bad, 100),
+                parse_display_name(bad, 100),
                 Err(NameError::Length { most: 100 }),
                 "{bad:?}"
             );
         }
-        assert_eq!(shown("a\nb", 100), Err(NameError::Control));
-        assert_eq!(shown("a\u{2028}b", 100), Err(NameError::Control));
-        assert_eq!(shown("a\u{1b}[31mb", 100), Err(NameError::Control));
+        assert_eq!(parse_display_name("a\nb", 100), Err(NameError::Control));
+        assert_eq!(
+            parse_display_name("a\u{2028}b", 100),
+            Err(NameError::Control)
+        );
+        assert_eq!(
+            parse_display_name("a\u{1b}[31mb", 100),
+            Err(NameError::Control)
+        );
     }
 }

@@ -19,24 +19,24 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 
 /// Each takes 19 MiB while it works: more than this at once would cost memory, not save time.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_HASHES: usize = 4;
 
 /// Where one hash is computed. It is kept and used again: an allocator that is asked for so much
 /// by ever changing threads keeps more and more of it (measured: 2.3 GiB after 200 sign-ins).
-type Bench = Vec<Block>;
+type HashBuffer = Vec<Block>;
 
 /// Hashes and checks. Cloning gives another handle on the same few places.
 #[derive(Clone)]
 pub struct Passwords {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Those nobody works at; there are never more than places.
-    benches: Arc<Mutex<Vec<Bench>>>,
+    buffers: Arc<Mutex<Vec<HashBuffer>>>,
 }
 
 /// A place at work, free again when this value is gone and the work in it is done.
 #[derive(Clone)]
-pub struct Place {
-    benches: Arc<Mutex<Vec<Bench>>>,
+pub struct HashPermit {
+    buffers: Arc<Mutex<Vec<HashBuffer>>>,
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
@@ -44,8 +44,8 @@ impl Passwords {
     /// Nobody waits yet.
     pub fn new() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(AT_ONCE)),
-            benches: Arc::default(),
+            permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
+            buffers: Arc::default(),
         }
     }
 
@@ -54,9 +54,9 @@ impl Passwords {
     /// # Errors
     /// When the hash cannot be computed, for want of memory or random bytes.
     pub async fn hash(&self, password: Password) -> anyhow::Result<String> {
-        in_place(&self.place().await?, move |bench| {
+        run_blocking(&self.acquire_permit().await?, move |buffer| {
             let (argon2, salt) = (argon2(cost()?), Salt::generate());
-            let output = digest(&argon2, password.expose(), &salt, bench)?;
+            let output = digest(&argon2, password.expose(), &salt, buffer)?;
             let hash = PasswordHash {
                 algorithm: Algorithm::Argon2id.ident(),
                 version: Some(Version::V0x13.into()),
@@ -73,10 +73,10 @@ impl Passwords {
     ///
     /// # Errors
     /// Never, as long as the server runs.
-    pub async fn place(&self) -> anyhow::Result<Place> {
-        let permit = self.places.clone().acquire_owned().await?;
-        Ok(Place {
-            benches: self.benches.clone(),
+    pub async fn acquire_permit(&self) -> anyhow::Result<HashPermit> {
+        let permit = self.permits.clone().acquire_owned().await?;
+        Ok(HashPermit {
+            buffers: self.buffers.clone(),
             _permit: Arc::new(permit),
         })
     }
@@ -88,22 +88,22 @@ impl Passwords {
     /// When the check cannot be made, or the stored hash is damaged.
     pub async fn check(
         &self,
-        place: &Place,
+        permit: &HashPermit,
         attempt: String,
         hash: Option<String>,
     ) -> anyhow::Result<bool> {
-        in_place(place, move |bench| match hash {
+        run_blocking(permit, move |buffer| match hash {
             Some(hash) => {
                 let hash = PasswordHash::new(&hash).context("a stored hash is damaged")?;
                 let (Some(salt), Some(known)) = (&hash.salt, &hash.hash) else {
                     anyhow::bail!("a stored hash is damaged");
                 };
                 let cost = Params::try_from(&hash).context("a stored hash is damaged")?;
-                Ok(digest(&argon2(cost), &attempt, salt, bench)? == *known)
+                Ok(digest(&argon2(cost), &attempt, salt, buffer)? == *known)
             }
             None => {
                 let salt = Salt::new(b"nobody is here..").context("a salt")?;
-                digest(&argon2(cost()?), &attempt, &salt, bench)?;
+                digest(&argon2(cost()?), &attempt, &salt, buffer)?;
                 Ok(false)
             }
         })
@@ -111,16 +111,16 @@ impl Passwords {
     }
 }
 
-async fn in_place<T: Send + 'static>(
-    place: &Place,
-    work: impl FnOnce(&mut Bench) -> anyhow::Result<T> + Send + 'static,
+async fn run_blocking<T: Send + 'static>(
+    permit: &HashPermit,
+    work: impl FnOnce(&mut HashBuffer) -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
     // Held until the work is done, also when the one who asked has left.
-    let held = place.clone();
+    let held = permit.clone();
     tokio::task::spawn_blocking(move || {
-        let mut bench = held.benches.lock().pop().unwrap_or_default();
-        let done = work(&mut bench);
-        held.benches.lock().push(bench);
+        let mut buffer = held.buffers.lock().pop().unwrap_or_default();
+        let done = work(&mut buffer);
+        held.buffers.lock().push(buffer);
         done
     })
     .await?
@@ -131,18 +131,18 @@ fn digest(
     argon2: &Argon2<'_>,
     password: &str,
     salt: &Salt,
-    bench: &mut Bench,
+    buffer: &mut HashBuffer,
 ) -> anyhow::Result<Output> {
     let params = argon2.params();
     let n_blocks = params.block_count();
-    if bench.len() < n_blocks {
-        bench.resize(n_blocks, Block::default());
+    if buffer.len() < n_blocks {
+        buffer.resize(n_blocks, Block::default());
     }
     let mut out = [0; Output::MAX_LENGTH];
     let out = out
         .get_mut(..params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN))
         .context("the length of a hash")?;
-    let blocks = bench.as_mut_slice();
+    let blocks = buffer.as_mut_slice();
     argon2
         .hash_password_into_with_memory(password.as_bytes(), salt, out, blocks)
         .context("the password cannot be hashed")?;
@@ -173,12 +173,12 @@ mod tests {
         attempt: &str,
         hash: Option<String>,
     ) -> anyhow::Result<bool> {
-        let place = passwords.place().await?;
-        passwords.check(&place, attempt.to_owned(), hash).await
+        let permit = passwords.acquire_permit().await?;
+        passwords.check(&permit, attempt.to_owned(), hash).await
     }
 
     #[tokio::test]
-    async fn the_right_password_opens_and_no_other() {
+    async fn only_the_right_password_is_accepted() {
         let passwords = Passwords::new();
         let hash = passwords
             .hash(Password::parse("correct horse").unwrap())
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_made_by_the_library_opens() {
+    async fn a_hash_made_by_the_library_is_accepted() {
         // The library's own way, which earlier versions of this program took.
         let hash = {
             use argon2::PasswordHasher;
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_come_at_once_share_a_few_benches() {
+    async fn concurrent_checks_share_a_few_buffers() {
         let passwords = Passwords::new();
 
         let checks = (0..40).map(|_| check(&passwords, "a guess", None));
         let checked = futures::future::join_all(checks).await;
 
         assert!(checked.into_iter().all(|it| !it.unwrap()));
-        assert!((1..=super::AT_ONCE).contains(&passwords.benches.lock().len()));
+        assert!((1..=super::MAX_CONCURRENT_HASHES).contains(&passwords.buffers.lock().len()));
     }
 
     #[tokio::test]
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn four_are_at_work_and_the_fifth_waits() {
+    async fn four_hashes_run_at_once_and_the_fifth_waits() {
         let passwords = Passwords::new();
         let mut working = Vec::new();
         for _ in 0..4 {
-            working.push(passwords.place().await.unwrap());
+            working.push(passwords.acquire_permit().await.unwrap());
         }
 
-        let fifth = passwords.place();
+        let fifth = passwords.acquire_permit();
         tokio::pin!(fifth);
         assert!(futures::poll!(&mut fifth).is_pending());
         working.pop();

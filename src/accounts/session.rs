@@ -2,7 +2,7 @@
 //!
 //! The token is 32 random bytes and only in the cookie; here is its SHA-256.
 
-use crate::accounts::token;
+use crate::accounts::secret_token;
 use crate::accounts::user;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
@@ -17,7 +17,7 @@ use sea_orm::entity::prelude::*;
 pub const LIFETIME_SECS: i64 = 30 * 24 * 60 * 60;
 
 /// Being seen is written down at most this often.
-const TOUCH_EVERY_MS: i64 = 60_000;
+const TOUCH_INTERVAL_MS: i64 = 60_000;
 
 const MAX_USER_AGENT_CHARS: usize = 300;
 
@@ -54,7 +54,7 @@ impl ActiveModelBehavior for ActiveModel {}
 
 /// A session that has just been opened, with the only copy of its token.
 #[derive(Debug)]
-pub struct Opened {
+pub struct NewSession {
     pub session: Model,
     /// For the cookie.
     pub token: String,
@@ -66,24 +66,24 @@ pub async fn open(
     user: UserId,
     user_agent: &str,
     now: Timestamp,
-) -> Result<Opened, DbErr> {
+) -> Result<NewSession, DbErr> {
     let agent = user_agent.to_owned();
-    db.write(move |tx| Box::pin(async move { open_within(tx, user, &agent, now).await }))
+    db.write(move |tx| Box::pin(async move { open_in_transaction(tx, user, &agent, now).await }))
         .await
 }
 
 /// The same inside of a transaction. Also clears away sessions that have run out.
-pub async fn open_within(
+pub async fn open_in_transaction(
     tx: &impl ConnectionTrait,
     user: UserId,
     user_agent: &str,
     now: Timestamp,
-) -> Result<Opened, DbErr> {
-    let token = token::random();
+) -> Result<NewSession, DbErr> {
+    let token = secret_token::generate();
     let row = ActiveModel {
         id: NotSet,
         user_id: Set(user),
-        token_hash: Set(token::hash(&token)),
+        token_hash: Set(secret_token::hash(&token)),
         created_at: Set(now),
         last_seen_at: Set(now),
         expires_at: Set(now.plus_ms(LIFETIME_SECS * 1000)),
@@ -94,20 +94,20 @@ pub async fn open_within(
         .exec(tx)
         .await?;
     let session = row.insert(tx).await?;
-    Ok(Opened { session, token })
+    Ok(NewSession { session, token })
 }
 
 /// The session behind a token and whose it is, while it lives and its user may sign in.
-pub async fn find(
+pub async fn find_active(
     db: &impl ConnectionTrait,
     token: &str,
     now: Timestamp,
 ) -> Result<Option<(Model, user::Model)>, DbErr> {
     let found = Entity::find()
         .find_also_related(user::Entity)
-        .filter(Column::TokenHash.eq(token::hash(token)))
+        .filter(Column::TokenHash.eq(secret_token::hash(token)))
         .filter(Column::ExpiresAt.gt(now))
-        .filter(user::Column::Status.eq(user::Status::Active))
+        .filter(user::Column::Status.eq(user::UserStatus::Active))
         .one(db)
         .await?;
     Ok(found.and_then(|(session, user)| Some((session, user?))))
@@ -115,8 +115,8 @@ pub async fn find(
 
 impl Model {
     /// Whether it is time to write down that this session was seen.
-    pub fn wants_touch(&self, now: Timestamp) -> bool {
-        now.ms_since(self.last_seen_at) >= TOUCH_EVERY_MS
+    pub fn needs_touch(&self, now: Timestamp) -> bool {
+        now.ms_since(self.last_seen_at) >= TOUCH_INTERVAL_MS
     }
 }
 
@@ -137,14 +137,14 @@ pub async fn touch(db: &Db, id: SessionId, now: Timestamp) -> Result<(), DbErr> 
 }
 
 /// The sessions of a user that still live.
-pub fn of_user(user: UserId, now: Timestamp) -> Select<Entity> {
+pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::ExpiresAt.gt(now))
 }
 
 /// Ends one session of a user; `false`: there is none with this id.
-pub async fn end(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr> {
+pub async fn revoke(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr> {
     let ended = db
         .write(move |tx| {
             Box::pin(async move {
@@ -160,7 +160,7 @@ pub async fn end(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr> {
 }
 
 /// Ends every session of a user and tells which they were.
-pub async fn end_all(tx: &impl ConnectionTrait, user: UserId) -> Result<Vec<SessionId>, DbErr> {
+pub async fn revoke_all(tx: &impl ConnectionTrait, user: UserId) -> Result<Vec<SessionId>, DbErr> {
     let ids = Entity::find()
         .select_only()
         .column(Column::Id)

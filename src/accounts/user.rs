@@ -1,13 +1,13 @@
 //! Table `users`: people with an account.
 
-use crate::accounts::likeness::Likeness;
+use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::names::Username;
-use crate::accounts::token;
+use crate::accounts::secret_token;
 use crate::clock::Timestamp;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
@@ -34,8 +34,8 @@ pub struct Model {
     pub display_name: String,
     /// `None`: a guest, who lives by the session.
     pub password_hash: Option<String>,
-    pub role: Role,
-    pub status: Status,
+    pub role: UserRole,
+    pub status: UserStatus,
     pub locale: String,
     pub created_at: Timestamp,
 }
@@ -45,24 +45,24 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// What an account may do on the whole server.
     #[schema(as = UserRole)]
-    Role { Admin, User }
+    UserRole { Admin, User }
     /// Whether an account may sign in.
     #[schema(as = UserStatus)]
-    Status { Active, Disabled }
+    UserStatus { Active, Disabled }
 }
 
 /// A person with an account, as the API shows them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = User)]
-pub struct View {
+pub struct UserView {
     pub id: UserId,
     pub username: String,
     pub display_name: String,
-    pub role: Role,
-    pub status: Status,
+    pub role: UserRole,
+    pub status: UserStatus,
     pub locale: String,
     /// Whether this account lives by its session alone.
     pub is_guest: bool,
@@ -76,8 +76,8 @@ impl Model {
     }
 
     /// What others may read of this account.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> UserView {
+        UserView {
             id: self.id,
             username: self.username.clone(),
             display_name: self.display_name.clone(),
@@ -90,7 +90,7 @@ impl Model {
 }
 
 /// A username as it is compared: NFKC, one case.
-pub fn fold(username: &str) -> String {
+pub fn normalize_username(username: &str) -> String {
     username.nfkc().collect::<String>().to_lowercase()
 }
 
@@ -105,9 +105,9 @@ pub struct NewUser {
 
 impl NewUser {
     /// A guest, with a username that nobody else has.
-    pub fn guest(display_name: String) -> Self {
-        let tail = token::hash(&token::random());
-        let username = Username::parse(&format!("guest-{}", &tail[..16]));
+    pub fn create_guest(display_name: String) -> Self {
+        let suffix = secret_token::hash(&secret_token::generate());
+        let username = Username::parse(&format!("guest-{}", &suffix[..16]));
         Self {
             username: username.expect("letters, digits and a dash make a username"),
             display_name,
@@ -118,7 +118,7 @@ impl NewUser {
 
 /// What its owner changes of an account; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct ProfileChange {
     pub username: Option<Username>,
     pub display_name: Option<String>,
     pub password_hash: Option<String>,
@@ -129,7 +129,7 @@ pub struct Change {
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
     #[error("This username is taken, or it looks like one that is.")]
-    Taken,
+    UsernameTaken,
     #[error(transparent)]
     Db(#[from] DbErr),
 }
@@ -140,18 +140,21 @@ pub async fn create_first_admin(
     new: NewUser,
     now: Timestamp,
 ) -> Result<Option<Model>, DbErr> {
-    let dialect = db.dialect();
+    let backend = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
             // SQLite writes one transaction after the other; PostgreSQL must be told to.
-            if dialect == Dialect::Postgres {
+            if backend == Backend::Postgres {
                 tx.execute_unprepared("lock table users in share row exclusive mode")
                     .await?;
             }
-            if !nobody_yet(tx).await? {
+            if !is_empty(tx).await? {
                 return Ok(None);
             }
-            row(new, Role::Admin, now).insert(tx).await.map(Some)
+            new_row(new, UserRole::Admin, now)
+                .insert(tx)
+                .await
+                .map(Some)
         })
     })
     .await
@@ -163,14 +166,17 @@ pub async fn create(
     new: NewUser,
     now: Timestamp,
 ) -> Result<Model, UserError> {
-    row(new, Role::User, now).insert(tx).await.map_err(taken)
+    new_row(new, UserRole::User, now)
+        .insert(tx)
+        .await
+        .map_err(to_user_error)
 }
 
 /// Lets one transaction at a time count what an account has, until it ends.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn lock(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr> {
+pub async fn lock_row(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr> {
     let row = Entity::find_by_id(id).select_only().column(Column::Id);
     let locked: Option<UserId> = row
         .lock(LockType::NoKeyUpdate) // others may still refer to the account
@@ -187,17 +193,17 @@ pub async fn lock(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr> {
 pub async fn update(
     tx: &impl ConnectionTrait,
     id: UserId,
-    change: Change,
+    change: ProfileChange,
 ) -> Result<Model, UserError> {
     let mut row = ActiveModel {
         id: Unchanged(id),
         ..Default::default()
     };
     if let Some(username) = change.username {
-        let look = Likeness::of(username.as_str());
-        row.username_key = Set(fold(username.as_str()));
-        row.username_look_as_written = Set(Some(look.as_written().to_owned()));
-        row.username_look_in_one_case = Set(Some(look.in_one_case().to_owned()));
+        let skeleton = NameSkeleton::from_name(username.as_str());
+        row.username_key = Set(normalize_username(username.as_str()));
+        row.username_look_as_written = Set(Some(skeleton.as_written().to_owned()));
+        row.username_look_in_one_case = Set(Some(skeleton.in_one_case().to_owned()));
         row.username = Set(username.as_str().to_owned());
     }
     if let Some(display_name) = change.display_name {
@@ -209,45 +215,45 @@ pub async fn update(
     if let Some(locale) = change.locale {
         row.locale = Set(locale);
     }
-    row.update(tx).await.map_err(taken)
+    row.update(tx).await.map_err(to_user_error)
 }
 
-fn row(new: NewUser, role: Role, now: Timestamp) -> ActiveModel {
-    let look = Likeness::of(new.username.as_str());
+fn new_row(new: NewUser, role: UserRole, now: Timestamp) -> ActiveModel {
+    let skeleton = NameSkeleton::from_name(new.username.as_str());
     ActiveModel {
         id: NotSet,
-        username_key: Set(fold(new.username.as_str())),
-        username_look_as_written: Set(Some(look.as_written().to_owned())),
-        username_look_in_one_case: Set(Some(look.in_one_case().to_owned())),
+        username_key: Set(normalize_username(new.username.as_str())),
+        username_look_as_written: Set(Some(skeleton.as_written().to_owned())),
+        username_look_in_one_case: Set(Some(skeleton.in_one_case().to_owned())),
         username: Set(new.username.as_str().to_owned()),
         display_name: Set(new.display_name),
         password_hash: Set(new.password_hash),
         role: Set(role),
-        status: Set(Status::Active),
+        status: Set(UserStatus::Active),
         locale: Set("en".to_owned()),
         created_at: Set(now),
     }
 }
 
-fn taken(error: DbErr) -> UserError {
-    match dialect::is_unique_violation(&error) {
-        true => UserError::Taken,
+fn to_user_error(error: DbErr) -> UserError {
+    match backend::is_unique_violation(&error) {
+        true => UserError::UsernameTaken,
         false => UserError::Db(error),
     }
 }
 
 /// The account with this name, whatever its case.
-pub async fn by_username(
+pub async fn find_by_username(
     db: &impl ConnectionTrait,
     username: &str,
 ) -> Result<Option<Model>, DbErr> {
     Entity::find()
-        .filter(Column::UsernameKey.eq(fold(username)))
+        .filter(Column::UsernameKey.eq(normalize_username(username)))
         .one(db)
         .await
 }
 
 /// Whether the server still waits for its first account.
-pub async fn nobody_yet(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
+pub async fn is_empty(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(Entity::find().one(db).await?.is_none())
 }

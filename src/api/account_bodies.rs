@@ -1,6 +1,6 @@
 //! What one sets of an account, and what is answered about a new one.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
 use crate::accounts::user;
@@ -28,7 +28,7 @@ pub struct Register {
     pub username: String,
     #[schema(value_type = Password)]
     pub password: String,
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     pub display_name: String,
     pub invite_token: Option<String>,
 }
@@ -65,7 +65,7 @@ impl ToSchema for Registered {
 #[schema(as = ChangeMe)]
 pub struct ChangeMe {
     #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     pub display_name: Option<String>,
     /// A language such as `en` or `pt-BR`.
     #[serde(default, deserialize_with = "json::present")]
@@ -90,7 +90,7 @@ pub struct ChangeMe {
 #[schema(as = ChangedMe)]
 pub struct ChangedMe {
     #[serde(flatten)]
-    pub user: user::View,
+    pub user: user::UserView,
     /// How many API keys still sign in.
     pub api_keys_active: u64,
 }

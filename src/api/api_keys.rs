@@ -1,7 +1,7 @@
 //! Keys for one's own programs.
 
 use crate::accounts::api_key;
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::app::App;
 use crate::http::auth::CurrentUser;
@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewApiKey)]
 pub struct NewKey {
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     name: String,
 }
 
@@ -35,7 +35,7 @@ pub struct NewKey {
 #[schema(as = ApiKeyWithText)]
 pub struct Made {
     #[serde(flatten)]
-    view: api_key::View,
+    view: api_key::ApiKeyView,
     /// The key itself.
     key: String,
 }
@@ -46,16 +46,16 @@ pub struct Made {
     path = "/api/api_keys",
     tag = "api_keys",
     params(Page),
-    responses((status = 200, body = Listing<api_key::View>))
+    responses((status = 200, body = Listing<api_key::ApiKeyView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: Page,
-) -> ApiResult<Json<Listing<api_key::View>>> {
+) -> ApiResult<Json<Listing<api_key::ApiKeyView>>> {
     let keys = page
         .of(
-            api_key::of_user(caller.id()),
+            api_key::list_for_user(caller.id()),
             api_key::Column::Id,
             app.db.reader(),
         )
@@ -78,7 +78,7 @@ pub async fn create(
 ) -> ApiResult<HttpResponse> {
     caller.must_be_no_guest()?;
     let body = body.read().await?;
-    let name = names::shown(&body.name, 100)
+    let name = names::parse_display_name(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
     let (made, key) = api_key::create(&app.db, caller.id(), name, app.clock.now()).await?;
     let view = made.view();

@@ -93,10 +93,10 @@ async fn count_as_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
     let posts = &app.limits.posts;
     let mut taken = Vec::new();
     for _ in 0..count {
-        match posts.take(user).await {
+        match posts.acquire(user).await {
             Ok(place) => taken.push(place),
             Err(wait) => {
-                taken.into_iter().for_each(|it| posts.give_back(it));
+                taken.into_iter().for_each(|it| posts.refund(it));
                 let message = "You write faster than this server lets anybody.";
                 return Err(ApiError::rate_limited(wait.0, message));
             }

@@ -1,7 +1,7 @@
 //! What the API document says of cards on their way in. Their fields are not judged by type: what
 //! other tools get wrong is put right, and said.
 
-use crate::accounts::name_schemas::CardName;
+use crate::accounts::name_schemas::CardNameSchema;
 use crate::http::door::Named;
 use crate::http::schemas;
 use std::borrow::Cow;
@@ -62,7 +62,10 @@ impl ToSchema for NewCharacter {
     }
 
     fn schemas(named: &mut Vec<Named>) {
-        named.push((CardName::name().into_owned(), CardName::schema()));
+        named.push((
+            CardNameSchema::name().into_owned(),
+            CardNameSchema::schema(),
+        ));
     }
 }
 
@@ -100,7 +103,7 @@ fn object() -> ObjectBuilder {
 /// A document of V2 or V3. Those of V1 and of older tools are read too.
 fn whole() -> ObjectBuilder {
     let data = object()
-        .property("name", Ref::from_schema_name(CardName::name()))
+        .property("name", Ref::from_schema_name(CardNameSchema::name()))
         .required("name");
     let card = object()
         .description(Some("A document of V2 or V3; older forms are read too."))
@@ -116,5 +119,5 @@ fn flat() -> ObjectBuilder {
         .fold(schemas::closed(), |flat, field| {
             flat.property(field, anything())
         });
-    flat.property("name", Ref::from_schema_name(CardName::name()))
+    flat.property("name", Ref::from_schema_name(CardNameSchema::name()))
 }

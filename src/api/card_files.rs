@@ -25,11 +25,11 @@ use crate::http::upload::Form;
 use crate::http::upload::Upload;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
+use crate::import_warning;
+use crate::import_warning::ImportWarning;
 use crate::prompt::greeting;
 use crate::prompt::greeting::Company;
 use crate::prompt::macros::variables::Variables;
-use crate::warning;
-use crate::warning::Warning;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -55,7 +55,7 @@ pub struct Imported {
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
     /// The same in the same order, for programs.
-    warnings_coded: Vec<Warning>,
+    warnings_coded: Vec<ImportWarning>,
 }
 
 /// What a file has in it, before anything is stored.
@@ -69,7 +69,7 @@ pub struct Preview {
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
     /// The same in the same order, for programs.
-    warnings_coded: Vec<Warning>,
+    warnings_coded: Vec<ImportWarning>,
     /// Its first message, as it would greet the caller.
     greeting: String,
     /// How many first messages it can choose from.
@@ -122,7 +122,7 @@ pub async fn preview(
         linked_world: card.world().map(str::to_owned),
         avatar,
         duplicate_of: same.map(|it| it.id),
-        warnings: warning::sentences(&card.warnings),
+        warnings: import_warning::sentences(&card.warnings),
         warnings_coded: card.warnings,
         card: card.document,
     }))
@@ -172,13 +172,13 @@ pub async fn import(
         true => HttpResponse::Created(),
         false => {
             let sentence = "This card is on your shelf already; it was not stored again.";
-            warnings.push(Warning::new("card_already_there", sentence));
+            warnings.push(ImportWarning::new("card_already_there", sentence));
             HttpResponse::Ok()
         }
     };
     Ok(answer.json(Imported {
         character: arrival.character.view(),
-        warnings: warning::sentences(&warnings),
+        warnings: import_warning::sentences(&warnings),
         warnings_coded: warnings,
     }))
 }

@@ -1,6 +1,6 @@
 //! What one sets of a conversation, and what is answered about one.
 
-use crate::accounts::name_schemas::LongName;
+use crate::accounts::name_schemas::TitleSchema;
 use crate::api::settings;
 use crate::http::door::Named;
 use crate::http::json;
@@ -50,7 +50,7 @@ impl PartialSchema for New {
                 .schema_type(kinds)
                 .enum_values(Some(words))
         };
-        let titled = || schemas::closed().property("title", schemas::or_null::<LongName>());
+        let titled = || schemas::closed().property("title", schemas::or_null::<TitleSchema>());
         let root = titled()
             .property("kind", kind("root"))
             .property("parent_conversation_id", schemas::null());
@@ -79,7 +79,7 @@ impl ToSchema for New {
     }
 
     fn schemas(named: &mut Vec<Named>) {
-        named.extend(schemas::of::<LongName>());
+        named.extend(schemas::of::<TitleSchema>());
         named.extend(schemas::of::<ConversationId>());
     }
 }
@@ -90,7 +90,7 @@ impl ToSchema for New {
 #[schema(as = ConversationChange)]
 pub struct Change {
     #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = LongName)]
+    #[schema(value_type = TitleSchema)]
     pub title: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
     #[schema(value_type = settings::Known)]

@@ -99,8 +99,8 @@ pub async fn create(
     let new = NewConversation {
         title: body.title.as_deref().map(title).transpose()?,
         kind: match kind {
-            NewKind::Root => conversation::Kind::Root,
-            NewKind::Thread => conversation::Kind::Thread,
+            NewKind::Root => conversation::ConversationKind::Root,
+            NewKind::Thread => conversation::ConversationKind::Thread,
         },
         parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
     };
@@ -277,5 +277,6 @@ pub fn announce(app: &App, view: &ConversationView) {
 /// # Errors
 /// 422.
 pub fn title(text: &str) -> ApiResult<String> {
-    names::shown(text, 200).map_err(|error| ApiError::invalid_value("title", error.to_string()))
+    names::parse_display_name(text, 200)
+        .map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

@@ -9,7 +9,7 @@ use crate::http::seat::InSpace;
 use crate::ids::ConversationId;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
 use crate::spaces::seat_change::SeatChange;
 use crate::spaces::space::ReplyOrder;
 use sea_orm::EntityTrait;
@@ -54,7 +54,7 @@ async fn on(
 ) -> ApiResult<()> {
     let refused = |message: &str| Err(ApiError::invalid_value("copilot_mode", message));
     let turns_on = change.copilot_mode.is_some();
-    if target.kind == Kind::Character {
+    if target.kind == MembershipKind::Character {
         return refused("A character needs no copilot.");
     }
     if turns_on && at.space.reply_order == ReplyOrder::Manual {

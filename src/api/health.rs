@@ -1,7 +1,7 @@
 //! Whether the process lives, and whether it takes work.
 
 use crate::app::App;
-use crate::db::health::DAMAGED;
+use crate::db::health::DAMAGED_MESSAGE;
 use crate::db::health::WriteState;
 use crate::http::error::ApiError;
 use crate::http::error::Body;
@@ -83,7 +83,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
     let (writes, write_reason) = match state {
         WriteState::Working => ("working", None),
         WriteState::Failing(reason) => ("failing", Some(reason)),
-        WriteState::Damaged => ("damaged", Some(DAMAGED)),
+        WriteState::Damaged => ("damaged", Some(DAMAGED_MESSAGE)),
     };
     let away = answered.is_err().then_some("The database does not answer.");
     let is_known = app.engine.context().knows_the_time();

@@ -71,7 +71,7 @@ pub async fn chat(
     let seats = membership::in_space(app.db.reader(), at.space.id).await?;
     let chosen = choices(page::text_of(request.query_string(), "names")?, &seats)?;
     let file = upload.save(MAX_CHAT_BYTES).await?;
-    let kind = import_job::Kind::Chat;
+    let kind = import_job::ImportKind::Chat;
     let now = app.clock.now();
     // The texts take no more than the file; it is charged as long as the import runs.
     let bytes = i64::try_from(file.n_bytes).unwrap_or(i64::MAX);
@@ -163,7 +163,7 @@ pub async fn cancel(
 /// # Errors
 /// 409 `already_finished`.
 pub async fn give_up(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
-    let canceled = import_job::Status::Canceled;
+    let canceled = import_job::ImportStatus::Canceled;
     let report = Value::Object(Map::new());
     let now = app.clock.now();
     match import_job::give_up(&app.db, row.id, canceled, report, now).await? {

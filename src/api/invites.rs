@@ -15,7 +15,7 @@ use crate::ids::InviteId;
 use crate::ids::SpaceId;
 use crate::spaces::invite;
 use crate::spaces::invite::NewInvite;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use crate::spaces::permissions::Act;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -43,7 +43,7 @@ const QR_WIDTH: u32 = 240;
 #[schema(as = NewInvite)]
 pub struct Wanted {
     #[schema(schema_with = new_seat::role_schema)]
-    role: Role,
+    role: MembershipRole,
     /// Null or absent: as many as come.
     #[schema(minimum = 1, maximum = 1_000)]
     max_uses: Option<i64>,

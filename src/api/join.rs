@@ -1,6 +1,6 @@
 //! Coming in by an invite: what one would join, and joining it.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::accounts::user::NewUser;
 use crate::api::memberships;
@@ -19,7 +19,7 @@ use crate::spaces::joining::Door;
 use crate::spaces::joining::JoinError;
 use crate::spaces::joining::Joiner;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::HttpResponseBuilder;
@@ -36,7 +36,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(as = Join)]
 pub struct Join {
-    #[schema(value_type = Option<ShownName>)]
+    #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct Preview {
     host: Option<String>,
     /// How many sit there, people and characters.
     members: usize,
-    role: Role,
+    role: MembershipRole,
     expires_at: Option<Timestamp>,
     /// Whether the caller is one of them.
     already_member: bool,
@@ -59,7 +59,7 @@ pub struct Preview {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Joined)]
 pub struct Joined {
-    user: user::View,
+    user: user::UserView,
     membership: membership::View,
 }
 
@@ -101,7 +101,7 @@ pub async fn look(
         door.must_be_open(app.clock.now())?;
     }
     let seats = membership::active_in(db, door.space.id).await?;
-    let owner = seats.iter().find(|it| it.role == Role::Owner);
+    let owner = seats.iter().find(|it| it.role == MembershipRole::Owner);
     Ok(Json(Preview {
         host: owner.map(|it| it.cached_display_name.clone()),
         members: seats.len(),
@@ -164,7 +164,7 @@ async fn enter_as_guest(
     body: Join,
 ) -> ApiResult<HttpResponse> {
     let door = must_be_open(app, request, &token).await?;
-    if door.invite.role != Role::Guest {
+    if door.invite.role != MembershipRole::Guest {
         return Err(ApiError::new(
             401,
             "not_authenticated",
@@ -175,7 +175,7 @@ async fn enter_as_guest(
         let message = "Say by which name people here shall know you.";
         return Err(ApiError::new(400, "missing_field", message).about("display_name"));
     };
-    let guest = NewUser::guest(users::display_name_of(&name)?);
+    let guest = NewUser::create_guest(users::display_name_of(&name)?);
     let entering = enter(app, request, token, Joiner::New(guest));
     users::counted(app, request, entering).await
 }
@@ -230,7 +230,7 @@ async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> 
 async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let address = peer::address_of(request);
     let wait = match address {
-        Some(address) => app.limits.guesses.wait_for(&address).await,
+        Some(address) => app.limits.invite_guesses.retry_after(&address).await,
         None => None,
     };
     match wait {
@@ -245,7 +245,7 @@ async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
 /// The answer to who was not let in; a token that nobody made counts as a guess.
 fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
     if let (JoinError::Unknown, Some(address)) = (&error, peer::address_of(request)) {
-        app.limits.guesses.note(address);
+        app.limits.invite_guesses.record(address);
     }
     error.into()
 }

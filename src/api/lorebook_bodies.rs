@@ -1,6 +1,6 @@
 //! What one sets of lorebooks and their entries, and what is answered about them.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::lore_entry_bodies;
 use crate::api::lore_entry_bodies::EntryView;
@@ -10,11 +10,11 @@ use crate::http::error::ApiResult;
 use crate::http::json as body;
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
+use crate::import_warning::ImportWarning;
 use crate::lore::file;
 use crate::lore::file::BookError;
 use crate::lore::lorebook;
 use crate::lore::outcome;
-use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -30,7 +30,7 @@ const MAX_TRIED_BYTES: usize = 64 * 1024;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebook)]
 pub struct NewLorebook {
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     name: String,
     description: Option<String>,
     #[schema(minimum = 0, maximum = 1_000)]
@@ -49,7 +49,7 @@ pub struct NewLorebook {
 #[schema(as = LorebookChange)]
 pub struct LorebookChange {
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     name: Option<String>,
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = String)]
@@ -95,7 +95,7 @@ pub struct Imported {
     /// What was put right or left out, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs.
-    pub warnings_coded: Vec<Warning>,
+    pub warnings_coded: Vec<ImportWarning>,
 }
 
 /// A text to try a book on.
@@ -118,7 +118,7 @@ pub struct Tried {
     /// What is wrong with the book, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs.
-    pub warnings_coded: Vec<Warning>,
+    pub warnings_coded: Vec<ImportWarning>,
 }
 
 /// What became of an entry.
@@ -251,7 +251,7 @@ fn under(error: ApiError, path: &str) -> ApiError {
 }
 
 fn name(text: &str) -> ApiResult<String> {
-    let name = names::shown(text, file::MAX_NAME_CHARS);
+    let name = names::parse_display_name(text, file::MAX_NAME_CHARS);
     name.map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 

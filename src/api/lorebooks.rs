@@ -19,6 +19,7 @@ use crate::http::page::Page;
 use crate::http::upload::Form;
 use crate::http::upload::Upload;
 use crate::ids::LorebookId;
+use crate::import_warning;
 use crate::lore::book::Book;
 use crate::lore::book::Source;
 use crate::lore::engine;
@@ -33,7 +34,6 @@ use crate::lore::scan::Spoken;
 use crate::lore::scan::Texts;
 use crate::lore::sources;
 use crate::lore::timed::Timed;
-use crate::warning;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
 use actix_web::http::header::DispositionParam;
@@ -115,7 +115,7 @@ pub async fn import(
     let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(Imported {
         lorebook: whole(&app, made).await?,
-        warnings: warning::sentences(&warnings),
+        warnings: import_warning::sentences(&warnings),
         warnings_coded: warnings,
     }))
 }
@@ -268,7 +268,7 @@ fn tried(book: Book, text: &str) -> Tried {
         not_fired: not_fired
             .map(|it| Judged::new(&it.entry, &it.because))
             .collect(),
-        warnings: warning::sentences(&outcome.warnings),
+        warnings: import_warning::sentences(&outcome.warnings),
         warnings_coded: outcome.warnings,
     }
 }

@@ -22,8 +22,8 @@ use crate::realtime::event::Envelope;
 use crate::realtime::event::Order;
 use crate::spaces::events;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::permissions;
 use crate::spaces::permissions::Act;
 use crate::spaces::roster;
@@ -122,7 +122,7 @@ pub async fn create(
             return Err(ApiError::invalid_value("user_id", "Must be at least 1."));
         }
         (None, Some(id)) => {
-            let role = body.role.unwrap_or(Role::Member);
+            let role = body.role.unwrap_or(MembershipRole::Member);
             may_let_in_as(&at, role)?;
             return space_invitations::add_or_invite(&app, &at, &caller, (id, role)).await;
         }
@@ -168,7 +168,7 @@ async fn own_card(
 ///
 /// # Errors
 /// 422 for the owner's; 403.
-pub fn may_let_in_as(at: &InSpace, role: Role) -> ApiResult<()> {
+pub fn may_let_in_as(at: &InSpace, role: MembershipRole) -> ApiResult<()> {
     let message = "A space has one owner, who hands it over to a seated member.";
     let act = permissions::letting_in_as(role);
     at.may_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
@@ -195,7 +195,7 @@ pub async fn leave(
         at.may(Act::Moderate)?;
     }
     at.may_write(Act::See)?;
-    if target.role == Role::Owner && !is_own && !caller.is_admin() {
+    if target.role == MembershipRole::Owner && !is_own && !caller.is_admin() {
         return Err(ApiError::forbidden("Nobody removes the owner."));
     }
     let left = roster::leave(&app.db, target.id, app.clock.now()).await?;
@@ -285,7 +285,7 @@ impl From<LeaveError> for ApiError {
 /// 404.
 pub fn must_be_taken(target: &membership::Model) -> ApiResult<()> {
     match target.status {
-        Status::Active => Ok(()),
-        Status::Removed => Err(ApiError::not_found()),
+        MembershipStatus::Active => Ok(()),
+        MembershipStatus::Removed => Err(ApiError::not_found()),
     }
 }

@@ -187,7 +187,7 @@ pub async fn create(
     let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
     at.may_write(Act::Post)?;
     let author = at.own_seat()?;
-    let place = app.limits.posts.take(caller.id()).await;
+    let place = app.limits.posts.acquire(caller.id()).await;
     place.map_err(|wait| {
         ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
     })?;

@@ -3,7 +3,7 @@
 use crate::http::schemas;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
@@ -24,7 +24,7 @@ use utoipa::openapi::schema::Type;
 pub struct NewSeat {
     pub character_id: Option<CharacterId>,
     pub user_id: Option<UserId>,
-    pub role: Option<Role>,
+    pub role: Option<MembershipRole>,
 }
 
 impl PartialSchema for NewSeat {
@@ -54,7 +54,11 @@ impl ToSchema for NewSeat {
 }
 
 /// Every role but that of the owner, of whom a space has one already.
-const ROLES: [Role; 3] = [Role::Moderator, Role::Member, Role::Guest];
+const ROLES: [MembershipRole; 3] = [
+    MembershipRole::Moderator,
+    MembershipRole::Member,
+    MembershipRole::Guest,
+];
 
 /// What the API document says of the role of somebody who comes in.
 pub fn role_schema() -> Object {

@@ -1,6 +1,6 @@
 //! What one sets of a preset, and what of it cannot be.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewPreset)]
 pub struct NewPreset {
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     pub name: String,
     #[serde(default, deserialize_with = "body::present")]
     #[schema(value_type = Stated)]
@@ -31,7 +31,7 @@ pub struct NewPreset {
 #[schema(as = PresetChange)]
 pub struct PresetChange {
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = Stated)]
@@ -43,7 +43,8 @@ pub struct PresetChange {
 /// # Errors
 /// 422.
 pub fn name(text: &str) -> ApiResult<String> {
-    names::shown(text, 100).map_err(|it| ApiError::invalid_value("name", it.to_string()))
+    names::parse_display_name(text, 100)
+        .map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 
 /// Judges what a preset states.

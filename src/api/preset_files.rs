@@ -10,12 +10,12 @@ use crate::http::page;
 use crate::http::upload;
 use crate::http::upload::Upload;
 use crate::ids::PresetId;
+use crate::import_warning;
+use crate::import_warning::ImportWarning;
 use crate::presets::import;
 use crate::presets::import::Form;
 use crate::presets::import::ImportError;
 use crate::presets::preset;
-use crate::warning;
-use crate::warning::Warning;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
@@ -38,7 +38,7 @@ pub struct Imported {
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
     /// The same in the same order, for programs.
-    warnings_coded: Vec<Warning>,
+    warnings_coded: Vec<ImportWarning>,
 }
 
 /// Puts the preset of a file on one's shelf.
@@ -75,7 +75,7 @@ pub async fn import(
     let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(Imported {
         preset: made.view(),
-        warnings: warning::sentences(&found.warnings),
+        warnings: import_warning::sentences(&found.warnings),
         warnings_coded: found.warnings,
     }))
 }
@@ -86,7 +86,9 @@ fn name_of(said: [Option<&str>; 2]) -> String {
         .into_iter()
         .flatten()
         .map(|it| it.chars().take(100).collect::<String>());
-    let fit = cut.filter_map(|it| names::shown(&it, 100).ok()).next();
+    let fit = cut
+        .filter_map(|it| names::parse_display_name(&it, 100).ok())
+        .next();
     fit.unwrap_or_else(|| NAMELESS.to_owned())
 }
 

@@ -12,7 +12,7 @@ use crate::http::page::Page;
 use crate::ids::PresetId;
 use crate::presets::document::Preset;
 use crate::presets::preset;
-use crate::presets::preset::Status;
+use crate::presets::preset::PresetStatus;
 use crate::presets::resolve;
 use crate::presets::shelf;
 use crate::presets::stated::Stated;
@@ -143,9 +143,9 @@ pub async fn visible(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult
     let db = app.db.reader();
     let found = preset::Entity::find_by_id(id).one(db).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    let is_there = found.status == Status::Active;
+    let is_there = found.status == PresetStatus::Active;
     let may_read = (is_there && (caller.is_admin() || found.owner_id == Some(caller.id())))
-        || preset_use::is_met(db, app.db.dialect(), caller.id(), id).await?;
+        || preset_use::is_met(db, app.db.backend(), caller.id(), id).await?;
     match may_read {
         true => Ok(found),
         false => Err(ApiError::not_found()),
@@ -157,9 +157,11 @@ async fn own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset:
     let found = visible(app, caller, id).await?;
     let is_own = caller.is_admin() || found.owner_id == Some(caller.id());
     match (found.status, is_own) {
-        (Status::Deleted, _) => Err(ApiError::not_found()),
-        (Status::Active, true) => Ok(found),
-        (Status::Active, false) => Err(ApiError::forbidden("Only its owner may change a preset.")),
+        (PresetStatus::Deleted, _) => Err(ApiError::not_found()),
+        (PresetStatus::Active, true) => Ok(found),
+        (PresetStatus::Active, false) => {
+            Err(ApiError::forbidden("Only its owner may change a preset."))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
+use crate::import_warning::ImportWarning;
 use crate::llm::request::Message;
 use crate::prompt::blocks;
 use crate::prompt::blocks::Block;
@@ -21,7 +22,6 @@ use crate::runs::run;
 use crate::spaces::card_rights;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;
-use crate::warning::Warning;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -58,7 +58,7 @@ pub struct Prompt {
     /// What is wrong with the lorebooks, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs. Of a run from before there were codes it is empty.
-    pub warnings_coded: Vec<Warning>,
+    pub warnings_coded: Vec<ImportWarning>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
     /// How many messages of the history did not fit, of those that were looked at.

@@ -1,7 +1,7 @@
 //! What one sets of a provider, and what is answered about one.
 
-use crate::accounts::name_schemas::LongName;
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
+use crate::accounts::name_schemas::TitleSchema;
 use crate::accounts::names;
 use crate::api::provider_settings;
 use crate::app::App;
@@ -39,7 +39,7 @@ const MAX_KEY_CHARS: usize = 4_000;
 #[schema(as = ProviderChange)]
 pub struct Wanted {
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     name: Option<String>,
     #[serde(deserialize_with = "body::present")]
     #[schema(nullable = false)]
@@ -51,7 +51,7 @@ pub struct Wanted {
     #[schema(value_type = Option<String>, format = Password, max_length = 4_000, pattern = r"^\s*[!-~]*\s*$")]
     api_key: Option<Option<String>>,
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = LongName)]
+    #[schema(value_type = TitleSchema)]
     model: Option<String>,
     #[serde(deserialize_with = "body::present")]
     #[schema(nullable = false)]
@@ -216,11 +216,12 @@ impl Wanted {
 }
 
 fn name(text: &str) -> ApiResult<String> {
-    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
+    names::parse_display_name(text, 100)
+        .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 
 fn model(text: &str) -> ApiResult<String> {
-    names::shown(text, MAX_MODEL_CHARS)
+    names::parse_display_name(text, MAX_MODEL_CHARS)
         .map_err(|error| ApiError::invalid_value("model", error.to_string()))
 }
 

@@ -222,7 +222,7 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<Listing<FoundS
              TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows that.",
         ));
     }
-    let (registry, places) = (app.models.registry.clone(), app.places.clone());
+    let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());
     let looking = async move { discovery::look(&registry, &places).await };
     let found = on_main(&app, looking).await?;
     Ok(Json(Listing::whole(

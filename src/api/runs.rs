@@ -34,7 +34,7 @@ use utoipa::IntoParams;
 pub struct Filter {
     /// Only those that stand so.
     #[param(inline)]
-    status: Option<run::Status>,
+    status: Option<run::RunStatus>,
 }
 
 /// The runs of a conversation, the newest first.
@@ -65,7 +65,7 @@ pub async fn list(
         before: number_of(db, at.conversation.id, page.before).await?,
     };
     let found = page
-        .newest_first(wanted.runs(app.db.dialect()), run::Column::RunSeq, db)
+        .newest_first(wanted.runs(app.db.backend()), run::Column::RunSeq, db)
         .await?;
     Ok(Json(found.map(|it| it.view())))
 }

@@ -100,7 +100,7 @@ pub async fn find(
     let Some(terms) = Terms::parse(&text) else {
         return Ok(Json(Listing::whole(Vec::new())));
     };
-    let select = search::found(&terms, spaces, app.db.dialect());
+    let select = search::found(&terms, spaces, app.db.backend());
     let forwards = page.after.is_some() && page.before.is_none();
     let by_id = (message::Column::Id, pages::bytes());
     let keys = page.keys(select, by_id, !forwards, app.db.reader());
@@ -135,7 +135,7 @@ struct Found {
 /// What was found. Long texts are held a slice at a time.
 async fn found(app: &App, keys: &[(i64, i64)], terms: &Terms) -> ApiResult<Vec<Found>> {
     let mut found = Vec::with_capacity(keys.len());
-    for slice in slices::slices(keys, slices::SLICE_BYTES) {
+    for slice in slices::split_into_slices(keys, slices::SLICE_BYTES) {
         let rows = message::Entity::find()
             .filter(message::Column::Id.is_in(slice.iter().map(|(id, _)| *id)))
             .filter(message::Column::Visibility.ne(message::Visibility::Hidden))

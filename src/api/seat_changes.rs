@@ -1,6 +1,6 @@
 //! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::accounts::user;
 use crate::api::copilot_change;
@@ -25,9 +25,9 @@ use crate::providers::provider;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Role;
 use crate::spaces::permissions::Act;
 use crate::spaces::seat_change;
 use crate::spaces::seat_change::SeatChange;
@@ -51,7 +51,7 @@ const MAX_ALIASES: usize = 50;
 pub struct Wanted {
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false)]
-    role: Option<Role>,
+    role: Option<MembershipRole>,
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false, minimum = 0)]
     position: Option<i64>,
@@ -60,13 +60,13 @@ pub struct Wanted {
     participation: Option<Participation>,
     /// The name of one's own membership in this space; null: the account's name.
     #[serde(deserialize_with = "json::nullable")]
-    #[schema(value_type = Option<ShownName>)]
+    #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<Option<String>>,
     #[serde(deserialize_with = "json::nullable")]
     #[schema(value_type = Option<String>, max_length = 20_000)]
     persona: Option<Option<String>>,
     #[serde(deserialize_with = "json::present")]
-    #[schema(value_type = Vec<ShownName>, max_items = 50)]
+    #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
     aliases: Option<Vec<String>>,
     #[serde(deserialize_with = "json::nullable")]
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
@@ -119,7 +119,7 @@ pub async fn change(
     at.may_write(Act::See)?;
     let body = body.read().await?;
     may_change(&at, &target, &body)?;
-    if body.role == Some(Role::Owner) {
+    if body.role == Some(MembershipRole::Owner) {
         must_have_an_account(&app, &target).await?;
     }
     let version = body.settings_version;
@@ -163,7 +163,7 @@ pub async fn change(
 /// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
 fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiResult<()> {
     let is_own = memberships::is_own(at, target);
-    let is_person = target.kind == Kind::Human;
+    let is_person = target.kind == MembershipKind::Human;
     let touches_self = body.persona.is_some()
         || body.copilot_mode.is_some()
         || body.copilot_remaining_steps.is_some()
@@ -199,24 +199,24 @@ fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiRes
 /// A person's name in a space is that person's alone to choose; a character's is that of its card.
 fn may_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
     match (target.kind, is_own) {
-        (Kind::Human, true) => Ok(()),
-        (Kind::Human, false) => Err(ApiError::forbidden(
+        (MembershipKind::Human, true) => Ok(()),
+        (MembershipKind::Human, false) => Err(ApiError::forbidden(
             "Only the person can change the name of their membership.",
         )),
-        (Kind::Character, _) => Err(ApiError::invalid_value(
+        (MembershipKind::Character, _) => Err(ApiError::invalid_value(
             "display_name",
             "A character has the name of its card.",
         )),
     }
 }
 
-fn may_give_role(at: &InSpace, target: &membership::Model, role: Role) -> ApiResult<()> {
-    if target.kind != Kind::Human {
+fn may_give_role(at: &InSpace, target: &membership::Model, role: MembershipRole) -> ApiResult<()> {
+    if target.kind != MembershipKind::Human {
         return Err(ApiError::invalid_value("role", "Roles are for people."));
     }
     match (target.role, role) {
-        (_, Role::Owner) => at.may(Act::Own),
-        (Role::Owner, _) => Err(ApiError::forbidden(
+        (_, MembershipRole::Owner) => at.may(Act::Own),
+        (MembershipRole::Owner, _) => Err(ApiError::forbidden(
             "The owner hands the space over to somebody else instead.",
         )),
         _ => Ok(()),
@@ -303,7 +303,7 @@ fn aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
         return Err(ApiError::invalid_value("aliases", message));
     }
     let names = list.iter().zip(0..).map(|(name, at)| {
-        names::shown(name, 100)
+        names::parse_display_name(name, 100)
             .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
     });
     names.collect()

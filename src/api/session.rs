@@ -1,7 +1,7 @@
 //! Signing in and out, and the browsers in which one is signed in.
 
-use crate::accounts::limits::Address;
-use crate::accounts::limits::Wait;
+use crate::accounts::limits::ClientNetwork;
+use crate::accounts::limits::RetryAfter;
 use crate::accounts::session;
 use crate::accounts::user;
 use crate::api::memberships;
@@ -46,7 +46,7 @@ pub struct SignIn {
 /// Who is signed in.
 #[derive(Serialize, ToSchema)]
 pub struct SignedIn {
-    user: user::View,
+    user: user::UserView,
 }
 
 /// One browser in which one is signed in.
@@ -85,10 +85,10 @@ pub async fn sign_in(
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let address = peer::address_of(&request);
-    let user = user::by_username(app.db.reader(), &body.username).await?;
+    let user = user::find_by_username(app.db.reader(), &body.username).await?;
     let hash = user
         .as_ref()
-        .filter(|it| it.status == user::Status::Active)
+        .filter(|it| it.status == user::UserStatus::Active)
         .and_then(|it| it.password_hash.clone());
     let is_right = is_right(&app, address, &body.username, (body.password, hash)).await?;
     let Some(user) = user.filter(|_| is_right) else {
@@ -108,26 +108,30 @@ pub async fn sign_in(
 /// 429: too many were wrong before.
 pub async fn is_right(
     app: &App,
-    address: Option<Address>,
+    address: Option<ClientNetwork>,
     username: &str,
     (attempt, hash): (String, Option<String>),
 ) -> ApiResult<bool> {
     // Who has to wait anyway takes no place. The place is held until a failure has been counted.
     may_try(app, address, username).await?;
-    let place = app.passwords.place().await.map_err(ApiError::internal)?;
+    let place = app
+        .passwords
+        .acquire_permit()
+        .await
+        .map_err(ApiError::internal)?;
     // Others may have failed while this one waited: who guesses at once gains nothing by it.
     may_try(app, address, username).await?;
     let checked = app.passwords.check(&place, attempt, hash).await;
     let is_right = checked.map_err(ApiError::internal)?;
     if !is_right {
-        app.limits.sign_ins.failed(address, username);
+        app.limits.sign_ins.record_failure(address, username);
     }
     Ok(is_right)
 }
 
-async fn may_try(app: &App, address: Option<Address>, username: &str) -> ApiResult<()> {
+async fn may_try(app: &App, address: Option<ClientNetwork>, username: &str) -> ApiResult<()> {
     let checked = app.limits.sign_ins.check(address, username).await;
-    checked.map_err(|Wait(seconds)| {
+    checked.map_err(|RetryAfter(seconds)| {
         ApiError::rate_limited(
             seconds,
             "Too many sign-ins have failed. Wait a little before the next one.",
@@ -149,7 +153,7 @@ async fn leave_old_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
 /// A guest who goes cannot come back to the account, so its seats are left: nobody waits for
 /// somebody who is gone, and their name is free for them when they come in again.
 async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
-    if !session::end(&app.db, caller.id(), id).await? {
+    if !session::revoke(&app.db, caller.id(), id).await? {
         return Ok(false);
     }
     tell_ended(app, caller.id(), id);
@@ -241,7 +245,7 @@ pub async fn list(
 ) -> ApiResult<Json<Listing<View>>> {
     let sessions = page
         .of(
-            session::of_user(caller.id(), app.clock.now()),
+            session::list_for_user(caller.id(), app.clock.now()),
             session::Column::Id,
             app.db.reader(),
         )

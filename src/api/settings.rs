@@ -1,7 +1,7 @@
 //! The object `settings` of spaces and seats: what is known in it must make sense; what is not is
 //! kept for those who know it.
 
-use crate::accounts::name_schemas::LongName;
+use crate::accounts::name_schemas::TitleSchema;
 use crate::accounts::names;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -47,7 +47,7 @@ pub struct Known {
     #[schema(max_items = 8)]
     tool_servers: Option<Vec<ToolServer>>,
     /// Which model a seat speaks with, of those of its own provider.
-    #[schema(value_type = Option<LongName>)]
+    #[schema(value_type = Option<TitleSchema>)]
     model: Option<String>,
 }
 
@@ -142,7 +142,8 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         .map_err(ApiError::from)
         .map_err(under_settings)?;
     if let Some(model) = known.model {
-        names::shown(&model, 200).map_err(|error| out_of_range("model", error.to_string()))?;
+        names::parse_display_name(&model, 200)
+            .map_err(|error| out_of_range("model", error.to_string()))?;
     }
     if let Some(note) = known.author_note {
         whole("author_note.depth", note.depth, 0, 10_000)?;

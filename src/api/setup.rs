@@ -1,6 +1,6 @@
 //! The first visit: the account of the admin, and something to look at.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
 use crate::accounts::user;
@@ -30,7 +30,7 @@ pub struct SetUp {
     username: String,
     #[schema(value_type = Password)]
     password: String,
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     display_name: String,
 }
 
@@ -51,7 +51,7 @@ pub struct Needed {
     responses((status = 200, body = Needed))
 )]
 pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
-    let needed = user::nobody_yet(app.db.reader()).await?;
+    let needed = user::is_empty(app.db.reader()).await?;
     Ok(Json(Needed { needed }))
 }
 
@@ -76,7 +76,7 @@ pub async fn set_up(
     body: Body<SetUp>,
 ) -> ApiResult<HttpResponse> {
     // Looked at first as well: hashing for those who come too late would be work for nothing.
-    if !user::nobody_yet(app.db.reader()).await? {
+    if !user::is_empty(app.db.reader()).await? {
         return Err(already_set_up());
     }
     let body = body.read().await?;

@@ -109,7 +109,7 @@ pub async fn import(
 ) -> ApiResult<HttpResponse> {
     caller.must_be_no_guest()?;
     let file = upload.save(limits(&app).file).await?;
-    let kind = import_job::Kind::Space;
+    let kind = import_job::ImportKind::Space;
     let now = app.clock.now();
     let begun = import_rows::begin(&app.db, caller.id(), kind, None, file.n_bytes, now);
     let job = begun.await.map_err(refusal)?;

@@ -1,7 +1,7 @@
 //! Invitations of one person into a space: made in place of a membership for people whom the caller
 //! does not know, listed, revoked, accepted and declined.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::api::memberships;
 use crate::api::users;
@@ -20,8 +20,8 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::events;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::permissions::Act;
 use crate::spaces::roster;
 use crate::spaces::roster::Newcomer;
@@ -54,7 +54,7 @@ pub struct Invited {
 pub struct OwnInvitation {
     id: InvitationId,
     space: InvitedTo,
-    role: Role,
+    role: MembershipRole,
     invited_by: UserId,
     /// The inviter's name in that space.
     invited_by_name: Option<String>,
@@ -74,7 +74,7 @@ pub struct InvitedTo {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptInvitation {
-    #[schema(value_type = Option<ShownName>)]
+    #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<String>,
 }
 
@@ -93,11 +93,11 @@ pub async fn add_or_invite(
     app: &App,
     at: &InSpace,
     caller: &CurrentUser,
-    (id, role): (UserId, Role),
+    (id, role): (UserId, MembershipRole),
 ) -> ApiResult<HttpResponse> {
     let db = app.db.reader();
     let present = membership::of_user(db, at.space.id, id).await?;
-    if present.is_some_and(|it| it.status == Status::Active) {
+    if present.is_some_and(|it| it.status == MembershipStatus::Active) {
         return Err(roster::SeatError::AlreadyMember.into());
     }
     let knows = caller.id() == id || shared_spaces::of_people(db, caller.id(), id).await?;
@@ -105,7 +105,7 @@ pub async fn add_or_invite(
         true => user::Entity::find_by_id(id).one(db).await?,
         false => None,
     };
-    if let Some(user) = known.filter(|it| it.status == user::Status::Active) {
+    if let Some(user) = known.filter(|it| it.status == user::UserStatus::Active) {
         let newcomer = Newcomer::User(Person {
             user,
             role,
@@ -115,7 +115,7 @@ pub async fn add_or_invite(
         memberships::announce(app, &taken);
         return Ok(HttpResponse::Created().json(taken.view()));
     }
-    let place = app.limits.invitations.take(caller.id()).await;
+    let place = app.limits.invitations.acquire(caller.id()).await;
     place.map_err(|wait| {
         ApiError::rate_limited(
             wait.0,

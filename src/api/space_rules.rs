@@ -1,6 +1,6 @@
 //! What one sets of a space, and what of it cannot be.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::settings;
 use crate::http::door::Named;
@@ -26,14 +26,14 @@ const MAX_DESCRIPTION_CHARS: usize = 4_000;
 #[schema(as = SpaceChange)]
 pub struct Wanted {
     #[serde(deserialize_with = "json::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false, max_length = 4_000)]
     description: Option<String>,
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false)]
-    pub status: Option<space::Status>,
+    pub status: Option<space::SpaceStatus>,
     #[serde(deserialize_with = "json::present")]
     #[schema(nullable = false)]
     pub reply_order: Option<space::ReplyOrder>,
@@ -137,7 +137,8 @@ impl ToSchema for NewSpace {
 }
 
 fn name(text: &str) -> ApiResult<String> {
-    names::shown(text, 100).map_err(|error| ApiError::invalid_value("name", error.to_string()))
+    names::parse_display_name(text, 100)
+        .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 
 fn description(text: String) -> ApiResult<String> {

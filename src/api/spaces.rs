@@ -26,7 +26,7 @@ use crate::http::seat::InSpace;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::runs::beginnings::NewConversation;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::permissions::Act;
@@ -137,7 +137,7 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
     let space = tenancy::create(&app.db, owner.id, owner_name, rules, now).await?;
     let root = NewConversation {
         title: None,
-        kind: conversation::Kind::Root,
+        kind: conversation::ConversationKind::Root,
         parent: None,
     };
     let root = app.engine.create_conversation(space.id, root).await;
@@ -198,7 +198,7 @@ pub async fn change(
     at.may(Act::Configure)?;
     let body = body.read().await?;
     may_change(&at, &body)?;
-    let archives = body.status == Some(space::Status::Archived);
+    let archives = body.status == Some(space::SpaceStatus::Archived);
     let changes_who_speaks = body.reply_order.is_some() || body.auto_mode_enabled.is_some();
     let version = body.settings_version;
     let rules = body.rules()?;
@@ -215,7 +215,7 @@ pub async fn change(
     };
     if archives {
         app.engine
-            .space_closed(changed.id, CancelReason::Archived)
+            .space_closed(changed.id, RunCancelReason::Archived)
             .await
             .map_err(answer)?;
     } else if changes_who_speaks {
@@ -232,7 +232,7 @@ fn may_change(at: &InSpace, body: &Wanted) -> ApiResult<()> {
         at.may(Act::Own)?;
     }
     match body.status {
-        Some(space::Status::Active) => Ok(()),
+        Some(space::SpaceStatus::Active) => Ok(()),
         _ => at.may_write(Act::Configure),
     }
 }
@@ -276,7 +276,7 @@ pub async fn delete(
     let seats = membership::active_in(app.db.reader(), id).await?;
     // Archived first: what is posted from now on is refused, so nothing new starts to run.
     let archived = Rules {
-        status: Some(space::Status::Archived),
+        status: Some(space::SpaceStatus::Archived),
         ..Rules::default()
     };
     match tenancy::update(&app.db, id, archived, None).await {

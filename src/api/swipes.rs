@@ -99,7 +99,7 @@ pub async fn swipes(
             shown.take(&app, vec![only_text(row)]).await?;
         }
     } else {
-        for slice in slices::slices(&rows, slices::SLICE_BYTES) {
+        for slice in slices::split_into_slices(&rows, slices::SLICE_BYTES) {
             let positions = slice.iter().map(|(position, _)| *position);
             let texts = of_message.clone().filter(Column::Position.is_in(positions));
             let texts = match backwards {

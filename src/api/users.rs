@@ -1,14 +1,14 @@
 //! Accounts: making one, and changing one's own.
 
 use crate::accounts::api_key;
-use crate::accounts::limits::Wait;
+use crate::accounts::limits::RetryAfter;
 use crate::accounts::names;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
 use crate::accounts::session as sessions;
 use crate::accounts::user;
-use crate::accounts::user::Change;
 use crate::accounts::user::NewUser;
+use crate::accounts::user::ProfileChange;
 use crate::accounts::user::UserError;
 use crate::api::account_bodies::ChangeMe;
 use crate::api::account_bodies::ChangedMe;
@@ -88,7 +88,7 @@ fn username_of(text: &str) -> ApiResult<Username> {
 /// # Errors
 /// 422 for a name that cannot be shown.
 pub fn display_name_of(text: &str) -> ApiResult<String> {
-    names::shown(text, 100)
+    names::parse_display_name(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
@@ -138,7 +138,7 @@ pub async fn register(
     if let Some(token) = body.invite_token.clone() {
         return register_invited(&app, &request, body, token).await;
     }
-    if !app.config.open_registration || user::nobody_yet(app.db.reader()).await? {
+    if !app.config.open_registration || user::is_empty(app.db.reader()).await? {
         return Err(ApiError::new(
             403,
             "registration_closed",
@@ -177,15 +177,15 @@ pub async fn counted<T>(
 ) -> ApiResult<T> {
     let address = peer::address_of(request);
     let place = match address {
-        Some(address) => Some(app.limits.registrations.take(address).await),
+        Some(address) => Some(app.limits.registrations.acquire(address).await),
         None => None,
     };
-    let place = place.transpose().map_err(|Wait(seconds)| {
+    let place = place.transpose().map_err(|RetryAfter(seconds)| {
         ApiError::rate_limited(seconds, "Too many accounts were made from here. Wait.")
     })?;
     let made = work.await;
     if let (Err(_), Some(place)) = (&made, place) {
-        app.limits.registrations.give_back(place);
+        app.limits.registrations.refund(place);
     }
     made
 }
@@ -223,7 +223,7 @@ pub async fn change_me(
     body: Body<ChangeMe>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
-    let mut change = Change {
+    let mut change = ProfileChange {
         username: body.username.as_deref().map(username_of).transpose()?,
         display_name: body
             .display_name
@@ -306,7 +306,7 @@ struct Changed {
 async fn apply(
     app: &App,
     caller: &CurrentUser,
-    (change, revokes_keys): (Change, bool),
+    (change, revokes_keys): (ProfileChange, bool),
 ) -> ApiResult<Changed> {
     let (id, now) = (caller.id(), app.clock.now());
     let renamed = change.display_name.clone();
@@ -323,14 +323,14 @@ async fn apply(
                     seats: seats.ok_or_else(name_taken_here)?,
                     user: user::update(tx, id, change).await?,
                     ended: match ends_sessions {
-                        true => sessions::end_all(tx, id).await?,
+                        true => sessions::revoke_all(tx, id).await?,
                         false => Vec::new(),
                     },
                     revoked: match revokes_keys {
                         true => api_key::revoke_all(tx, id, now).await?,
                         false => Vec::new(),
                     },
-                    api_keys_active: api_key::of_user(id).count(tx).await?,
+                    api_keys_active: api_key::list_for_user(id).count(tx).await?,
                 })
             })
         })
@@ -345,7 +345,7 @@ pub fn name_taken_here() -> ApiError {
 impl From<UserError> for ApiError {
     fn from(error: UserError) -> Self {
         match error {
-            UserError::Taken => {
+            UserError::UsernameTaken => {
                 Self::conflict("username_taken", error.to_string()).about("username")
             }
             UserError::Db(error) => error.into(),

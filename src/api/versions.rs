@@ -1,6 +1,6 @@
 //! Other versions of what was said: another text for a message, another way on from it.
 
-use crate::accounts::name_schemas::LongName;
+use crate::accounts::name_schemas::TitleSchema;
 use crate::api::conversations;
 use crate::api::engine_error::answer;
 use crate::api::jobs;
@@ -51,7 +51,7 @@ pub struct PlannedText {
 #[schema(as = Fork)]
 pub struct Fork {
     message_id: MessageId,
-    #[schema(value_type = Option<LongName>)]
+    #[schema(value_type = Option<TitleSchema>)]
     title: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use crate::characters::archive::Archive;
 use crate::characters::card;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -29,12 +29,13 @@ pub fn read(archive: &mut Archive) -> Result<(Card, Option<Vec<u8>>), CardError>
     let mut card = Card::from_flat(fields(&character, &scenarios))?;
     if characters.len() > 1 {
         let sentence = "The archive has more than one character; the first one was taken.";
-        let warning = Warning::new("other_characters", sentence);
+        let warning = ImportWarning::new("other_characters", sentence);
         card.warnings.push(warning);
     }
     if scenarios.iter().any(|it| !list(it, "messages").is_empty()) {
         let sentence = "The chats in the archive were left out.";
-        card.warnings.push(Warning::new("chats_left_out", sentence));
+        card.warnings
+            .push(ImportWarning::new("chats_left_out", sentence));
     }
     let folder = first.rsplit_once('/').map_or("", |(folder, _)| folder);
     let image = list(&character, "images").first();

@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 use crate::characters::forms;
 use crate::characters::repair;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 
 /// The largest card document that is read, in bytes.
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
@@ -59,7 +59,7 @@ pub struct Card {
     /// The whole document; what is stored and exported.
     pub document: Value,
     /// What had to be put right, for whoever brought it.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// Text that a card wants inside the history, so many messages before its end.
@@ -100,7 +100,7 @@ impl Card {
     fn whole(
         spec: CardSpec,
         document: Map<String, Value>,
-        warnings: Vec<Warning>,
+        warnings: Vec<ImportWarning>,
     ) -> Result<Self, CardError> {
         let document = Value::Object(document);
         match depth(&document) < MAX_DEPTH {

@@ -6,7 +6,7 @@ use crate::characters::card::CardError;
 use crate::characters::public_card::PublicCard;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
@@ -43,7 +43,7 @@ pub struct Model {
     pub talkativeness: Option<f64>,
     /// Whether everyone who shares a space with it may read the whole card.
     pub share_whole_card: bool,
-    pub status: Status,
+    pub status: CharacterStatus,
     pub created_at: Timestamp,
 }
 
@@ -52,10 +52,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// A deleted card stays for the seats that still speak with it.
     #[schema(as = CharacterStatus)]
-    Status { Active, Deleted }
+    CharacterStatus { Active, Deleted }
 }
 
 /// A card and what is in it, as the API shows it.
@@ -145,7 +145,7 @@ pub fn blank(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
     ActiveModel {
         id: NotSet,
         owner_id: Set(Some(owner)),
-        status: Set(Status::Active),
+        status: Set(CharacterStatus::Active),
         created_at: Set(now),
         ..columns_of(card)
     }
@@ -213,7 +213,7 @@ fn columns_of(card: Card) -> ActiveModel {
 pub async fn delete(db: &Db, id: CharacterId) -> Result<(), DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
-        status: Set(Status::Deleted),
+        status: Set(CharacterStatus::Deleted),
         ..Default::default()
     };
     db.write(move |tx| Box::pin(async move { row.update(tx).await.map(|_| ()) }))
@@ -240,7 +240,7 @@ pub async fn talkativeness_of(
 pub fn of_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(CharacterStatus::Active))
 }
 
 /// The oldest character on a user's shelf with this very card.
@@ -283,7 +283,7 @@ pub async fn face(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<F
 /// A character that has not been deleted.
 pub async fn active(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id)
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(CharacterStatus::Active))
         .one(db)
         .await
 }

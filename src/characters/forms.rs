@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::characters::card::CardError;
 use crate::characters::card::CardSpec;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 
 /// The fields of V1, which other tools repeat at the root of later forms.
 pub const V1_FIELDS: [&str; 6] = [
@@ -54,7 +54,7 @@ const OLD_FIELDS: [(&str, &str); 5] = [
 /// Finds the form of a document and makes sure that it has `data`.
 pub fn normalize(
     document: Value,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<(CardSpec, Map<String, Value>), CardError> {
     let Value::Object(root) = document else {
         let found = kind_of(&document);
@@ -74,7 +74,7 @@ pub fn normalize(
         Some(spec) if root.get("data").is_some_and(Value::is_object) => {
             let form = short(spec);
             let sentence = format!("The form \"{form}\" is not known; read as V3.");
-            warnings.push(Warning::new("form_unknown", sentence).with("form", form));
+            warnings.push(ImportWarning::new("form_unknown", sentence).with("form", form));
             Ok((CardSpec::V3, with_data(root, warnings)?))
         }
         Some(spec) if !is_flat(&root) => {
@@ -96,11 +96,11 @@ pub fn document_around(data: Map<String, Value>) -> Map<String, Value> {
 
 fn without_spec(
     root: Map<String, Value>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<(CardSpec, Map<String, Value>), CardError> {
     if root.get("data").is_some_and(|it| it.get("name").is_some()) {
         let sentence = "The card does not state its form; read as V2.";
-        warnings.push(Warning::new("form_missing", sentence));
+        warnings.push(ImportWarning::new("form_missing", sentence));
         return Ok((CardSpec::V2, with_data(root, warnings)?));
     }
     if is_flat(&root) {
@@ -124,13 +124,13 @@ fn without_spec(
 /// repeat them; where both speak, `data` is right.
 fn with_data(
     mut root: Map<String, Value>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<Map<String, Value>, CardError> {
     match root.get("data") {
         Some(Value::Object(_)) => {}
         None | Some(Value::Null) if is_flat(&root) => {
             let sentence = "The card has no `data`; its fields were read from the root.";
-            warnings.push(Warning::new("data_missing", sentence));
+            warnings.push(ImportWarning::new("data_missing", sentence));
             let (spec, version) = (root.remove("spec"), root.remove("spec_version"));
             let mut document = lift(root);
             document.extend(spec.map(|it| ("spec".into(), it)));

@@ -15,7 +15,7 @@ use crate::characters::png;
 use crate::characters::png::Found;
 use crate::characters::spool;
 use crate::characters::spool::Spool;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
@@ -140,7 +140,7 @@ fn card_of(found: &mut Found) -> Result<Card, CardError> {
     if let Some(error) = because {
         let sentence = format!("Its newer card cannot be read, so the older one was: {error}");
         card.warnings
-            .push(Warning::new("newer_card_unreadable", sentence));
+            .push(ImportWarning::new("newer_card_unreadable", sentence));
     }
     Ok(card)
 }
@@ -223,7 +223,7 @@ fn assets_of(archive: &mut Archive, card: &mut Card) -> Result<Spool, CardError>
         let (n, first) = (left.len(), first.chars().take(60).collect::<String>());
         let sentence =
             format!("Files that the card does not name were left out: {n}, `{first}` among them.");
-        let warning = Warning::new("files_left_out", sentence).with("n", n);
+        let warning = ImportWarning::new("files_left_out", sentence).with("n", n);
         card.warnings.push(warning.with("name", first));
     }
     tell_of_assets(card, &assets);
@@ -237,7 +237,7 @@ fn tell_of_assets(card: &mut Card, assets: &Spool) {
     let missing = named.iter().filter(is_missing).count();
     if missing > 0 {
         let sentence = format!("Assets that the card names are not in the file: {missing}.");
-        let warning = Warning::new("assets_missing", sentence).with("n", missing);
+        let warning = ImportWarning::new("assets_missing", sentence).with("n", missing);
         card.warnings.push(warning);
     }
 }
@@ -247,7 +247,7 @@ fn tell_of_what_is_missing(card: &mut Card) {
     let elsewhere = places.iter().filter(|it| **it == Place::Elsewhere).count();
     if elsewhere > 0 {
         let sentence = format!("Assets on other servers were not fetched: {elsewhere}.");
-        let warning = Warning::new("assets_elsewhere", sentence).with("n", elsewhere);
+        let warning = ImportWarning::new("assets_elsewhere", sentence).with("n", elsewhere);
         card.warnings.push(warning);
     }
     if let Some(world) = card.linked_world() {
@@ -256,7 +256,7 @@ fn tell_of_what_is_missing(card: &mut Card) {
             "The card is linked to the lorebook \"{world}\", which is not in the file: bring it \
              as a file of its own."
         );
-        let warning = Warning::new("lorebook_elsewhere", sentence).with("name", world);
+        let warning = ImportWarning::new("lorebook_elsewhere", sentence).with("name", world);
         card.warnings.push(warning);
     }
 }
@@ -268,8 +268,8 @@ fn drawn(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<Picture>
         Err(error) => {
             let sentence = format!("It comes without a picture: {error}");
             card.warnings.push(match error {
-                CardError::TooLarge(_) => Warning::new("picture_too_large", sentence),
-                CardError::NotACard(_) => Warning::new("picture_unreadable", sentence),
+                CardError::TooLarge(_) => ImportWarning::new("picture_too_large", sentence),
+                CardError::NotACard(_) => ImportWarning::new("picture_unreadable", sentence),
             });
             None
         }

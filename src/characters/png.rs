@@ -9,7 +9,7 @@ use crate::characters::card;
 use crate::characters::card::CardError;
 use crate::characters::png_chunks::checksum;
 use crate::characters::png_chunks::push_chunk;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -57,7 +57,7 @@ pub struct Found {
     pub assets: Vec<Asset>,
     /// Why the first card that could not be read was not.
     pub broken: Option<CardError>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
     /// Of `ccv3` and of `chara`.
     n_broken: [usize; 2],
     paths: HashSet<String>,
@@ -179,7 +179,7 @@ fn take_text(
     };
     if !is_new {
         let sentence = format!("The PNG has more than one `{keyword}`; the first one is used.");
-        let again = Warning::new("png_twice", sentence).with("keyword", keyword);
+        let again = ImportWarning::new("png_twice", sentence).with("keyword", keyword);
         if !found.warnings.contains(&again) {
             found.warnings.push(again);
         }
@@ -225,7 +225,7 @@ fn whole(
     if checksum(&chunk.kind, &data) != u32::from_be_bytes(stated) {
         let sentence =
             format!("The checksum of `{keyword}` in the PNG is wrong; it was read anyway.");
-        let warning = Warning::new("png_checksum", sentence);
+        let warning = ImportWarning::new("png_checksum", sentence);
         found.warnings.push(warning.with("keyword", keyword));
     }
     Ok(data)
@@ -309,7 +309,7 @@ fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError
     let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {
         true => {
-            let warning = Warning::new("png_cut", sentence);
+            let warning = ImportWarning::new("png_cut", sentence);
             found.warnings.push(warning.with("n", n_bytes));
             Ok(found)
         }

@@ -10,7 +10,7 @@ use crate::characters::card::CardError;
 use crate::characters::card::CardSpec;
 use crate::characters::forms::kind_of;
 use crate::characters::forms::kind_word;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 
 /// As long as any name that is shown.
 const MAX_NAME_CHARS: usize = 100;
@@ -37,11 +37,11 @@ const RARE_LISTS: [&str; 2] = ["group_only_greetings", "source"];
 pub fn repair(
     document: &mut Map<String, Value>,
     spec: CardSpec,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<(), CardError> {
     if remove_nul_from(document) {
         let sentence = "NUL characters were removed: they cannot be stored.";
-        warnings.push(Warning::new("nul_removed", sentence));
+        warnings.push(ImportWarning::new("nul_removed", sentence));
     }
     repair_version(document);
     let data = document.get_mut("data").and_then(Value::as_object_mut);
@@ -72,15 +72,19 @@ pub fn repair(
 
 /// A name stands in one line of every prompt and beside every message. `false`: nothing of it can
 /// be seen.
-fn repair_name(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) -> bool {
+fn repair_name(
+    data: &mut Map<String, Value>,
+    field: &str,
+    warnings: &mut Vec<ImportWarning>,
+) -> bool {
     let stated = data.get(field).and_then(Value::as_str).unwrap_or_default();
-    let Some(name) = names::fitted(stated, MAX_NAME_CHARS) else {
+    let Some(name) = names::truncate_to_display_name(stated, MAX_NAME_CHARS) else {
         return false;
     };
     if name != stated.trim() {
         let sentence =
             format!("`{field}` was made one line of at most {MAX_NAME_CHARS} characters.");
-        let warning = Warning::new("name_shortened", sentence).with("field", field);
+        let warning = ImportWarning::new("name_shortened", sentence).with("field", field);
         warnings.push(warning.with("n", MAX_NAME_CHARS));
         data.insert(field.to_owned(), json!(name));
     }
@@ -88,7 +92,7 @@ fn repair_name(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Wa
 }
 
 /// A nickname of which nothing can be seen is none.
-fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>) {
+fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarning>) {
     let is_blank = |it: &Value| it.as_str().is_some_and(|it| it.trim().is_empty());
     let is_stated = data.get("nickname").is_some_and(|it| !is_blank(it));
     if is_stated && !repair_name(data, "nickname", warnings) {
@@ -97,7 +101,7 @@ fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>) {
 }
 
 /// Text, whatever it was: numbers are written out, lists become lines.
-fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) {
+fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
     let kept = kept_as_text(field, value);
     let text = match &*value {
@@ -117,7 +121,7 @@ fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Wa
 }
 
 /// A list of texts: a text alone is a list of one, tags are separated by commas.
-fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Warning>) {
+fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
     let kept = kept_as_list(field, value);
     let texts: Vec<String> = match &*value {
@@ -128,7 +132,7 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Wa
         }
         Value::Array(items) => {
             let sentence = format!("`{field}` held something other than text.");
-            warnings.push(Warning::new("list_cleaned", sentence).with("field", field));
+            warnings.push(ImportWarning::new("list_cleaned", sentence).with("field", field));
             items.iter().filter_map(plain_text).collect()
         }
         Value::String(text) => {
@@ -143,15 +147,15 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Wa
     *value = json!(texts);
 }
 
-fn kept_as_text(field: &str, value: &Value) -> Warning {
+fn kept_as_text(field: &str, value: &Value) -> ImportWarning {
     let sentence = format!("`{field}` was {}; it is kept as text.", kind_of(value));
-    let warning = Warning::new("kept_as_text", sentence).with("field", field);
+    let warning = ImportWarning::new("kept_as_text", sentence).with("field", field);
     warning.with("found", kind_word(value))
 }
 
-fn kept_as_list(field: &str, value: &Value) -> Warning {
+fn kept_as_list(field: &str, value: &Value) -> ImportWarning {
     let sentence = format!("`{field}` was {}; it is kept as a list.", kind_of(value));
-    let warning = Warning::new("kept_as_list", sentence).with("field", field);
+    let warning = ImportWarning::new("kept_as_list", sentence).with("field", field);
     warning.with("found", kind_word(value))
 }
 
@@ -168,13 +172,13 @@ fn pieces(field: &str, text: &str) -> Vec<String> {
 }
 
 /// `extensions` is an object, and the talkativeness in it a number.
-fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>) {
+fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry("extensions").or_insert_with(|| json!({}));
     if !value.is_object() {
         if !value.is_null() {
             let found = kind_of(value);
             let sentence = format!("`extensions` was {found}; it was replaced by an empty object.");
-            let warning = Warning::new("extensions_replaced", sentence);
+            let warning = ImportWarning::new("extensions_replaced", sentence);
             warnings.push(warning.with("found", kind_word(value)));
         }
         *value = json!({});
@@ -185,12 +189,12 @@ fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<Warning>)
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => {
             let sentence = "`talkativeness` was text; it is kept as a number.";
-            warnings.push(Warning::new("talkativeness_read", sentence));
+            warnings.push(ImportWarning::new("talkativeness_read", sentence));
             value["talkativeness"] = json!(number);
         }
         _ => {
             let sentence = "`talkativeness` is not a number; it is not used.";
-            warnings.push(Warning::new("talkativeness_unusable", sentence));
+            warnings.push(ImportWarning::new("talkativeness_unusable", sentence));
         }
     }
 }

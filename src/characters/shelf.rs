@@ -56,7 +56,7 @@ impl From<RoomError> for ShelfError {
 pub async fn make(db: &Db, shelf: Shelf, card: Card, now: Timestamp) -> Result<Model, ShelfError> {
     db.write(move |tx| {
         Box::pin(async move {
-            user::lock(tx, shelf.owner).await?;
+            user::lock_row(tx, shelf.owner).await?;
             let made = character::blank(shelf.owner, card, now).insert(tx).await?;
             room::must_fit(tx, shelf, 0).await?;
             Ok(made)
@@ -77,7 +77,7 @@ pub async fn replace(db: &Db, of: &Model, limit: u64, card: Card) -> Result<Mode
         Box::pin(async move {
             let changed = character::rewrite(tx, id, card).await?;
             if let Some(owner) = owner {
-                user::lock(tx, owner).await?;
+                user::lock_row(tx, owner).await?;
                 room::must_fit(tx, Shelf { owner, limit }, 0).await?;
             }
             Ok(changed)
@@ -120,7 +120,7 @@ pub async fn put(
     let (card, picture) = (parcel.card, parcel.picture);
     db.write(move |tx| {
         Box::pin(async move {
-            user::lock(tx, shelf.owner).await?;
+            user::lock_row(tx, shelf.owner).await?;
             if let Some(known) = character::of_hash(tx, shelf.owner, &hash).await? {
                 return Ok(Arrival {
                     character: with_face(tx, known, picture, shelf, now).await?,
@@ -194,7 +194,7 @@ pub async fn give_picture(
         Box::pin(async move {
             let of = character::lock(tx, id).await?;
             if let Some(owner) = of.owner_id {
-                user::lock(tx, owner).await?;
+                user::lock_row(tx, owner).await?;
             }
             match listed::main_icon(&of.card) {
                 Some(Place::Inside(icon)) if attachment::has(tx, id, &icon).await? => {

@@ -3,7 +3,7 @@
 //! **Invariant:** a batch is measured by what it costs, not by rows alone: long texts take as long to
 //! write as many short ones. The size follows the duration of the batch before.
 
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -48,10 +48,10 @@ impl Default for Size {
 
 impl Size {
     /// The size of the batch that follows one of this size which took so long.
-    pub fn after(self, took: Duration, dialect: Dialect) -> Self {
+    pub fn after(self, took: Duration, dialect: Backend) -> Self {
         let target = match dialect {
-            Dialect::Sqlite => SQLITE_TARGET,
-            Dialect::Postgres => POSTGRES_TARGET,
+            Backend::Sqlite => SQLITE_TARGET,
+            Backend::Postgres => POSTGRES_TARGET,
         };
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX).max(1);
         let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
@@ -112,28 +112,28 @@ mod tests {
     use super::MAX_ROWS;
     use super::SQLITE_TARGET;
     use super::Size;
-    use crate::db::connect::Dialect;
+    use crate::db::connect::Backend;
     use std::time::Duration;
 
     #[test]
     fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {
         let size = Size::default();
 
-        assert!(size.after(SQLITE_TARGET * 4, Dialect::Sqlite).rows() < size.rows());
-        assert_eq!(size.after(SQLITE_TARGET, Dialect::Sqlite), size);
+        assert!(size.after(SQLITE_TARGET * 4, Backend::Sqlite).rows() < size.rows());
+        assert_eq!(size.after(SQLITE_TARGET, Backend::Sqlite), size);
     }
 
     #[test]
     fn a_quick_batch_is_followed_by_one_of_twice_the_size_at_most() {
         let mut size = Size::default();
-        let next = size.after(Duration::ZERO, Dialect::Sqlite);
+        let next = size.after(Duration::ZERO, Backend::Sqlite);
         assert_eq!(next.cost, size.cost * 2);
         for _ in 0..30 {
-            size = size.after(Duration::ZERO, Dialect::Sqlite);
+            size = size.after(Duration::ZERO, Backend::Sqlite);
         }
         assert!(size.rows() <= MAX_ROWS.unsigned_abs());
         for _ in 0..30 {
-            size = size.after(Duration::from_secs(60), Dialect::Sqlite);
+            size = size.after(Duration::from_secs(60), Backend::Sqlite);
         }
         assert!(size.rows() >= 1);
     }

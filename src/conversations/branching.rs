@@ -53,7 +53,7 @@ pub async fn begin(
     new: NewBranch,
 ) -> Result<conversation::Model, DbErr> {
     let mut row = conversation::Model {
-        kind: conversation::Kind::Branch,
+        kind: conversation::ConversationKind::Branch,
         title: new.title,
         parent_conversation_id: Some(parent.id),
         forked_from_message_id: Some(fork.id),

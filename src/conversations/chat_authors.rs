@@ -6,9 +6,9 @@
 //! please. Everybody else gets a seat of their own, which is empty: history keeps the name.
 
 use crate::ids::MembershipId;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
-use crate::spaces::membership::Status;
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -43,10 +43,10 @@ pub enum Author {
 
 impl Name {
     /// Which kind of seat they get.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MembershipKind {
         match self.is_user {
-            true => Kind::Human,
-            false => Kind::Character,
+            true => MembershipKind::Human,
+            false => MembershipKind::Character,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Name {
 /// Everybody who may have written something.
 #[derive(Debug)]
 pub struct Authors {
-    seats: Vec<(Kind, Status, Vec<String>, MembershipId)>,
+    seats: Vec<(MembershipKind, MembershipStatus, Vec<String>, MembershipId)>,
     /// Whoever imports, until a name is theirs.
     importer: Option<MembershipId>,
     chosen: HashMap<String, Choice>,
@@ -114,8 +114,9 @@ impl Authors {
             .filter(|(_, _, names, _)| names.contains(&called))
             .collect();
         // One of the right kind before any other, one who is here before one who left.
-        so_called
-            .sort_by_key(|(kind, status, _, _)| (*kind != name.kind(), *status != Status::Active));
+        so_called.sort_by_key(|(kind, status, _, _)| {
+            (*kind != name.kind(), *status != MembershipStatus::Active)
+        });
         if let Some((_, _, _, seat)) = so_called.first() {
             return Author::Seated(*seat);
         }

@@ -7,16 +7,16 @@ use super::Name;
 use crate::clock::Timestamp;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
-use crate::spaces::membership::Status;
 use crate::spaces::roster;
 use sea_orm::ActiveValue::Set;
 use sea_orm::TryIntoModel;
 use serde_json::json;
 use std::collections::HashMap;
 
-fn seat(id: i64, kind: Kind, name: &str, status: Status) -> Model {
+fn seat(id: i64, kind: MembershipKind, name: &str, status: MembershipStatus) -> Model {
     let mut row = roster::left(SpaceId(1), kind, name.to_owned(), id, Timestamp(0));
     row.id = Set(MembershipId(id));
     row.status = Set(status);
@@ -24,14 +24,24 @@ fn seat(id: i64, kind: Kind, name: &str, status: Status) -> Model {
 }
 
 fn cast() -> Vec<Model> {
-    let mut ada = seat(3, Kind::Character, "Ada", Status::Active);
+    let mut ada = seat(
+        3,
+        MembershipKind::Character,
+        "Ada",
+        MembershipStatus::Active,
+    );
     ada.aliases = json!(["The Countess"]);
     vec![
-        seat(1, Kind::Human, "Ann", Status::Active),
-        seat(2, Kind::Character, "Ada", Status::Removed),
+        seat(1, MembershipKind::Human, "Ann", MembershipStatus::Active),
+        seat(
+            2,
+            MembershipKind::Character,
+            "Ada",
+            MembershipStatus::Removed,
+        ),
         ada,
-        seat(4, Kind::Human, "Ada", Status::Active),
-        seat(5, Kind::Human, "Ben", Status::Removed),
+        seat(4, MembershipKind::Human, "Ada", MembershipStatus::Active),
+        seat(5, MembershipKind::Human, "Ben", MembershipStatus::Removed),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::conversations::chat_line::Line;
 use crate::conversations::chat_line::LineError;
 use crate::conversations::chat_reader::Lines;
 use crate::conversations::chat_reader::Piece;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use serde::Deserialize;
 use serde::Serialize;
 use std::io::BufRead;
@@ -65,7 +65,7 @@ pub struct Trouble {
 }
 
 impl Report {
-    fn tell(&mut self, line: u64, what: &Warning, skipped: bool) {
+    fn tell(&mut self, line: u64, what: &ImportWarning, skipped: bool) {
         match skipped {
             true => self.n_skipped += 1,
             false => self.n_repaired += 1,

@@ -1,7 +1,7 @@
 //! What chat files say beside the texts, as our own documents and back: the author's note and the
 //! scenario of a header, the reasoning and the marginal notes of a message.
 
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub fn is_narrator(line: &Map<String, Value>) -> bool {
 }
 
 /// The metadata of a text, from its line or from its entry in `swipe_info`. `role`: of its message.
-pub fn metadata(said: &Map<String, Value>, role: Role) -> Value {
+pub fn metadata(said: &Map<String, Value>, role: MessageRole) -> Value {
     let mut notes = Map::new();
     let mut all = Map::new();
     if let Some(Value::Object(extra)) = said.get("extra") {
@@ -41,7 +41,7 @@ pub fn metadata(said: &Map<String, Value>, role: Role) -> Value {
                 all.insert("reasoning".to_owned(), Value::String(reasoning));
             }
         }
-        if role == Role::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
+        if role == MessageRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
             extra.shift_remove("type");
         }
         if !extra.is_empty() {
@@ -66,7 +66,7 @@ fn fits(notes: &Map<String, Value>) -> bool {
 }
 
 /// What a file says beside a text: `extra`, and what stood beside it. `role`: of its message.
-pub fn said_of(metadata: &Value, role: Role) -> Map<String, Value> {
+pub fn said_of(metadata: &Value, role: MessageRole) -> Map<String, Value> {
     let mut said = match metadata.get(IMPORTED) {
         Some(Value::Object(notes)) => notes.clone(),
         _ => Map::new(),
@@ -78,7 +78,7 @@ pub fn said_of(metadata: &Value, role: Role) -> Map<String, Value> {
     if let Some(reasoning) = metadata.get("reasoning").filter(|it| it.is_string()) {
         extra.insert("reasoning".to_owned(), reasoning.clone());
     }
-    if role == Role::System && !extra.contains_key("type") {
+    if role == MessageRole::System && !extra.contains_key("type") {
         extra.insert("type".to_owned(), json!(NARRATOR));
     }
     said.insert("extra".to_owned(), Value::Object(extra));
@@ -86,9 +86,9 @@ pub fn said_of(metadata: &Value, role: Role) -> Map<String, Value> {
 }
 
 /// The same, of a line: there the word decides the role, whatever the version noted that is shown.
-pub fn said_of_line(metadata: &Value, role: Role) -> Map<String, Value> {
+pub fn said_of_line(metadata: &Value, role: MessageRole) -> Map<String, Value> {
     let mut said = said_of(metadata, role);
-    if role == Role::System {
+    if role == MessageRole::System {
         said["extra"]["type"] = json!(NARRATOR);
     }
     said
@@ -165,7 +165,7 @@ mod tests {
     use super::metadata;
     use super::said_of;
     use super::settings;
-    use crate::conversations::message::Role;
+    use crate::conversations::message::MessageRole;
     use serde_json::Value;
     use serde_json::json;
 
@@ -187,10 +187,10 @@ mod tests {
             "gen_started": "2024-01-01T00:00:00Z",
             "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
         });
-        let kept = metadata(said.as_object().unwrap(), Role::User);
+        let kept = metadata(said.as_object().unwrap(), MessageRole::User);
 
         assert_eq!(kept["reasoning"], "Hm.");
-        assert_eq!(json!(said_of(&kept, Role::User)), said);
+        assert_eq!(json!(said_of(&kept, MessageRole::User)), said);
     }
 
     #[test]
@@ -200,10 +200,10 @@ mod tests {
             ("narrator", json!({})),
             ("comment", json!({"imported": said("comment")})),
         ] {
-            let metadata = metadata(said(kind).as_object().unwrap(), Role::System);
+            let metadata = metadata(said(kind).as_object().unwrap(), MessageRole::System);
 
             assert_eq!(metadata, kept);
-            assert_eq!(json!(said_of(&metadata, Role::System)), said(kind));
+            assert_eq!(json!(said_of(&metadata, MessageRole::System)), said(kind));
         }
     }
 
@@ -215,7 +215,10 @@ mod tests {
             json!("text"),
         ] {
             let said = json!({"extra": extra});
-            assert_eq!(metadata(said.as_object().unwrap(), Role::User), json!({}));
+            assert_eq!(
+                metadata(said.as_object().unwrap(), MessageRole::User),
+                json!({})
+            );
         }
     }
 }

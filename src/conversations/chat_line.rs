@@ -7,13 +7,13 @@ use crate::accounts::names;
 use crate::clock::Timestamp;
 use crate::conversations::chat_dates;
 use crate::conversations::chat_extra;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use crate::conversations::message_text;
 use crate::conversations::message_text::MessageText;
 use crate::conversations::message_text::TextError;
 use crate::conversations::swipe::Text;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use serde_json::Map;
 use serde_json::Value;
 
@@ -46,13 +46,13 @@ pub struct ChatMessage {
     /// `None`: the line does not say.
     pub name: Option<String>,
     pub is_user: bool,
-    pub role: Role,
+    pub role: MessageRole,
     pub visibility: Visibility,
     pub sent_at: Option<Timestamp>,
     pub texts: Vec<Text>,
     pub active: usize,
     /// What had to be done to it.
-    pub repairs: Vec<Warning>,
+    pub repairs: Vec<ImportWarning>,
 }
 
 /// Why a line is no message.
@@ -70,13 +70,13 @@ pub enum LineError {
 
 impl LineError {
     /// The same, for whoever brought the file.
-    pub fn told(self) -> Warning {
+    pub fn told(self) -> ImportWarning {
         let sentence = self.to_string();
         match self {
-            Self::Broken => Warning::new("chat_line_broken", sentence),
-            Self::TooLong => Warning::new("chat_line_too_long", sentence),
-            Self::NoMessage => Warning::new("chat_line_without_message", sentence),
-            Self::Blank => Warning::new("chat_line_blank", sentence),
+            Self::Broken => ImportWarning::new("chat_line_broken", sentence),
+            Self::TooLong => ImportWarning::new("chat_line_too_long", sentence),
+            Self::NoMessage => ImportWarning::new("chat_line_without_message", sentence),
+            Self::Blank => ImportWarning::new("chat_line_blank", sentence),
         }
     }
 }
@@ -156,7 +156,7 @@ fn header(line: &Map<String, Value>) -> Header {
 }
 
 fn name(value: Option<&Value>) -> Option<String> {
-    names::fitted(value?.as_str()?, MAX_NAME)
+    names::truncate_to_display_name(value?.as_str()?, MAX_NAME)
 }
 
 fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
@@ -166,9 +166,9 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
     let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
     let is_user = is_true(line.get("is_user"));
     let role = match (chat_extra::is_narrator(line), is_user) {
-        (true, _) => Role::System,
-        (false, true) => Role::User,
-        (false, false) => Role::Assistant,
+        (true, _) => MessageRole::System,
+        (false, true) => MessageRole::User,
+        (false, false) => MessageRole::Assistant,
     };
     let infos = line.get("swipe_info").and_then(Value::as_array);
     let mut texts = Vec::new();
@@ -188,12 +188,12 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
     }
     if swipes.len() > MAX_SWIPES {
         let sentence = "It had more versions than are kept.";
-        repairs.push(Warning::new("chat_versions_left_out", sentence));
+        repairs.push(ImportWarning::new("chat_versions_left_out", sentence));
     }
     let active = shown(current, &mut texts, active, &mut repairs).ok_or(LineError::Blank)?;
     let about = chat_extra::metadata(line, role);
     // What the line says of its text holds; of a narrator's it says at least that.
-    if role == Role::System || about.as_object().is_some_and(|it| !it.is_empty()) {
+    if role == MessageRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
     Ok(ChatMessage {
@@ -236,12 +236,12 @@ fn shown(
     current: Option<String>,
     texts: &mut Vec<Text>,
     said: Option<usize>,
-    repairs: &mut Vec<Warning>,
+    repairs: &mut Vec<ImportWarning>,
 ) -> Option<usize> {
     let Some(current) = current else {
         let last = texts.len().checked_sub(1)?;
         let sentence = "It had no text of its own; one of its versions is shown.";
-        repairs.push(Warning::new("chat_without_own_text", sentence));
+        repairs.push(ImportWarning::new("chat_without_own_text", sentence));
         return Some(said.unwrap_or(last));
     };
     if let Some(at) = said.filter(|at| texts[*at].content == current) {
@@ -249,30 +249,30 @@ fn shown(
     }
     if let Some(at) = texts.iter().position(|it| it.content == current) {
         let sentence = "It named another of its versions than the one it shows.";
-        repairs.push(Warning::new("chat_other_version", sentence));
+        repairs.push(ImportWarning::new("chat_other_version", sentence));
         return Some(at);
     }
     if !texts.is_empty() {
         let sentence = "The text it shows was none of its versions, and became one.";
-        repairs.push(Warning::new("chat_version_added", sentence));
+        repairs.push(ImportWarning::new("chat_version_added", sentence));
     }
     texts.push(Text::new(current, 0));
     Some(texts.len() - 1)
 }
 
 /// A text as a message may have it; `None`: nothing of it can be seen.
-fn clean(text: &str, repairs: &mut Vec<Warning>) -> Option<String> {
+fn clean(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),
         Err(TextError::Blank) => None,
         Err(TextError::Nul) => {
             let sentence = "Characters that no text may hold were left out.";
-            repairs.push(Warning::new("chat_signs_removed", sentence));
+            repairs.push(ImportWarning::new("chat_signs_removed", sentence));
             clean(&text.replace('\0', ""), repairs)
         }
         Err(TextError::TooLong) => {
             let sentence = "It was longer than 64 KiB and was cut there.";
-            repairs.push(Warning::new("chat_text_cut", sentence));
+            repairs.push(ImportWarning::new("chat_text_cut", sentence));
             let to = text.floor_char_boundary(message_text::MAX_BYTES);
             clean(&text[..to], repairs)
         }

@@ -4,7 +4,7 @@ use super::ChatMessage;
 use super::Line;
 use super::LineError;
 use super::read;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn a_message_has_all_its_texts_and_what_is_known_of_each() {
     assert_eq!(all[0].texts[2].metadata, json!({}));
     assert_eq!(
         (all[1].role, all[1].name.as_deref()),
-        (Role::User, Some("Kai"))
+        (MessageRole::User, Some("Kai"))
     );
     assert_eq!(
         all[2].texts[0].metadata["imported"]["gen_started"],
@@ -102,10 +102,10 @@ fn narrators_are_heard_and_what_is_hidden_from_the_model_stays_so() {
     assert_eq!(
         told,
         [
-            (Role::System, Visibility::Normal),
-            (Role::Assistant, Visibility::Excluded),
-            (Role::User, Visibility::Excluded),
-            (Role::Assistant, Visibility::Normal),
+            (MessageRole::System, Visibility::Normal),
+            (MessageRole::Assistant, Visibility::Excluded),
+            (MessageRole::User, Visibility::Excluded),
+            (MessageRole::Assistant, Visibility::Normal),
         ]
     );
 }
@@ -123,7 +123,7 @@ fn what_only_says_that_a_narrator_speaks_is_no_note_of_a_text() {
     let notes: Vec<_> = all[0].texts.iter().map(|it| &it.metadata).collect();
     let of_the_first = json!({ "imported": { "extra": { "model": "m" } } });
     assert_eq!(notes, [&of_the_first, &json!({})]);
-    assert_eq!(all[0].role, Role::System);
+    assert_eq!(all[0].role, MessageRole::System);
 }
 
 #[test]

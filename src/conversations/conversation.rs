@@ -1,11 +1,11 @@
 //! Table `conversations`: timelines.
 
 use crate::clock::Timestamp;
+use crate::db::backend;
+use crate::db::commit_verification::CommitProof;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
-use crate::db::doubt::Proof;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -31,7 +31,7 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: ConversationId,
     pub space_id: SpaceId,
-    pub kind: Kind,
+    pub kind: ConversationKind,
     pub title: String,
     pub parent_conversation_id: Option<ConversationId>,
     /// Only a branch: a message of the parent.
@@ -84,10 +84,10 @@ impl Related<crate::spaces::space::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// How a timeline came to be.
     #[schema(as = ConversationKind)]
-    Kind { Root, Branch, Thread }
+    ConversationKind { Root, Branch, Thread }
 }
 
 /// Locks a conversation for this transaction: whoever decides about it waits here.
@@ -137,10 +137,10 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
 pub async fn save_numbers(
     tx: &impl ConnectionTrait,
     row: &Model,
-    dialect: Dialect,
-) -> Result<Option<Proof>, DbErr> {
+    dialect: Backend,
+) -> Result<Option<CommitProof>, DbErr> {
     let is_it = Expr::col(Column::Id).eq(row.id);
-    let number = Query::returning().expr(dialect::transaction_number(dialect));
+    let number = Query::returning().expr(backend::transaction_number(dialect));
     let update = Query::update()
         .table(Entity)
         .value(Column::Rev, row.rev)
@@ -160,14 +160,14 @@ pub async fn save_numbers(
     let Some(saved) = tx.query_one(&update).await? else {
         return Ok(None);
     };
-    let status = dialect::transaction_status(dialect, saved.try_get_by_index(0)?);
+    let status = backend::transaction_status(dialect, saved.try_get_by_index(0)?);
     let proof = Query::select()
         .expr(status)
         .from(Entity)
         .and_where(is_it)
         .and_where(Expr::col(Column::Rev).gte(row.rev))
         .to_owned();
-    Ok(Some(Proof(proof)))
+    Ok(Some(CommitProof(proof)))
 }
 
 /// Takes numbers for so many runs, and returns the first of them.

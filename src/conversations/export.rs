@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::conversations::chat_extra;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use crate::conversations::pages;
 use crate::conversations::swipe;
@@ -17,8 +17,8 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -148,13 +148,15 @@ impl<C: ConnectionTrait> Export<C> {
             Format::Jsonl => {
                 let named = |kind| {
                     let mut of_kind = self.seats.iter().filter(|it| it.kind == kind);
-                    let here = of_kind.clone().find(|it| it.status == Status::Active);
+                    let here = of_kind
+                        .clone()
+                        .find(|it| it.status == MembershipStatus::Active);
                     let seat = here.or_else(|| of_kind.next());
                     seat.map_or("unused", |it| it.cached_display_name.as_str())
                 };
                 let header = json!({
-                    "user_name": named(Kind::Human),
-                    "character_name": named(Kind::Character),
+                    "user_name": named(MembershipKind::Human),
+                    "character_name": named(MembershipKind::Character),
                     "create_date": self.conversation.created_at,
                     "chat_metadata": chat_extra::chat_metadata(&self.conversation.settings),
                 });
@@ -205,7 +207,7 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
     let mut line = Map::new();
     let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
     put("name", json!(name));
-    put("is_user", json!(message.role == Role::User));
+    put("is_user", json!(message.role == MessageRole::User));
     put(
         "is_system",
         json!(message.visibility == Visibility::Excluded),
@@ -227,7 +229,7 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
     Value::Object(line)
 }
 
-fn info(text: &swipe::Model, role: Role, sent_at: Timestamp) -> Value {
+fn info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Value {
     let mut info = chat_extra::said_of(&text.metadata, role);
     info.insert("send_date".to_owned(), json!(sent_at));
     Value::Object(info)
@@ -235,7 +237,7 @@ fn info(text: &swipe::Model, role: Role, sent_at: Timestamp) -> Value {
 
 /// A message for people to read.
 fn tell(out: &mut String, name: &str, message: &message::Model) {
-    let sent_at = message.created_at.utc().format("%Y-%m-%d %H:%M");
+    let sent_at = message.created_at.to_utc().format("%Y-%m-%d %H:%M");
     // Writing into a text cannot fail.
     let _ = write!(
         out,

@@ -88,8 +88,8 @@ pub async fn give_up(tools: &Tools, id: crate::ids::ImportId, error: &ImportErro
         }
     };
     let status = match error {
-        ImportError::Canceled => import_job::Status::Canceled,
-        _ => import_job::Status::Failed,
+        ImportError::Canceled => import_job::ImportStatus::Canceled,
+        _ => import_job::ImportStatus::Failed,
     };
     let report = import_job::trouble(code, &error.to_string());
     let now = tools.clock.now();
@@ -204,7 +204,7 @@ impl<'a> Importer<'a> {
         let title = named
             .into_iter()
             .flatten()
-            .find_map(|it| names::fitted(&it, 200));
+            .find_map(|it| names::truncate_to_display_name(&it, 200));
         let finished = Finished {
             target: self.chat.target,
             conversation: self.conversation,
@@ -225,7 +225,7 @@ pub fn blank(space: SpaceId, now: Timestamp) -> conversation::Model {
     conversation::Model {
         id: ConversationId(0), // given by the database
         space_id: space,
-        kind: conversation::Kind::Root,
+        kind: conversation::ConversationKind::Root,
         title: String::new(),
         parent_conversation_id: None,
         forked_from_message_id: None,

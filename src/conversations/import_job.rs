@@ -6,9 +6,9 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::chat_batches::Report;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::ImportId;
 use crate::ids::SpaceId;
@@ -35,8 +35,8 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: ImportId,
     pub user_id: UserId,
-    pub kind: Kind,
-    pub status: Status,
+    pub kind: ImportKind,
+    pub status: ImportStatus,
     /// Where it is put together.
     pub hidden_space_id: Option<SpaceId>,
     /// Where it goes, or went.
@@ -58,13 +58,13 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// What comes in.
     #[schema(as = ImportKind)]
-    Kind { Chat, Space }
+    ImportKind { Chat, Space }
     /// How an import stands.
     #[schema(as = ImportStatus)]
-    Status { Running, Succeeded, Failed, Canceled }
+    ImportStatus { Running, Succeeded, Failed, Canceled }
 }
 
 /// An import, as the API shows it to whoever began it.
@@ -72,8 +72,8 @@ words! {
 #[schema(as = Import)]
 pub struct View {
     pub id: ImportId,
-    pub kind: Kind,
-    pub status: Status,
+    pub kind: ImportKind,
+    pub status: ImportStatus,
     /// Where it goes, or went.
     pub space_id: Option<SpaceId>,
     /// What it made, once it has succeeded.
@@ -130,7 +130,7 @@ pub async fn beat(
         .col_expr(Column::NMessages, Expr::value(n_messages))
         .col_expr(Column::HeartbeatAt, Expr::value(now))
         .filter(Column::Id.eq(id))
-        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Status.eq(ImportStatus::Running))
         .exec(tx)
         .await?;
     Ok(beaten.rows_affected == 1)
@@ -141,7 +141,7 @@ pub async fn beat(
 pub async fn give_up(
     db: &Db,
     id: ImportId,
-    status: Status,
+    status: ImportStatus,
     report: Json,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
@@ -152,7 +152,7 @@ pub async fn give_up(
                 .col_expr(Column::Report, Expr::value(report))
                 .col_expr(Column::FinishedAt, Expr::value(now))
                 .filter(Column::Id.eq(id))
-                .filter(Column::Status.eq(Status::Running))
+                .filter(Column::Status.eq(ImportStatus::Running))
                 .exec(tx)
                 .await?;
             if ended.rows_affected == 0 {
@@ -171,15 +171,15 @@ pub async fn give_up(
 /// Ends what a process that is gone has left, and forgets what ended long ago.
 pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     // One process owns an SQLite file: at its start nobody imports. Others may on PostgreSQL.
-    let silent_since = match db.dialect() {
-        Dialect::Sqlite => now,
-        Dialect::Postgres => now.plus_ms(-SILENT_AFTER_MS),
+    let silent_since = match db.backend() {
+        Backend::Sqlite => now,
+        Backend::Postgres => now.plus_ms(-SILENT_AFTER_MS),
     };
     db.write(move |tx| {
         Box::pin(async move {
             let abandoned = || {
                 Column::Status
-                    .eq(Status::Running)
+                    .eq(ImportStatus::Running)
                     .and(Column::HeartbeatAt.lte(silent_since))
             };
             let hidden = Entity::find()
@@ -198,7 +198,7 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
                 delete_spaces(tx, hidden).await?;
                 let trouble = trouble("interrupted", "The server was stopped before it was done.");
                 Entity::update_many()
-                    .col_expr(Column::Status, Expr::value(Status::Failed))
+                    .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
                     .col_expr(Column::Report, Expr::value(trouble))
                     .col_expr(Column::FinishedAt, Expr::value(now))
                     .filter(abandoned())
@@ -247,6 +247,6 @@ pub async fn is_hidden(db: &impl ConnectionTrait, space: SpaceId) -> Result<bool
 pub async fn runs_for(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
     let running = Entity::find()
         .filter(Column::UserId.eq(user))
-        .filter(Column::Status.eq(Status::Running));
+        .filter(Column::Status.eq(ImportStatus::Running));
     Ok(running.one(db).await?.is_some())
 }

@@ -80,7 +80,7 @@ impl From<RoomError> for ImportError {
 pub async fn begin(
     db: &Db,
     user: UserId,
-    kind: import_job::Kind,
+    kind: import_job::ImportKind,
     target: Option<SpaceId>,
     bytes_total: u64,
     now: Timestamp,
@@ -95,7 +95,7 @@ pub async fn begin(
                 id: NotSet,
                 user_id: Set(user),
                 kind: Set(kind),
-                status: Set(import_job::Status::Running),
+                status: Set(import_job::ImportStatus::Running),
                 hidden_space_id: Set(Some(hidden.id)),
                 space_id: Set(target),
                 conversation_id: Set(None),
@@ -327,7 +327,8 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
                 return Err(ImportError::Canceled);
             }
             let space = tenancy::locked(tx, it.target).await?;
-            let is_open = |it: &space::Model| it.status == space::Status::Active && !it.is_hidden;
+            let is_open =
+                |it: &space::Model| it.status == space::SpaceStatus::Active && !it.is_hidden;
             let space = space.filter(is_open).ok_or(ImportError::Gone)?;
             let hidden = it.import.hidden_space_id.ok_or(ImportError::Canceled)?;
             move_seats(tx, hidden, space.id).await?;
@@ -344,7 +345,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
             let row = conversation::Entity::find_by_id(it.conversation);
             let row = row.one(tx).await?.ok_or(ImportError::Gone)?;
             let mut import = it.import.into_active_model();
-            import.status = Set(import_job::Status::Succeeded);
+            import.status = Set(import_job::ImportStatus::Succeeded);
             import.hidden_space_id = Set(None);
             import.conversation_id = Set(Some(row.id));
             import.report = Set(it.report);

@@ -6,10 +6,10 @@
 //! was canceled or failed needs work until what it had copied is deleted.
 
 use crate::clock::Timestamp;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::JobId;
 use crate::ids::RunId;
@@ -30,7 +30,7 @@ const LISTED_FOR_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 pub struct Model {
     #[sea_orm(primary_key)]
     pub id: JobId,
-    pub kind: Kind,
+    pub kind: StoredJobKind,
     /// Who asked for it.
     pub user_id: Option<UserId>,
     pub space_id: Option<SpaceId>,
@@ -38,7 +38,7 @@ pub struct Model {
     pub conversation_id: Option<ConversationId>,
     /// The run of a regenerate.
     pub run_id: Option<RunId>,
-    pub status: Status,
+    pub status: JobStatus,
     pub needs_work: bool,
     /// Messages.
     pub n_done: i64,
@@ -61,13 +61,13 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// What a job does.
     #[schema(as = StoredJobKind)]
-    Kind { Branch, RegenerateBranch, DeleteConversation, DeleteSpace }
+    StoredJobKind { Branch, RegenerateBranch, DeleteConversation, DeleteSpace }
     /// How a job stands.
     #[schema(as = JobStatus)]
-    Status { Running, Succeeded, Failed, Canceled }
+    JobStatus { Running, Succeeded, Failed, Canceled }
 }
 
 /// Where a job continues.
@@ -86,7 +86,7 @@ pub struct Cursor {
     pub by: String,
 }
 
-impl Kind {
+impl StoredJobKind {
     /// Whether the job makes a branch; such a job can be canceled.
     pub fn makes_branch(self) -> bool {
         matches!(self, Self::Branch | Self::RegenerateBranch)
@@ -103,14 +103,14 @@ impl Model {
 /// A job that is about to begin.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    pub kind: Kind,
+    pub kind: StoredJobKind,
     pub user: Option<UserId>,
     pub n_total: i64,
     pub cursor: Cursor,
     /// The node that works on it.
     pub worker: String,
     pub now: Timestamp,
-    pub dialect: Dialect,
+    pub dialect: Backend,
 }
 
 /// What a job works on.
@@ -131,7 +131,7 @@ pub async fn insert(
         user_id: Set(new.user),
         space_id: Set(Some(subject.space)),
         conversation_id: Set(subject.conversation),
-        status: Set(Status::Running),
+        status: Set(JobStatus::Running),
         needs_work: Set(true),
         n_done: Set(0),
         n_total: Set(new.n_total),
@@ -157,13 +157,13 @@ pub async fn beat(
     tx: &impl ConnectionTrait,
     job: &Model,
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<bool, DbErr> {
     let beaten = Entity::update_many()
         .col_expr(Column::NDone, Expr::value(job.n_done))
         .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
         .col_expr(Column::RunId, Expr::value(job.run_id))
-        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .filter(Column::Id.eq(job.id))
         .filter(Column::Status.eq(job.status))
         .filter(Column::NeedsWork.eq(true))
@@ -177,12 +177,12 @@ pub async fn beat(
 pub async fn end(
     tx: &impl ConnectionTrait,
     job: &Model,
-    status: Status,
+    status: JobStatus,
     error: Option<Json>,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
     let is_whole = job.position().is_whole;
-    let needs_work = status != Status::Succeeded && job.kind.makes_branch() && !is_whole;
+    let needs_work = status != JobStatus::Succeeded && job.kind.makes_branch() && !is_whole;
     let ended = Entity::update_many()
         .col_expr(Column::Status, Expr::value(status))
         .col_expr(Column::NeedsWork, Expr::value(needs_work))
@@ -192,7 +192,7 @@ pub async fn end(
         .col_expr(Column::RunId, Expr::value(job.run_id))
         .col_expr(Column::FinishedAt, Expr::value(now))
         .filter(Column::Id.eq(job.id))
-        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Status.eq(JobStatus::Running))
         .filter(Column::WorkerId.eq(job.worker_id.clone()))
         .exec(tx)
         .await?;
@@ -214,7 +214,7 @@ pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             let canceled = running_branches(Entity::update_many())
-                .col_expr(Column::Status, Expr::value(Status::Canceled))
+                .col_expr(Column::Status, Expr::value(JobStatus::Canceled))
                 .col_expr(Column::FinishedAt, Expr::value(now))
                 .filter(Column::Id.eq(id))
                 .exec(tx)
@@ -232,7 +232,7 @@ pub async fn end_branches_in(
     now: Timestamp,
 ) -> Result<(), DbErr> {
     running_branches(Entity::update_many())
-        .col_expr(Column::Status, Expr::value(Status::Canceled))
+        .col_expr(Column::Status, Expr::value(JobStatus::Canceled))
         .col_expr(Column::NeedsWork, Expr::value(false))
         .col_expr(Column::FinishedAt, Expr::value(now))
         .filter(Column::SpaceId.eq(space))
@@ -243,8 +243,8 @@ pub async fn end_branches_in(
 
 fn running_branches(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<Entity> {
     update
-        .filter(Column::Status.eq(Status::Running))
-        .filter(Column::Kind.is_in([Kind::Branch, Kind::RegenerateBranch]))
+        .filter(Column::Status.eq(JobStatus::Running))
+        .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]))
 }
 
 /// Takes the jobs that need work and whose worker has been silent for so long; returns them. What a
@@ -255,8 +255,8 @@ pub async fn take_over(
     silent_ms: i64,
     (now, is_ours): (Timestamp, &(dyn Fn(JobId) -> bool + Sync)),
 ) -> Result<Vec<Model>, DbErr> {
-    let dialect = db.dialect();
-    let silent_since = dialect::lease_clock(dialect, now).sub(silent_ms);
+    let dialect = db.backend();
+    let silent_since = backend::lease_time(dialect, now).sub(silent_ms);
     let found = Entity::find()
         .filter(Expr::cust("needs_work"))
         .filter(Expr::col(Column::HeartbeatAt).lte(silent_since))
@@ -269,7 +269,7 @@ pub async fn take_over(
             Box::pin(async move {
                 let taken = Entity::update_many()
                     .col_expr(Column::WorkerId, Expr::value(node))
-                    .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+                    .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
                     .filter(Column::Id.eq(seen.id))
                     .filter(Column::NeedsWork.eq(true))
                     .filter(Column::HeartbeatAt.eq(seen.heartbeat_at))
@@ -323,7 +323,7 @@ pub async fn forget_ended(db: &Db, now: Timestamp) -> Result<(), DbErr> {
 pub async fn is_branching(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
     let running = Entity::find()
         .filter(Column::UserId.eq(user))
-        .filter(Column::Status.eq(Status::Running))
-        .filter(Column::Kind.is_in([Kind::Branch, Kind::RegenerateBranch]));
+        .filter(Column::Status.eq(JobStatus::Running))
+        .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]));
     Ok(running.one(db).await?.is_some())
 }

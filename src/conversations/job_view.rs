@@ -4,9 +4,9 @@ use crate::clock::Timestamp;
 use crate::conversations::chat_batches::Report;
 use crate::conversations::import_job;
 use crate::conversations::job;
-use crate::conversations::job::Kind;
+use crate::conversations::job::JobStatus;
 use crate::conversations::job::Model;
-use crate::conversations::job::Status;
+use crate::conversations::job::StoredJobKind;
 use crate::ids::ConversationId;
 use crate::ids::JobId;
 use crate::ids::RunId;
@@ -47,7 +47,7 @@ pub enum ShownKind {
 pub struct View {
     pub id: JobId,
     pub kind: ShownKind,
-    pub status: Status,
+    pub status: JobStatus,
     pub space_id: Option<SpaceId>,
     /// The branch, the imported or the deleted conversation.
     pub conversation_id: Option<ConversationId>,
@@ -76,7 +76,7 @@ impl Event for JobUpdated {
     }
 }
 
-impl Kind {
+impl StoredJobKind {
     fn shown(self) -> ShownKind {
         match self {
             Self::Branch => ShownKind::Branch,
@@ -122,14 +122,14 @@ pub fn view_of_import(row: &import_job::Model) -> View {
     View {
         id: JobId(view.id.0),
         kind: match view.kind {
-            import_job::Kind::Chat => ShownKind::ImportChat,
-            import_job::Kind::Space => ShownKind::ImportSpace,
+            import_job::ImportKind::Chat => ShownKind::ImportChat,
+            import_job::ImportKind::Space => ShownKind::ImportSpace,
         },
         status: match view.status {
-            import_job::Status::Running => Status::Running,
-            import_job::Status::Succeeded => Status::Succeeded,
-            import_job::Status::Failed => Status::Failed,
-            import_job::Status::Canceled => Status::Canceled,
+            import_job::ImportStatus::Running => JobStatus::Running,
+            import_job::ImportStatus::Succeeded => JobStatus::Succeeded,
+            import_job::ImportStatus::Failed => JobStatus::Failed,
+            import_job::ImportStatus::Canceled => JobStatus::Canceled,
         },
         space_id: view.space_id,
         conversation_id: view.conversation_id,

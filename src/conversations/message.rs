@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::markdown::Markdown;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -20,7 +20,7 @@ pub struct Model {
     pub conversation_id: ConversationId,
     pub seq: i64,
     pub space_membership_id: MembershipId,
-    pub role: Role,
+    pub role: MessageRole,
     pub content: String,
     pub visibility: Visibility,
     pub conversation_run_id: Option<RunId>,
@@ -70,10 +70,10 @@ impl Related<crate::spaces::membership::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// For whom a model takes the author.
     #[schema(as = MessageRole)]
-    Role { User, Assistant, System }
+    MessageRole { User, Assistant, System }
     /// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
     Visibility { Normal, Excluded, Hidden }
 }
@@ -87,7 +87,7 @@ pub struct View {
     pub seq: i64,
     pub space_membership_id: MembershipId,
     pub author_name: String,
-    pub role: Role,
+    pub role: MessageRole,
     pub content: String,
     /// `content` as safe HTML: the only HTML a client ever shows. Null where it was not asked for.
     #[schema(value_type = Option<String>)]

@@ -5,7 +5,7 @@
 
 use crate::conversations::conversation;
 use crate::conversations::message::Column;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::conversations::timeline;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -49,8 +49,8 @@ impl Newest {
 
 /// Finds the newest visible messages by the index of role.
 pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<Newest, DbErr> {
-    let assistant = newest_of(db, id, Role::Assistant).await?;
-    let user = newest_of(db, id, Role::User).await?;
+    let assistant = newest_of(db, id, MessageRole::Assistant).await?;
+    let user = newest_of(db, id, MessageRole::User).await?;
     Ok(Newest {
         last_speaker: assistant.map(|(_, author)| author),
         last_assistant_seq: assistant.map(|(seq, _)| seq),
@@ -61,7 +61,7 @@ pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<Newes
 async fn newest_of(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    role: Role,
+    role: MessageRole,
 ) -> Result<Option<(i64, MembershipId)>, DbErr> {
     timeline::shown(id)
         .select_only()

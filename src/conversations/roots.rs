@@ -1,8 +1,8 @@
 //! The first timeline of each space: where one lands on entering it.
 
 use crate::conversations::conversation::Column;
+use crate::conversations::conversation::ConversationKind;
 use crate::conversations::conversation::Entity;
-use crate::conversations::conversation::Kind;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use sea_orm::ColumnTrait;
@@ -23,7 +23,7 @@ pub async fn roots_of(
         .column(Column::SpaceId)
         .column_as(Column::Id.min(), "root")
         .filter(Column::SpaceId.is_in(spaces))
-        .filter(Column::Kind.eq(Kind::Root))
+        .filter(Column::Kind.eq(ConversationKind::Root))
         .group_by(Column::SpaceId)
         .into_tuple()
         .all(db)

@@ -11,7 +11,7 @@ use crate::conversations::message;
 use crate::conversations::message::Column;
 use crate::conversations::message::Entity;
 use crate::conversations::message::Visibility;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::SpaceId;
 use crate::spaces::space;
 use sea_orm::ColumnTrait;
@@ -84,15 +84,15 @@ impl Terms {
 }
 
 /// The messages of these spaces that say this; `spaces` selects their ids.
-pub fn found(terms: &Terms, spaces: SelectStatement, dialect: Dialect) -> Select<Entity> {
+pub fn found(terms: &Terms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
     let mut all = Condition::all();
-    if dialect == Dialect::Sqlite && terms.has_index() {
+    if dialect == Backend::Sqlite && terms.has_index() {
         all = all.add(in_index(terms.matching()));
     }
     for word in terms.words() {
         // What the index has found needs no second look; on PostgreSQL this is the index.
         let is_indexed = word.chars().count() >= INDEXED_CHARS;
-        if dialect == Dialect::Postgres || !is_indexed {
+        if dialect == Backend::Postgres || !is_indexed {
             all = all.add(contains(word, dialect));
         }
     }
@@ -121,7 +121,7 @@ fn in_index(matching: String) -> SimpleExpr {
     Expr::cust_with_values(ids, [matching])
 }
 
-fn contains(word: &str, dialect: Dialect) -> SimpleExpr {
+fn contains(word: &str, dialect: Backend) -> SimpleExpr {
     let mut pattern = String::from("%");
     for c in word.chars() {
         if matches!(c, '%' | '_' | '\\') {
@@ -132,8 +132,8 @@ fn contains(word: &str, dialect: Dialect) -> SimpleExpr {
     pattern.push('%');
     let content = Expr::col((Entity, Column::Content));
     match dialect {
-        Dialect::Sqlite => content.like(LikeExpr::new(pattern).escape('\\')),
-        Dialect::Postgres => {
+        Backend::Sqlite => content.like(LikeExpr::new(pattern).escape('\\')),
+        Backend::Postgres => {
             // The backslash escapes there unless told otherwise, and only so the index is used.
             Expr::cust_with_exprs("($1 ILIKE $2)", [content, Expr::value(pattern)])
         }

@@ -8,8 +8,8 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::message::Column;
 use crate::conversations::message::Entity;
+use crate::conversations::message::MessageRole;
 use crate::conversations::message::Model;
-use crate::conversations::message::Role;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -42,7 +42,7 @@ pub async fn last_speaker(
     seq: i64,
 ) -> Result<Option<MembershipId>, DbErr> {
     let newest = shown(id)
-        .filter(Column::Role.eq(Role::Assistant))
+        .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
         .one(db)
@@ -56,7 +56,7 @@ pub async fn spoken_in_epoch(
     row: &conversation::Model,
 ) -> Result<HashSet<MembershipId>, DbErr> {
     let spoken: Vec<MembershipId> = shown(row.id)
-        .filter(Column::Role.eq(Role::Assistant))
+        .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.gt(row.last_user_seq.unwrap_or(0)))
         .select_only()
         .column(Column::SpaceMembershipId)
@@ -74,7 +74,7 @@ pub async fn last_of_users(
     seq: i64,
 ) -> Result<Option<Model>, DbErr> {
     shown(id)
-        .filter(Column::Role.eq(Role::User))
+        .filter(Column::Role.eq(MessageRole::User))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
         .one(db)
@@ -155,7 +155,7 @@ pub async fn seq_of(
 pub fn blank(
     conversation: ConversationId,
     author: MembershipId,
-    role: Role,
+    role: MessageRole,
     content: String,
     now: Timestamp,
 ) -> message::Model {
@@ -203,7 +203,7 @@ pub async fn is_untouched(
         .filter(Column::ConversationId.eq(row.id))
         .filter(
             Column::Role
-                .ne(Role::Assistant)
+                .ne(MessageRole::Assistant)
                 .or(Column::ConversationRunId.is_not_null()),
         )
         .one(db)

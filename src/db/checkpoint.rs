@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// The time between two checkpoints. What is written in it is what the writer moves when the log is
 /// full.
-const INTERVAL: Duration = Duration::from_secs(4);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(4);
 /// A log of more pages (128 MiB) is checkpointed by the writer. Only there can the log begin anew
 /// while writes never pause; few pages are left for it to move.
 const MAX_LOG_PAGES: &str = "32768";
@@ -45,12 +45,12 @@ impl Checkpoints {
     }
 
     /// Makes checkpoints after commits, for ever.
-    pub(super) async fn keep_checkpointing(&self) {
+    pub(super) async fn run_checkpoints(&self) {
         let mut commits = self.subscribe();
         let mut is_failing = false;
         // The sender lives as long as this value.
         while commits.changed().await.is_ok() {
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(CHECKPOINT_INTERVAL).await;
             let statement = "PRAGMA wal_checkpoint(PASSIVE)";
             let error = self.pool.execute_unprepared(statement).await.err();
             if let Some(error) = error.as_ref().filter(|_| !is_failing) {
@@ -67,6 +67,6 @@ impl Checkpoints {
 }
 
 /// Options of the writing connection, which leaves checkpoints to the other one.
-pub(super) fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
+pub(super) fn writer_options(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options.pragma("wal_autocheckpoint", MAX_LOG_PAGES)
 }

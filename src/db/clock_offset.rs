@@ -1,24 +1,24 @@
 //! Measures how far the clock of this process is from the database's, so that all nodes have one time.
 
 use crate::clock::Clock;
-use crate::clock::LONGEST_ROUND_TRIP;
+use crate::clock::MAX_ROUND_TRIP;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
 use tokio::time::timeout;
 
 /// Asks the database for its time and corrects `clock`. On SQLite, which one process owns, that clock
 /// is right as it is. What cannot be measured is logged, and the last offset stays.
 pub async fn measure(db: &Db, clock: &Clock) {
-    if db.dialect() == Dialect::Sqlite {
+    if db.backend() == Backend::Sqlite {
         return;
     }
     let Some(measurement) = clock.begin_measurement() else {
         return;
     };
-    let asking = dialect::leases_show(db.pulse(), db.dialect(), clock.now());
-    match timeout(LONGEST_ROUND_TRIP, asking).await {
-        Ok(Ok(Some(shown))) if clock.finish_measurement(measurement, shown) => {}
+    let query = backend::read_lease_time(db.heartbeat_connection(), db.backend(), clock.now());
+    match timeout(MAX_ROUND_TRIP, query).await {
+        Ok(Ok(Some(database_time))) if clock.finish_measurement(measurement, database_time) => {}
         Ok(Ok(_)) | Err(_) => {
             tracing::warn!("the clock of the database answered too late, it is asked again");
         }

@@ -6,12 +6,12 @@
 
 use crate::db::checkpoint;
 use crate::db::checkpoint::Checkpoints;
+use crate::db::connection_checks;
+use crate::db::connection_checks::TransactionEnds;
 use crate::db::health::WriteHealth;
-use crate::db::meter::Meter;
-use crate::db::read::Reader;
-use crate::db::reuse;
-use crate::db::reuse::Endings;
-use crate::db::segments::Merges;
+use crate::db::metrics::DbMetrics;
+use crate::db::read_pool::ReadPool;
+use crate::db::segments::SegmentMerges;
 use anyhow::Context;
 use sea_orm::ConnectOptions;
 use sea_orm::Database;
@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 
 /// How the database is to be opened.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DbOptions {
     /// `sqlite://path?mode=rwc` or `postgres://…`.
     pub url: String,
     /// SQLite only: an acknowledged write survives loss of power (`full`) or a crash (`normal`).
@@ -36,7 +36,7 @@ pub struct Options {
 
 /// Which database this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum Backend {
     /// One file, one process.
     Sqlite,
     /// A server, any number of processes.
@@ -46,18 +46,18 @@ pub enum Dialect {
 /// The connections. Cloning gives other handles on the same pools.
 #[derive(Clone)]
 pub struct Db {
-    reader: Reader,
+    reader: ReadPool,
     pub(super) writer: DatabaseConnection,
-    pulse: DatabaseConnection,
+    heartbeat_connection: DatabaseConnection,
     /// SQLite only.
     pub(super) checkpoints: Option<Checkpoints>,
-    pub(super) merges: Merges,
-    dialect: Dialect,
+    pub(super) merges: SegmentMerges,
+    backend: Backend,
     pub(super) main: Handle,
-    pub(super) meter: Meter,
+    pub(super) metrics: DbMetrics,
     health: WriteHealth,
     /// SQLite only: PostgreSQL's connections show themselves how their last transaction ended.
-    pub(super) endings: Endings,
+    pub(super) transaction_ends: TransactionEnds,
 }
 
 impl Db {
@@ -65,7 +65,7 @@ impl Db {
     ///
     /// # Errors
     /// When the server does not answer, or the file cannot be opened.
-    pub async fn connect(options: &Options) -> anyhow::Result<Self> {
+    pub async fn connect(options: &DbOptions) -> anyhow::Result<Self> {
         if options.url.starts_with("sqlite:") {
             Self::connect_sqlite(options).await
         } else {
@@ -74,19 +74,19 @@ impl Db {
     }
 
     /// Reads, whatever runtime asks. On PostgreSQL the same pool as the writer's.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &ReadPool {
         &self.reader
     }
 
     /// The heartbeat's own connection: a pool that is used up must not make runs look dead. For
     /// tasks of the main runtime alone.
-    pub fn pulse(&self) -> &DatabaseConnection {
-        &self.pulse
+    pub fn heartbeat_connection(&self) -> &DatabaseConnection {
+        &self.heartbeat_connection
     }
 
     /// Which database this is.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    pub fn backend(&self) -> Backend {
+        self.backend
     }
 
     /// Whether writes reach the disk.
@@ -98,11 +98,11 @@ impl Db {
     ///
     /// # Errors
     /// What `write` returns; `Conn` while the file is damaged.
-    pub async fn watched<T>(
+    pub async fn run_observed<T>(
         &self,
         write: impl Future<Output = Result<T, DbErr>>,
     ) -> Result<T, DbErr> {
-        self.health.accept_write()?;
+        self.health.require_writable()?;
         let written = write.await;
         if let Err(error) = &written {
             self.health.observe_write(error);
@@ -113,14 +113,14 @@ impl Db {
     /// Closes every connection.
     pub async fn close(self) {
         let checkpoints = self.checkpoints.map(Checkpoints::into_pool);
-        let pools = [self.reader.pool, self.writer, self.pulse];
+        let pools = [self.reader.pool, self.writer, self.heartbeat_connection];
         for pool in checkpoints.into_iter().chain(pools) {
             // Closing twice, or a pool that is already gone, is no news.
             let _ = pool.close().await;
         }
     }
 
-    async fn connect_sqlite(options: &Options) -> anyhow::Result<Self> {
+    async fn connect_sqlite(options: &DbOptions) -> anyhow::Result<Self> {
         let base = SqliteConnectOptions::from_str(&options.url)
             .context("DATABASE_URL is not an SQLite address")?
             .journal_mode(SqliteJournalMode::Wal)
@@ -143,48 +143,48 @@ impl Db {
                 .test_before_acquire(false)
                 .acquire_timeout(Duration::from_secs(30))
         };
-        let (health, endings) = (WriteHealth::default(), Endings::default());
-        let writer = reuse::check_sqlite(pool(1), &endings);
-        let writing = checkpoint::writing(base.clone());
-        let writer: DatabaseConnection = writer.connect_with(writing).await?.into();
+        let (health, transaction_ends) = (WriteHealth::default(), TransactionEnds::default());
+        let writer = connection_checks::check_sqlite_writer(pool(1), &transaction_ends);
+        let writer_options = checkpoint::writer_options(base.clone());
+        let writer: DatabaseConnection = writer.connect_with(writer_options).await?.into();
         let checkpoints = Checkpoints::new(pool(1).min_connections(0), base.clone());
-        let reader = reuse::check_readers(pool(4));
+        let reader = connection_checks::check_sqlite_readers(pool(4));
         let reader = reader.connect_with(base.read_only(true)).await?.into();
         Ok(Self {
-            reader: Reader::anywhere(reader, health.clone()),
-            pulse: writer.clone(),
+            reader: ReadPool::new(reader, health.clone()),
+            heartbeat_connection: writer.clone(),
             writer,
             checkpoints: Some(checkpoints),
-            merges: Merges::default(),
-            dialect: Dialect::Sqlite,
+            merges: SegmentMerges::default(),
+            backend: Backend::Sqlite,
             main: Handle::current(),
-            meter: Meter::default(),
+            metrics: DbMetrics::default(),
             health,
-            endings,
+            transaction_ends,
         })
     }
 
-    async fn connect_postgres(options: &Options) -> anyhow::Result<Self> {
-        let silent =
+    async fn connect_postgres(options: &DbOptions) -> anyhow::Result<Self> {
+        let hint =
             "PostgreSQL gave no connection: is it there, and are address and password right?";
         let pool = Database::connect(postgres_options(&options.url, 20))
             .await
-            .context(silent)?;
-        let pulse = Database::connect(postgres_options(&options.url, 1))
+            .context(hint)?;
+        let heartbeat_connection = Database::connect(postgres_options(&options.url, 1))
             .await
-            .context(silent)?;
+            .context(hint)?;
         let (main, health) = (Handle::current(), WriteHealth::default());
         Ok(Self {
-            reader: Reader::on(main.clone(), pool.clone(), health.clone()),
+            reader: ReadPool::on_runtime(main.clone(), pool.clone(), health.clone()),
             writer: pool,
-            pulse,
+            heartbeat_connection,
             checkpoints: None,
-            merges: Merges::default(),
-            dialect: Dialect::Postgres,
+            merges: SegmentMerges::default(),
+            backend: Backend::Postgres,
             main,
-            meter: Meter::default(),
+            metrics: DbMetrics::default(),
             health,
-            endings: Endings::default(),
+            transaction_ends: TransactionEnds::default(),
         })
     }
 }
@@ -206,6 +206,6 @@ fn postgres_options(url: &str, size: u32) -> ConnectOptions {
                 ("plan_cache_mode", "force_custom_plan"),
             ])
         })
-        .map_sqlx_postgres_pool_opts(reuse::check_postgres);
+        .map_sqlx_postgres_pool_opts(connection_checks::check_postgres);
     options
 }

@@ -4,8 +4,8 @@
 //! (`PRAGMA user_version` is [`CLEAN`]). Any other file is read whole before it is used, on a
 //! connection that cannot write: a damaged file stays as it was found.
 
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use crate::db::health::WriteState;
 use anyhow::Context;
 use sea_orm::ConnectionTrait;
@@ -18,36 +18,40 @@ use std::time::Duration;
 use std::time::Instant;
 
 /// The clean-stop mark.
-const CLEAN: i64 = 1;
+const CLEAN_STOP_MARK: i64 = 1;
 
 /// Reads a file whole unless it bears the clean-stop mark.
 ///
 /// # Errors
 /// A sentence for the operator when a page is damaged, or the file cannot be read.
-pub async fn refuse_damaged(file: &Path) -> anyhow::Result<()> {
+pub async fn require_undamaged(file: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
-    match find_damage(file).await {
-        Ok(Found::Clean) => Ok(()),
-        Ok(Found::Sound) => {
+    match check_for_damage(file).await {
+        Ok(DamageCheck::Clean) => Ok(()),
+        Ok(DamageCheck::Sound) => {
             tracing::info!(
                 duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 "the last process did not end in order; the database file was checked and is sound"
             );
             Ok(())
         }
-        Ok(Found::Damaged(first)) => Err(anyhow::anyhow!(first).context(refusal(file))),
-        Err(error) if is_damage(&error) => Err(anyhow::Error::new(error).context(refusal(file))),
+        Ok(DamageCheck::Damaged(first)) => {
+            Err(anyhow::anyhow!(first).context(damage_message(file)))
+        }
+        Err(error) if is_damage_error(&error) => {
+            Err(anyhow::Error::new(error).context(damage_message(file)))
+        }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", file.display())),
     }
 }
 
-enum Found {
+enum DamageCheck {
     Clean,
     Sound,
     Damaged(String),
 }
 
-async fn find_damage(file: &Path) -> Result<Found, sqlx::Error> {
+async fn check_for_damage(file: &Path) -> Result<DamageCheck, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(file)
         .read_only(true)
@@ -56,20 +60,20 @@ async fn find_damage(file: &Path) -> Result<Found, sqlx::Error> {
     let mark: i64 = sqlx::query_scalar("PRAGMA user_version")
         .fetch_one(&mut connection)
         .await?;
-    if mark == CLEAN {
-        return Ok(Found::Clean);
+    if mark == CLEAN_STOP_MARK {
+        return Ok(DamageCheck::Clean);
     }
     let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check(1)")
         .fetch_all(&mut connection)
         .await?;
     connection.close().await?;
     match found.into_iter().next() {
-        Some(first) if first != "ok" => Ok(Found::Damaged(first)),
-        _ => Ok(Found::Sound),
+        Some(first) if first != "ok" => Ok(DamageCheck::Damaged(first)),
+        _ => Ok(DamageCheck::Sound),
     }
 }
 
-fn is_damage(error: &sqlx::Error) -> bool {
+fn is_damage_error(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|it| it.code());
     // A schema that cannot be parsed is SQLITE_ERROR when its text was hit.
     code.is_some_and(|it| {
@@ -78,7 +82,7 @@ fn is_damage(error: &sqlx::Error) -> bool {
     })
 }
 
-fn refusal(file: &Path) -> String {
+fn damage_message(file: &Path) -> String {
     format!(
         "the database file {} is damaged. It was left as it is: restore a backup, or save what can \
          still be read with `sqlite3 {0} .recover | sqlite3 saved.db`",
@@ -91,23 +95,23 @@ impl Db {
     ///
     /// # Errors
     /// When that cannot be stored.
-    pub async fn begin_use(&self) -> Result<(), DbErr> {
-        self.mark(0).await
+    pub async fn mark_in_use(&self) -> Result<(), DbErr> {
+        self.write_stop_mark(0).await
     }
 
     /// Closes every connection; an SQLite file gets the clean-stop mark before. Without it (the disk
     /// takes no writes) the next start reads the file whole, nothing else.
-    pub async fn close_in_order(self) {
+    pub async fn close_cleanly(self) {
         if self.health().state() != WriteState::Damaged
-            && let Err(error) = self.mark(CLEAN).await
+            && let Err(error) = self.write_stop_mark(CLEAN_STOP_MARK).await
         {
             tracing::warn!(%error, "the database file could not be marked as closed in order: {error}");
         }
         self.close().await;
     }
 
-    async fn mark(&self, mark: i64) -> Result<(), DbErr> {
-        if self.dialect() == Dialect::Postgres {
+    async fn write_stop_mark(&self, mark: i64) -> Result<(), DbErr> {
+        if self.backend() == Backend::Postgres {
             return Ok(());
         }
         self.write(move |tx| {
@@ -122,14 +126,14 @@ impl Db {
 
 #[cfg(test)]
 mod tests {
-    use super::refuse_damaged;
+    use super::require_undamaged;
     use crate::db::connect::Db;
-    use crate::db::connect::Options;
+    use crate::db::connect::DbOptions;
     use std::fs;
     use std::path::Path;
 
     async fn open(file: &Path) -> Db {
-        let options = Options {
+        let options = DbOptions {
             url: format!("sqlite://{}?mode=rwc", file.display()),
             synchronous_full: true,
         };
@@ -137,12 +141,12 @@ mod tests {
     }
 
     /// A file in which a page in use is overwritten; only a whole read can find it.
-    async fn damaged(file: &Path, in_order: bool) -> Vec<u8> {
+    async fn create_damaged(file: &Path, is_clean: bool) -> Vec<u8> {
         let db = open(file).await;
         db.migrate().await.unwrap();
-        db.begin_use().await.unwrap();
-        match in_order {
-            true => db.close_in_order().await,
+        db.mark_in_use().await.unwrap();
+        match is_clean {
+            true => db.close_cleanly().await,
             false => db.close().await,
         }
         let mut bytes = fs::read(file).unwrap();
@@ -158,9 +162,9 @@ mod tests {
     async fn a_damaged_file_is_refused_after_an_unclean_end_and_stays_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
-        let bytes = damaged(&file, false).await;
+        let bytes = create_damaged(&file, false).await;
 
-        let refusal = refuse_damaged(&file).await.unwrap_err().to_string();
+        let refusal = require_undamaged(&file).await.unwrap_err().to_string();
 
         assert!(refusal.contains("is damaged"), "{refusal}");
         assert_eq!(fs::read(&file).unwrap(), bytes);
@@ -170,8 +174,8 @@ mod tests {
     async fn a_file_with_the_clean_stop_mark_is_not_read_whole() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
-        damaged(&file, true).await;
+        create_damaged(&file, true).await;
 
-        assert!(refuse_damaged(&file).await.is_ok());
+        assert!(require_undamaged(&file).await.is_ok());
     }
 }

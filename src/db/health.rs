@@ -4,8 +4,8 @@
 //! after damage of the file was found it is `Damaged` until the process ends, and nothing more is
 //! written.
 
-use crate::db::dialect;
-use crate::db::dialect::StorageFailure;
+use crate::db::backend;
+use crate::db::backend::StorageFailure;
 use parking_lot::Mutex;
 use sea_orm::DbErr;
 use sea_orm::RuntimeErr;
@@ -28,25 +28,26 @@ pub(super) const COMMIT_FAILED: &str = "A COMMIT failed.";
 /// Why SQLite could not roll back: it had done so itself.
 pub(super) const ROLLED_BACK: &str = "The database rolled a transaction back by itself.";
 /// What is answered while the file is damaged.
-pub const DAMAGED: &str = "The database file is damaged. Stop the server and restore a backup.";
+pub const DAMAGED_MESSAGE: &str =
+    "The database file is damaged. Stop the server and restore a backup.";
 
 /// The state and those who wait for it. Cloning gives another handle on the same state.
 #[derive(Clone, Debug)]
 pub struct WriteHealth {
-    shared: Arc<Shared>,
+    shared: Arc<SharedHealth>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedHealth {
     state: Mutex<WriteState>,
-    began_to_fail: Notify,
+    failure_started: Notify,
 }
 
 impl Default for WriteHealth {
     fn default() -> Self {
-        let shared = Shared {
+        let shared = SharedHealth {
             state: Mutex::new(WriteState::Working),
-            began_to_fail: Notify::new(),
+            failure_started: Notify::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -61,9 +62,9 @@ impl WriteHealth {
     }
 
     /// Returns once a write has failed and no probe has succeeded since.
-    pub(super) async fn failing(&self) {
+    pub(super) async fn wait_until_failing(&self) {
         loop {
-            let notified = self.shared.began_to_fail.notified();
+            let notified = self.shared.failure_started.notified();
             if matches!(self.state(), WriteState::Failing(_)) {
                 return;
             }
@@ -75,41 +76,43 @@ impl WriteHealth {
     ///
     /// # Errors
     /// `Conn` when it is: the request is answered with 503.
-    pub(super) fn accept_write(&self) -> Result<(), DbErr> {
+    pub(super) fn require_writable(&self) -> Result<(), DbErr> {
         if self.state() == WriteState::Damaged {
-            return Err(DbErr::Conn(RuntimeErr::Internal(DAMAGED.to_owned())));
+            return Err(DbErr::Conn(RuntimeErr::Internal(
+                DAMAGED_MESSAGE.to_owned(),
+            )));
         }
         Ok(())
     }
 
     /// Notes what an error of a read says about the file.
     pub(super) fn observe_read(&self, error: &(dyn std::error::Error + 'static)) {
-        if dialect::storage_failure(error) == Some(StorageFailure::Damaged) {
-            self.enter(WriteState::Damaged, error);
+        if backend::storage_failure(error) == Some(StorageFailure::Damaged) {
+            self.set_state(WriteState::Damaged, error);
         }
     }
 
     /// Notes what an error inside a writing transaction says about the disk and the file.
     pub(super) fn observe_write(&self, error: &(dyn std::error::Error + 'static)) {
-        match dialect::storage_failure(error) {
-            Some(StorageFailure::Damaged) => self.enter(WriteState::Damaged, error),
-            Some(failure) => self.enter(WriteState::Failing(failure.reason()), error),
+        match backend::storage_failure(error) {
+            Some(StorageFailure::Damaged) => self.set_state(WriteState::Damaged, error),
+            Some(failure) => self.set_state(WriteState::Failing(failure.reason()), error),
             None => {}
         }
     }
 
     /// Notes that a COMMIT or ROLLBACK failed; `reason` is for an error that says nothing exact.
-    pub(super) fn observe_ending(&self, error: &DbErr, reason: &'static str) {
+    pub(super) fn observe_transaction_end(&self, error: &DbErr, reason: &'static str) {
         self.observe_write(error);
         // A lost connection is no failure of the disk, and a transaction undone for the sake of
         // another one is no failure at all.
-        if dialect::storage_failure(error).is_none() && !dialect::is_passing(error) {
-            self.enter(WriteState::Failing(reason), error);
+        if backend::storage_failure(error).is_none() && !backend::is_transient(error) {
+            self.set_state(WriteState::Failing(reason), error);
         }
     }
 
     /// Notes that a write probe has succeeded.
-    pub(super) fn recovered(&self) {
+    pub(super) fn record_recovery(&self) {
         let mut state = self.shared.state.lock();
         if matches!(*state, WriteState::Failing(_)) {
             *state = WriteState::Working;
@@ -119,7 +122,7 @@ impl WriteHealth {
     }
 
     /// Enters a state; logs only the first failure of several.
-    fn enter(&self, next: WriteState, error: &dyn std::error::Error) {
+    fn set_state(&self, next: WriteState, error: &dyn std::error::Error) {
         let mut state = self.shared.state.lock();
         let before = *state;
         if before == WriteState::Damaged {
@@ -139,7 +142,7 @@ impl WriteHealth {
             ),
             _ => {}
         }
-        self.shared.began_to_fail.notify_waiters();
+        self.shared.failure_started.notify_waiters();
     }
 }
 
@@ -158,10 +161,10 @@ mod tests {
     fn a_failed_commit_lasts_until_a_probe_succeeds() {
         let health = WriteHealth::default();
 
-        health.observe_ending(&unknown(), COMMIT_FAILED);
+        health.observe_transaction_end(&unknown(), COMMIT_FAILED);
 
         assert_eq!(health.state(), WriteState::Failing(COMMIT_FAILED));
-        health.recovered();
+        health.record_recovery();
         assert_eq!(health.state(), WriteState::Working);
     }
 
@@ -169,16 +172,16 @@ mod tests {
     fn damage_lasts_and_refuses_every_write() {
         let health = WriteHealth::default();
 
-        health.enter(WriteState::Damaged, &unknown());
-        health.recovered();
-        health.observe_ending(&unknown(), COMMIT_FAILED);
+        health.set_state(WriteState::Damaged, &unknown());
+        health.record_recovery();
+        health.observe_transaction_end(&unknown(), COMMIT_FAILED);
 
         assert_eq!(health.state(), WriteState::Damaged);
-        assert!(health.accept_write().is_err());
+        assert!(health.require_writable().is_err());
     }
 
     #[test]
-    fn what_the_application_refused_is_no_failure_of_the_disk() {
+    fn an_application_error_is_no_storage_failure() {
         let health = WriteHealth::default();
 
         health.observe_write(&unknown());

@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::lock;
+use crate::db::file_lock;
 use crate::shutdown::Shutdown;
 use anyhow::Context;
 use sea_orm::ConnectionTrait;
@@ -20,11 +20,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How often the heartbeat is written.
-const INTERVAL: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long after its last heartbeat a process still owns the file, in milliseconds.
 const VALID_MS: i64 = 30_000;
 
-const TABLE: &str = "create table if not exists instance_lock \
+const CREATE_TABLE: &str = "create table if not exists instance_lock \
     (id bigint not null primary key, owner text not null, heartbeat_at bigint not null)";
 
 /// The row of this process.
@@ -42,7 +42,7 @@ pub async fn acquire(file: &Path, now: Timestamp) -> anyhow::Result<InstanceLock
     let is_ours = write_row(file, &owner, now)
         .await
         .with_context(|| format!("{} cannot be locked", file.display()))?;
-    anyhow::ensure!(is_ours, lock::in_use(file));
+    anyhow::ensure!(is_ours, file_lock::in_use_message(file));
     Ok(InstanceLock { owner })
 }
 
@@ -52,7 +52,7 @@ async fn write_row(file: &Path, owner: &str, now: Timestamp) -> Result<bool, sql
         .create_if_missing(true)
         .busy_timeout(Duration::from_secs(10));
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    sqlx::query(TABLE).execute(&mut connection).await?;
+    sqlx::query(CREATE_TABLE).execute(&mut connection).await?;
     // One statement: of two processes that start at once one finds the other's row.
     let written = sqlx::query(
         "insert into instance_lock (id, owner, heartbeat_at) values (1, ?, ?) \
@@ -70,13 +70,13 @@ async fn write_row(file: &Path, owner: &str, now: Timestamp) -> Result<bool, sql
 
 impl InstanceLock {
     /// Writes heartbeats until the node has put everything down; then gives the file free.
-    pub async fn keep(self, db: Db, clock: Clock, shutdown: Shutdown) {
+    pub async fn run_heartbeat(self, db: Db, clock: Clock, shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = shutdown.stopping.cancelled() => break,
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
             }
-            match self.beat(&db, clock.now()).await {
+            match self.renew(&db, clock.now()).await {
                 Ok(true) => {}
                 Ok(false) => {
                     tracing::error!("another process has taken the database file: ending now");
@@ -89,17 +89,17 @@ impl InstanceLock {
         }
         // A row that stays behind is valid for 30 s, no longer.
         let _ = self
-            .run(&db, "delete from instance_lock where owner = ?", vec![])
+            .execute(&db, "delete from instance_lock where owner = ?", vec![])
             .await;
     }
 
     /// Whether the file is still ours; the heartbeat is written then.
-    async fn beat(&self, db: &Db, now: Timestamp) -> Result<bool, DbErr> {
+    async fn renew(&self, db: &Db, now: Timestamp) -> Result<bool, DbErr> {
         let beat = "update instance_lock set heartbeat_at = ? where owner = ?";
-        Ok(self.run(db, beat, vec![now.0.into()]).await? == 1)
+        Ok(self.execute(db, beat, vec![now.0.into()]).await? == 1)
     }
 
-    async fn run(
+    async fn execute(
         &self,
         db: &Db,
         sql: &'static str,
@@ -123,14 +123,14 @@ mod tests {
     use super::acquire;
     use crate::clock::Timestamp;
     use crate::db::connect::Db;
-    use crate::db::connect::Options;
+    use crate::db::connect::DbOptions;
 
     #[tokio::test]
     async fn a_file_without_flock_belongs_to_one_process_until_its_heartbeat_is_old() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
         let start = Timestamp(1_000_000);
-        let options = Options {
+        let options = DbOptions {
             url: format!("sqlite://{}?mode=rwc", file.display()),
             synchronous_full: true,
         };
@@ -144,7 +144,7 @@ mod tests {
                 .to_string()
                 .contains("in use by another troupe process")
         );
-        assert!(first.beat(&db, start.plus_ms(5_000)).await.unwrap());
+        assert!(first.renew(&db, start.plus_ms(5_000)).await.unwrap());
         assert!(
             acquire(&file, start.plus_ms(VALID_MS + 5_000))
                 .await
@@ -156,7 +156,7 @@ mod tests {
                 .await
                 .is_ok()
         );
-        assert!(!first.beat(&db, start.plus_ms(40_000)).await.unwrap());
+        assert!(!first.renew(&db, start.plus_ms(40_000)).await.unwrap());
         db.close().await;
     }
 }

@@ -10,18 +10,18 @@ use std::time::Duration;
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maintains an SQLite file after commits, until the node drains. On PostgreSQL there is nothing to do.
-pub async fn keep_maintaining(db: Db, shutdown: Shutdown) {
+pub async fn run_maintenance(db: Db, shutdown: Shutdown) {
     let Some(checkpoints) = db.checkpoints.clone() else {
         return;
     };
     tokio::select! {
         () = shutdown.draining.cancelled() => {}
-        () = checkpoints.keep_checkpointing() => {}
-        () = keep_merging(&db, &checkpoints) => {}
+        () = checkpoints.run_checkpoints() => {}
+        () = run_merges(&db, &checkpoints) => {}
     }
 }
 
-async fn keep_merging(db: &Db, checkpoints: &Checkpoints) {
+async fn run_merges(db: &Db, checkpoints: &Checkpoints) {
     let mut commits = checkpoints.subscribe();
     while commits.changed().await.is_ok() {
         loop {
@@ -35,9 +35,9 @@ async fn keep_merging(db: &Db, checkpoints: &Checkpoints) {
 
 #[cfg(test)]
 mod tests {
-    use super::keep_maintaining;
+    use super::run_maintenance;
     use crate::db::connect::Db;
-    use crate::db::connect::Options;
+    use crate::db::connect::DbOptions;
     use crate::shutdown::Shutdown;
     use sea_orm::ConnectionTrait;
     use sea_orm::DatabaseBackend;
@@ -49,8 +49,8 @@ mod tests {
 
     const N_WRITES: i64 = 40;
 
-    async fn migrated(file: &Path) -> Db {
-        let options = Options {
+    async fn open_migrated(file: &Path) -> Db {
+        let options = DbOptions {
             url: format!("sqlite://{}?mode=rwc", file.display()),
             synchronous_full: true,
         };
@@ -72,14 +72,14 @@ mod tests {
         }
     }
 
-    async fn n_segments(db: &Db) -> i64 {
+    async fn count_segments(db: &Db) -> i64 {
         let sql = "SELECT COUNT(DISTINCT segid) FROM message_search_idx";
-        let question = Statement::from_string(DatabaseBackend::Sqlite, sql);
-        let row = db.reader().query_one_raw(question).await.unwrap().unwrap();
+        let query = Statement::from_string(DatabaseBackend::Sqlite, sql);
+        let row = db.reader().query_one_raw(query).await.unwrap().unwrap();
         row.try_get_by_index(0).unwrap()
     }
 
-    async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         let waiting = async {
             while !is_so().await {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -92,13 +92,13 @@ mod tests {
     #[tokio::test]
     async fn a_transaction_that_writes_a_message_merges_no_segments() {
         let folder = tempfile::tempdir().unwrap();
-        let db = migrated(&folder.path().join("troupe.db")).await;
+        let db = open_migrated(&folder.path().join("troupe.db")).await;
 
         write_segments(&db).await;
 
-        assert_eq!(n_segments(&db).await, N_WRITES);
+        assert_eq!(count_segments(&db).await, N_WRITES);
         assert!(!db.merge_segments().await, "all is merged");
-        assert!(n_segments(&db).await < 10);
+        assert!(count_segments(&db).await < 10);
         db.close().await;
     }
 
@@ -106,15 +106,15 @@ mod tests {
     async fn after_commits_segments_are_merged_and_pages_move_into_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("troupe.db");
-        let db = migrated(&file).await;
+        let db = open_migrated(&file).await;
         let shutdown = Shutdown::new();
         let before = fs::read(&file).unwrap();
-        let maintenance = tokio::spawn(keep_maintaining(db.clone(), shutdown.clone()));
+        let maintenance = tokio::spawn(run_maintenance(db.clone(), shutdown.clone()));
 
         write_segments(&db).await;
 
-        until("few segments", async || n_segments(&db).await < 10).await;
-        until("the file has changed", async || {
+        wait_until("few segments", async || count_segments(&db).await < 10).await;
+        wait_until("the file has changed", async || {
             fs::read(&file).unwrap() != before
         })
         .await;

@@ -1,7 +1,7 @@
 //! Brings the tables up to date, also when several processes start at once.
 
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use migration::Migrator;
 use migration::MigratorTrait;
 use sea_orm::ConnectionTrait;
@@ -17,10 +17,10 @@ impl Db {
     /// # Errors
     /// When a step fails; the step is rolled back whole.
     pub async fn migrate(&self) -> Result<(), DbErr> {
-        match self.dialect() {
+        match self.backend() {
             // One process owns the file: its lock was taken before it was opened.
-            Dialect::Sqlite => Migrator::up(&self.writer, None).await,
-            Dialect::Postgres => self.migrate_under_lock().await,
+            Backend::Sqlite => Migrator::up(&self.writer, None).await,
+            Backend::Postgres => self.migrate_under_lock().await,
         }
     }
 
@@ -33,7 +33,7 @@ impl Db {
     }
 
     async fn migrate_under_lock(&self) -> Result<(), DbErr> {
-        let lock = self.pulse().begin().await?;
+        let lock = self.heartbeat_connection().begin().await?;
         // The default limit would give up on a long migration of another node.
         lock.execute_unprepared("set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
             .await?;

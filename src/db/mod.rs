@@ -1,24 +1,24 @@
 //! The database: SQLite in a file, or PostgreSQL. The truth of the house.
 
+pub mod backend;
 pub mod checkpoint;
 pub mod clock_offset;
+pub mod commit_verification;
 pub mod connect;
+pub mod connection_checks;
 pub mod damage;
-pub mod dialect;
-pub mod doubt;
+pub mod database_id;
+pub mod file_lock;
+pub mod file_permissions;
 pub mod health;
-pub mod identity;
 pub mod instance_lock;
-pub mod lock;
 pub mod maintenance;
-pub mod meter;
+pub mod metrics;
 pub mod migrate;
-pub mod modes;
 pub mod ownership;
 pub mod probe;
-pub mod read;
-pub mod reuse;
+pub mod read_pool;
 pub mod segments;
 pub mod slices;
-pub mod words;
+pub mod string_enum;
 pub mod write;

@@ -2,11 +2,11 @@
 
 use crate::clock::Timestamp;
 use crate::db::damage;
+use crate::db::file_lock;
+use crate::db::file_lock::FileLock;
+use crate::db::file_permissions;
 use crate::db::instance_lock;
 use crate::db::instance_lock::InstanceLock;
-use crate::db::lock;
-use crate::db::lock::FileLock;
-use crate::db::modes;
 use std::path::Path;
 
 /// Held as long as the process uses the file.
@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct Ownership {
     _lock: FileLock,
     /// Where the file system has no locks: its heartbeat must be kept.
-    pub row: Option<InstanceLock>,
+    pub instance_lock: Option<InstanceLock>,
 }
 
 /// Takes the file before it is opened. `secret` is the file with the key to what it holds.
@@ -22,9 +22,9 @@ pub struct Ownership {
 /// # Errors
 /// When another process has the file, when it is damaged, or when it is empty though the secret
 /// shows that it once held something.
-pub async fn take(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Result<Ownership> {
-    let lock = lock::lock(file, lock::PATIENCE)?;
-    modes::narrow_database(file);
+pub async fn acquire(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Result<Ownership> {
+    let lock = file_lock::acquire(file, file_lock::LOCK_TIMEOUT)?;
+    file_permissions::restrict_database(file);
     let is_empty = std::fs::metadata(file)?.len() == 0;
     anyhow::ensure!(
         !(is_empty && lock.existed && secret.exists()),
@@ -34,11 +34,14 @@ pub async fn take(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Result<
         secret.display()
     );
     if !is_empty {
-        damage::refuse_damaged(file).await?;
+        damage::require_undamaged(file).await?;
     }
     let row = match lock.is_supported {
         true => None,
         false => Some(instance_lock::acquire(file, now).await?),
     };
-    Ok(Ownership { _lock: lock, row })
+    Ok(Ownership {
+        _lock: lock,
+        instance_lock: row,
+    })
 }

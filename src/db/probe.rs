@@ -11,22 +11,22 @@ use sea_orm::sea_query::Query;
 use std::time::Duration;
 
 /// How long after a failure a probe is written, and again while it fails.
-const INTERVAL: Duration = Duration::from_secs(5);
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Larger than the space that a nearly full disk still has inside the files of the database.
 const PROBE_BYTES: usize = 64 * 1024;
 
 /// Writes probes while writes fail, until the node drains. Nothing is written while they succeed.
-pub async fn keep_probing(db: Db, shutdown: Shutdown) {
+pub async fn run_write_probe(db: Db, shutdown: Shutdown) {
     let mut number = 0;
     loop {
         tokio::select! {
             () = shutdown.draining.cancelled() => return,
-            () = db.health().failing() => {}
+            () = db.health().wait_until_failing() => {}
         }
         tokio::select! {
             () = shutdown.draining.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = tokio::time::sleep(PROBE_INTERVAL) => {}
         }
         number += 1;
         // A failure was noted by `write`, and is logged only once.
@@ -58,7 +58,7 @@ impl Db {
         })
         .await?;
         if self.health().state() != WriteState::Damaged {
-            self.health().recovered();
+            self.health().record_recovery();
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! merged. FTS5 would do this inside the transaction that happens to have written enough, for up to
 //! tens of milliseconds; that is switched off, and what writes many messages merges after each batch.
 
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use sea_orm::ConnectionTrait;
 use sea_orm::DatabaseBackend;
 use sea_orm::DatabaseTransaction;
@@ -17,21 +17,21 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 
 /// A transaction should take so long.
-const TARGET: Duration = Duration::from_micros(1_500);
+const TARGET_DURATION: Duration = Duration::from_micros(1_500);
 /// The entries of three letters that are in most messages are merged in one piece, whatever that
 /// takes. After a transaction of this length, others have the database for 100 times as long.
-const SLOW: Duration = Duration::from_millis(3);
-const REST: u32 = 100;
-const MAX_REST: Duration = Duration::from_secs(5);
+const SLOW_DURATION: Duration = Duration::from_millis(3);
+const PAUSE_FACTOR: u32 = 100;
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Pages that the first transaction of a call writes, of 4 KiB each, and the most of a later one.
 const FIRST_PAGES: i64 = 4;
-const MOST_PAGES: i64 = 32;
+const MAX_PAGES: i64 = 32;
 /// The most transactions of one call; the next call continues.
 const MAX_STEPS: u32 = 64;
 
 /// The merges of one file: one call at a time. Holds when they continue after a slow transaction.
 #[derive(Clone, Default)]
-pub(super) struct Merges {
+pub(super) struct SegmentMerges {
     resume_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -42,7 +42,7 @@ impl Db {
     /// Returns whether there may be more to merge, later. An error ends it: the write health has noted
     /// it, and the next call continues.
     pub async fn merge_segments(&self) -> bool {
-        if self.dialect() == Dialect::Postgres {
+        if self.backend() == Backend::Postgres {
             return false;
         }
         let Ok(mut resume_at) = self.merges.resume_at.try_lock() else {
@@ -55,14 +55,14 @@ impl Db {
         for _ in 0..MAX_STEPS {
             let db = self.clone();
             let step = self.main.spawn(async move {
-                db.write_once(move |tx| Box::pin(merge_some(tx, pages)), |_| None)
+                db.write_once(move |tx| Box::pin(merge_pages(tx, pages)), |_| None)
                     .await
             });
             match step.await {
                 Ok(Ok(Some(began))) => {
                     let took = began.elapsed();
-                    if took >= SLOW {
-                        *resume_at = Some(Instant::now() + (took * REST).min(MAX_REST));
+                    if took >= SLOW_DURATION {
+                        *resume_at = Some(Instant::now() + (took * PAUSE_FACTOR).min(MAX_PAUSE));
                         return true;
                     }
                     pages = next_pages(pages, took);
@@ -76,16 +76,16 @@ impl Db {
 
 /// Where deleted texts are merged, few pages are written for many that are read.
 fn next_pages(pages: i64, took: Duration) -> i64 {
-    match took > TARGET {
+    match took > TARGET_DURATION {
         true => (pages / 2).max(1),
-        false => (pages * 2).min(MOST_PAGES),
+        false => (pages * 2).min(MAX_PAGES),
     }
 }
 
 /// Returns when it began. `None`: there was nothing to merge.
-async fn merge_some(tx: &DatabaseTransaction, pages: i64) -> Result<Option<Instant>, DbErr> {
+async fn merge_pages(tx: &DatabaseTransaction, pages: i64) -> Result<Option<Instant>, DbErr> {
     let began = Instant::now();
-    let before = n_changes(tx).await?;
+    let before = count_changes(tx).await?;
     let merge = "INSERT INTO message_search(message_search, rank) VALUES ('merge', $1)";
     tx.execute_raw(Statement::from_sql_and_values(
         DatabaseBackend::Sqlite,
@@ -94,13 +94,13 @@ async fn merge_some(tx: &DatabaseTransaction, pages: i64) -> Result<Option<Insta
     ))
     .await?;
     // One change is the statement itself (https://sqlite.org/fts5.html#the_merge_command).
-    let is_merged = n_changes(tx).await? - before > 1;
+    let is_merged = count_changes(tx).await? - before > 1;
     Ok(is_merged.then_some(began))
 }
 
-async fn n_changes(tx: &DatabaseTransaction) -> Result<i64, DbErr> {
-    let question = Statement::from_string(DatabaseBackend::Sqlite, "SELECT total_changes()");
-    match tx.query_one_raw(question).await? {
+async fn count_changes(tx: &DatabaseTransaction) -> Result<i64, DbErr> {
+    let query = Statement::from_string(DatabaseBackend::Sqlite, "SELECT total_changes()");
+    match tx.query_one_raw(query).await? {
         Some(row) => row.try_get_by_index(0),
         None => Ok(0),
     }

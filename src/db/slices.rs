@@ -24,20 +24,20 @@ pub fn json_bytes(column: impl IntoColumnRef) -> SimpleExpr {
 
 /// How many of the first rows, given by key and bytes, have at most `most` bytes together. The
 /// first one always counts.
-pub fn n_fitting<K>(rows: &[(K, i64)], most: i64) -> usize {
+pub fn n_fitting<K>(rows: &[(K, i64)], max_bytes: i64) -> usize {
     let mut total: i64 = 0;
     let fits = rows.iter().enumerate().take_while(|(at, (_, bytes))| {
         total = total.saturating_add(*bytes);
-        *at == 0 || total <= most
+        *at == 0 || total <= max_bytes
     });
     fits.count()
 }
 
 /// The rows in slices of at most `most` bytes, or of one row.
-pub fn slices<K>(mut rows: &[(K, i64)], most: i64) -> Vec<&[(K, i64)]> {
+pub fn split_into_slices<K>(mut rows: &[(K, i64)], max_bytes: i64) -> Vec<&[(K, i64)]> {
     let mut slices = Vec::new();
     while !rows.is_empty() {
-        let (slice, rest) = rows.split_at(n_fitting(rows, most));
+        let (slice, rest) = rows.split_at(n_fitting(rows, max_bytes));
         slices.push(slice);
         rows = rest;
     }
@@ -47,17 +47,17 @@ pub fn slices<K>(mut rows: &[(K, i64)], most: i64) -> Vec<&[(K, i64)]> {
 #[cfg(test)]
 mod tests {
     use super::n_fitting;
-    use super::slices;
+    use super::split_into_slices;
 
     #[test]
-    fn a_slice_has_at_least_one_row_and_no_more_bytes_than_it_may() {
+    fn a_slice_has_at_least_one_row_and_at_most_the_allowed_bytes() {
         let rows = [(1, 60), (2, 60), (3, 10), (4, 500), (5, 0)];
 
         assert_eq!(n_fitting::<i64>(&[], 100), 0);
         assert_eq!(n_fitting(&rows, 10), 1);
         assert_eq!(n_fitting(&rows, 130), 3);
         assert_eq!(n_fitting(&rows, i64::MAX), 5);
-        let keys: Vec<Vec<i64>> = slices(&rows, 100)
+        let keys: Vec<Vec<i64>> = split_into_slices(&rows, 100)
             .into_iter()
             .map(|it| it.iter().map(|(key, _)| *key).collect())
             .collect();

@@ -4,12 +4,12 @@
 //! half-way (the client left) cannot drop the transaction with it: on PostgreSQL a cancelled
 //! `BEGIN` poisons its connection, and work already promised would be undone.
 
-use crate::db::connect::Db;
+use crate::db::backend;
+use crate::db::commit_verification::CommitProof;
+use crate::db::commit_verification::is_committed;
 #[cfg(feature = "failpoints")]
-use crate::db::connect::Dialect;
-use crate::db::dialect;
-use crate::db::doubt::Proof;
-use crate::db::doubt::is_committed;
+use crate::db::connect::Backend;
+use crate::db::connect::Db;
 use crate::db::health::COMMIT_FAILED;
 use crate::db::health::ROLLED_BACK;
 use futures::future::BoxFuture;
@@ -22,7 +22,7 @@ use sea_orm::TransactionTrait;
 use std::time::Instant;
 
 /// How often a transaction is tried that the database undoes for the sake of another one.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// What a transaction may end with, beside its value.
 pub trait WriteError: From<DbErr> + std::error::Error + Send + 'static {}
@@ -44,7 +44,7 @@ impl Db {
             + Send
             + 'static,
     {
-        self.write_proved(work, |_| None).await
+        self.write_verified(work, |_| None).await
     }
 
     /// The same where it must be known whether it is committed, though the connection died before
@@ -52,10 +52,10 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`]; nothing was changed then.
-    pub async fn write_proved<T, E, F>(
+    pub async fn write_verified<T, E, F>(
         &self,
         work: F,
-        proof: fn(&T) -> Option<Proof>,
+        proof: fn(&T) -> Option<CommitProof>,
     ) -> Result<T, E>
     where
         T: Send + 'static,
@@ -67,9 +67,9 @@ impl Db {
     {
         let db = self.clone();
         let task = self.main.spawn(async move {
-            for _ in 1..TRIES {
+            for _ in 1..MAX_ATTEMPTS {
                 match db.write_once(work.clone(), proof).await {
-                    Err(error) if dialect::was_undone(&error) => {
+                    Err(error) if backend::is_rolled_back(&error) => {
                         tracing::warn!(%error, "a transaction was undone by the database and is repeated: {error}");
                     }
                     done => return done,
@@ -94,7 +94,7 @@ impl Db {
     pub(super) async fn write_once<T, E, F>(
         &self,
         work: F,
-        proof: fn(&T) -> Option<Proof>,
+        proof: fn(&T) -> Option<CommitProof>,
     ) -> Result<T, E>
     where
         E: WriteError,
@@ -122,7 +122,7 @@ impl Db {
     }
 
     async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
-        self.health().accept_write()?;
+        self.health().require_writable()?;
         // Immediate: a transaction that reads first and then writes fails at once on SQLite when
         // another writer was faster, whatever the busy timeout. It also fails inside a transaction
         // that is already open.
@@ -130,16 +130,16 @@ impl Db {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..Default::default()
         };
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         match self.writer.begin_with_options(options).await {
             Ok(tx) => {
-                self.meter.waited(asked.elapsed());
+                self.metrics.record_wait(requested_at.elapsed());
                 Ok(tx)
             }
             Err(error) => {
                 self.health().observe_write(&error);
                 if !matches!(error, DbErr::ConnectionAcquire(_)) {
-                    self.endings.distrust();
+                    self.transaction_ends.mark_failed();
                 }
                 Err(error)
             }
@@ -148,23 +148,23 @@ impl Db {
 
     async fn commit(&self, tx: DatabaseTransaction) -> Result<(), DbErr> {
         #[cfg(feature = "failpoints")]
-        fail_inside_commit(&tx, self.dialect()).await?;
-        let ending = self.endings.begin();
+        fail_inside_commit(&tx, self.backend()).await?;
+        let ending = self.transaction_ends.start_ending();
         if let Err(error) = tx.commit().await {
-            self.health().observe_ending(&error, COMMIT_FAILED);
+            self.health().observe_transaction_end(&error, COMMIT_FAILED);
             return Err(error);
         }
-        ending.well();
+        ending.mark_succeeded();
         // Committed, and whoever asked does not learn it.
         crate::fail_point!("write.after_commit", ?);
         Ok(())
     }
 
     async fn roll_back(&self, tx: DatabaseTransaction) {
-        let ending = self.endings.begin();
+        let ending = self.transaction_ends.start_ending();
         match tx.rollback().await {
-            Ok(()) => ending.well(),
-            Err(error) => self.health().observe_ending(&error, ROLLED_BACK),
+            Ok(()) => ending.mark_succeeded(),
+            Err(error) => self.health().observe_transaction_end(&error, ROLLED_BACK),
         }
     }
 }
@@ -172,14 +172,14 @@ impl Db {
 /// Makes the COMMIT that follows fail inside the database. On SQLite it finds, as after an error of
 /// the disk, that the transaction was rolled back; PostgreSQL refuses it for a deferred constraint.
 #[cfg(feature = "failpoints")]
-async fn fail_inside_commit(tx: &DatabaseTransaction, dialect: Dialect) -> Result<(), DbErr> {
+async fn fail_inside_commit(tx: &DatabaseTransaction, backend: Backend) -> Result<(), DbErr> {
     use sea_orm::ConnectionTrait;
-    if crate::fail_point::armed::reach("write.in_commit").is_ok() {
+    if crate::fail_point::armed::hit("write.in_commit").is_ok() {
         return Ok(());
     }
-    let statements = match dialect {
-        Dialect::Sqlite => "rollback",
-        Dialect::Postgres => {
+    let statements = match backend {
+        Backend::Sqlite => "rollback",
+        Backend::Postgres => {
             "create temporary table twice (id int unique deferrable initially deferred) on commit drop; \
              insert into twice values (1), (1)"
         }

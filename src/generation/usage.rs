@@ -191,8 +191,8 @@ mod tests {
     use crate::llm::delta::FinishReason;
     use crate::llm::delta::Usage;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tokens;
     use crate::llm::tool::CallPiece;
 
@@ -214,7 +214,7 @@ mod tests {
     /// What calls cost that were sent the two tokens of "hello world".
     async fn cost(calls: &[&[Delta]]) -> Option<(i64, i64, bool)> {
         let request = Request {
-            messages: vec![Message::new(Role::User, "hello world")],
+            messages: vec![Message::new(PromptRole::User, "hello world")],
             ..Request::default()
         };
         let calls = calls.iter().map(|deltas| {

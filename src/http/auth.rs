@@ -61,7 +61,7 @@ impl CurrentUser {
 
     /// Whether this person runs the server.
     pub fn is_admin(&self) -> bool {
-        self.user.role == user::Role::Admin
+        self.user.role == user::UserRole::Admin
     }
 
     /// Whether this person has an account to come back to; what is made here would be lost with a
@@ -189,10 +189,10 @@ fn bearer(request: &HttpRequest) -> Option<&str> {
 }
 
 async fn by_key(app: &App, key: &str, now: Timestamp) -> ApiResult<Option<CurrentUser>> {
-    let Some((key, user)) = api_key::find(app.db.reader(), key).await? else {
+    let Some((key, user)) = api_key::find_active(app.db.reader(), key).await? else {
         return Ok(None);
     };
-    if key.wants_touch(now) {
+    if key.needs_touch(now) {
         let (db, id) = (app.db.clone(), key.id);
         app.shutdown
             .spawn(async move { tell_failure(api_key::touch(&db, id, now).await) });
@@ -202,10 +202,10 @@ async fn by_key(app: &App, key: &str, now: Timestamp) -> ApiResult<Option<Curren
 }
 
 async fn by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Option<CurrentUser>> {
-    let Some((session, user)) = session::find(app.db.reader(), token, now).await? else {
+    let Some((session, user)) = session::find_active(app.db.reader(), token, now).await? else {
         return Ok(None);
     };
-    if session.wants_touch(now) {
+    if session.needs_touch(now) {
         let (db, id) = (app.db.clone(), session.id);
         app.shutdown
             .spawn(async move { tell_failure(session::touch(&db, id, now).await) });

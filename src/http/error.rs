@@ -1,6 +1,6 @@
 //! The one shape of every error, and where errors of the house become answers.
 
-use crate::db::dialect;
+use crate::db::backend;
 use actix_web::HttpResponse;
 use actix_web::ResponseError;
 use actix_web::http::StatusCode;
@@ -203,11 +203,11 @@ impl From<DbErr> for ApiError {
     /// A door looks whether what it is asked about is there before it changes it. What another
     /// takes away in between is a 404 as well.
     fn from(error: DbErr) -> Self {
-        if dialect::is_gone(&error) {
+        if backend::is_row_missing(&error) {
             tracing::warn!(%error, "gone before it was changed: {error}");
             return Self::not_found();
         }
-        if !dialect::is_passing(&error) {
+        if !backend::is_transient(&error) {
             return Self::internal(error);
         }
         // A failure of the disk was logged as an error where it began.

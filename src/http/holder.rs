@@ -63,7 +63,7 @@ pub async fn as_of_now(app: &App, caller: Caller) -> ApiResult<CurrentUser> {
     let found = user::Entity::find_by_id(caller.user)
         .one(app.db.reader())
         .await?;
-    let user = found.filter(|it| it.status == user::Status::Active);
+    let user = found.filter(|it| it.status == user::UserStatus::Active);
     Ok(CurrentUser {
         user: user.ok_or_else(ApiError::not_found)?,
         by: caller.by,

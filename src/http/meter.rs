@@ -34,7 +34,7 @@ pub async fn count<B: MessageBody + 'static>(
     };
     let route = route.map_or_else(|| NO_DOOR.to_owned(), |it| door::plain_path(&it));
     let requests = &app.metrics.requests;
-    requests.count(route, method, class(status), began.elapsed());
+    requests.record(route, method, class(status), began.elapsed());
     answer
 }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** what a caller writes about themselves counts for nothing. Only a proxy that is
 //! named in `TROUPE_TRUSTED_PROXIES` is believed, and only as far back as such proxies reach.
 
-use crate::accounts::limits::Address;
+use crate::accounts::limits::ClientNetwork;
 use crate::app::App;
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::net::SocketAddr;
 
 /// The caller's address; without one (a test's request has none) nothing is counted.
-pub fn address_of(request: &HttpRequest) -> Option<Address> {
+pub fn address_of(request: &HttpRequest) -> Option<ClientNetwork> {
     let peer = request.peer_addr()?.ip();
     let app = request.app_data::<Data<App>>();
     let trusted = app.map_or(&[][..], |it| &it.config.trusted_proxies);

@@ -3,7 +3,7 @@
 //! **Invariant:** a connection whose request body has not been read to its end is closed after the
 //! answer, however the body is framed.
 
-use crate::accounts::body_pace::BodyPace;
+use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
 use crate::app::App;
 use crate::http::error::ApiError;
@@ -55,11 +55,11 @@ pub async fn limit(
     };
     let source = Source::new(payload);
     let rate = match is_form(&request) {
-        true => app.body_pace.upload_rate,
-        false => app.body_pace.json_rate,
+        true => app.body_timeouts.upload_rate,
+        false => app.body_timeouts.json_rate,
     };
     let connections = app.connections.clone();
-    let paced = PacedBody::new(source.clone(), (app.body_pace, rate), connections);
+    let paced = PacedBody::new(source.clone(), (app.body_timeouts, rate), connections);
     request.set_payload(Payload::Stream {
         payload: Box::pin(paced),
     });
@@ -143,7 +143,7 @@ impl Stream for Source {
 /// waits for the client counts.
 struct PacedBody<S> {
     source: S,
-    pace: BodyPace,
+    pace: BodyTimeouts,
     /// In bytes per second.
     rate: u32,
     connections: Arc<Connections>,
@@ -154,7 +154,7 @@ struct PacedBody<S> {
 }
 
 impl<S> PacedBody<S> {
-    fn new(source: S, (pace, rate): (BodyPace, u32), connections: Arc<Connections>) -> Self {
+    fn new(source: S, (pace, rate): (BodyTimeouts, u32), connections: Arc<Connections>) -> Self {
         Self {
             source,
             pace,

@@ -2,7 +2,7 @@
 
 use super::PacedBody;
 use super::is_late;
-use crate::accounts::body_pace::BodyPace;
+use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
 use crate::config::Config;
 use actix_web::error::PayloadError;
@@ -34,7 +34,7 @@ async fn arrives_among(
         sleep(after).await;
         Some((Ok::<_, PayloadError>(Bytes::from(vec![0; n_bytes])), pieces))
     }));
-    let mut body = PacedBody::new(source, (BodyPace::default(), rate), connections);
+    let mut body = PacedBody::new(source, (BodyTimeouts::default(), rate), connections);
     let mut n_bytes = 0;
     while let Some(piece) = body.next().await {
         match piece {

@@ -64,8 +64,8 @@ impl InSpace {
     pub fn may_write(&self, act: Act) -> ApiResult<()> {
         self.may(act)?;
         match self.space.status {
-            space::Status::Active => Ok(()),
-            space::Status::Archived => Err(ApiError::new(
+            space::SpaceStatus::Active => Ok(()),
+            space::SpaceStatus::Archived => Err(ApiError::new(
                 403,
                 "space_archived",
                 "This space is archived. Its owner can open it again.",
@@ -108,7 +108,7 @@ impl InSpace {
     pub fn may_edit_message(&self, row: &message::Model) -> ApiResult<()> {
         match (self.wrote(row), row.role) {
             (true, _) => self.may_write(Act::ChangeOwnMessage),
-            (false, message::Role::Assistant) => self.may_write(Act::EditAiText),
+            (false, message::MessageRole::Assistant) => self.may_write(Act::EditAiText),
             (false, _) => Err(ApiError::forbidden("Only its author may change this text.")),
         }
     }
@@ -143,7 +143,7 @@ pub async fn in_space(app: &App, caller: &CurrentUser, id: SpaceId) -> ApiResult
     let space = space.ok_or_else(ApiError::not_found)?;
     let seat = membership::of_user(db, id, caller.id())
         .await?
-        .filter(|it| it.status == membership::Status::Active);
+        .filter(|it| it.status == membership::MembershipStatus::Active);
     // What is being put together is nobody's to see yet.
     if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
         return Err(ApiError::not_found());

@@ -146,8 +146,8 @@ mod tests {
     use super::body;
     use crate::llm::dialect::Dialect;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::request::Samplers;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolChoice;
@@ -158,8 +158,8 @@ mod tests {
         Request {
             model: "m".to_owned(),
             messages: vec![
-                Message::new(Role::System, "Be Ada."),
-                Message::new(Role::User, "Hi.").named("Eve"),
+                Message::new(PromptRole::System, "Be Ada."),
+                Message::new(PromptRole::User, "Hi.").named("Eve"),
             ],
             ..Request::default()
         }

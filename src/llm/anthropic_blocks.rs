@@ -141,8 +141,8 @@ mod tests {
     use super::put_tools;
     use super::turn;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tool::Answered;
     use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
@@ -170,15 +170,15 @@ mod tests {
                     data: "AAAA".to_owned(),
                     name: None,
                 }],
-                ..Message::new(Role::User, "Is it sunny here?")
+                ..Message::new(PromptRole::User, "Is it sunny here?")
             },
             Message {
                 calls: vec![call],
-                ..Message::new(Role::Assistant, "Let me see.")
+                ..Message::new(PromptRole::Assistant, "Let me see.")
             },
             Message {
                 answers,
-                ..Message::new(Role::User, "rain")
+                ..Message::new(PromptRole::User, "rain")
             },
         ];
         Request {

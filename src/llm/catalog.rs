@@ -14,8 +14,8 @@ use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
 use crate::llm::provider::Provider;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 
 /// Somebody is waiting in front of a button.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
 pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, LlmError> {
     let request = Request {
         model: model.to_owned(),
-        messages: vec![Message::new(Role::User, "Say hello.")],
+        messages: vec![Message::new(PromptRole::User, "Say hello.")],
         max_tokens: Some(16),
         speaker: "Test".to_owned(),
         ..Request::default()

@@ -8,8 +8,8 @@ use crate::llm::chat_logprobs;
 use crate::llm::chat_samplers;
 use crate::llm::chat_tools;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 
 /// The API refuses more.
 const MAX_STOPS: usize = 4;
@@ -100,7 +100,7 @@ fn spoken(message: &Message, flavor: Flavor) -> Value {
             json!({ "role": role, "name": name, "content": message.content })
         }
         // A name on a system message tells examples apart; in its text it would only confuse.
-        Some(_) if message.role == Role::System => {
+        Some(_) if message.role == PromptRole::System => {
             json!({ "role": role, "content": message.content })
         }
         Some(name) => json!({ "role": role, "content": prefixed(name, &message.content) }),
@@ -136,8 +136,8 @@ mod tests {
     use super::Flavor;
     use super::body;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
 
     fn sent(message: Message) -> serde_json::Value {
         let request = Request {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_name_goes_in_its_field_where_the_api_allows_it() {
         for name in ["Ada", "Zoë", "李", "O'Neil"] {
-            let message = sent(Message::new(Role::User, "Hi.").named(name));
+            let message = sent(Message::new(PromptRole::User, "Hi.").named(name));
 
             assert_eq!(
                 message,
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn compatible_endpoints_get_every_name_before_the_text() {
         let request = Request {
-            messages: vec![Message::new(Role::User, "Hi.").named("Ada")],
+            messages: vec![Message::new(PromptRole::User, "Hi.").named("Ada")],
             ..Request::default()
         };
 
@@ -220,7 +220,7 @@ mod tests {
             "a\\b",
             &"x".repeat(65),
         ] {
-            let message = sent(Message::new(Role::Assistant, "Hi.").named(name));
+            let message = sent(Message::new(PromptRole::Assistant, "Hi.").named(name));
 
             assert_eq!(
                 message,
@@ -231,14 +231,15 @@ mod tests {
 
     #[test]
     fn a_name_before_the_text_is_not_doubled() {
-        let message = sent(Message::new(Role::User, " sir lancelot: Hi.").named("Sir Lancelot"));
+        let message =
+            sent(Message::new(PromptRole::User, " sir lancelot: Hi.").named("Sir Lancelot"));
 
         assert_eq!(message["content"], " sir lancelot: Hi.");
     }
 
     #[test]
     fn a_blank_name_is_none() {
-        let message = sent(Message::new(Role::User, "Hi.").named(" "));
+        let message = sent(Message::new(PromptRole::User, "Hi.").named(" "));
 
         assert_eq!(message, json!({ "role": "user", "content": "Hi." }));
     }

@@ -125,8 +125,8 @@ mod tests {
     use crate::llm::chat_body::Flavor;
     use crate::llm::chat_body::body;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tool::Answered;
     use crate::llm::tool::Attachment;
     use crate::llm::tool::CallPiece;
@@ -193,14 +193,14 @@ mod tests {
         };
         let called = Message {
             calls: vec![call],
-            ..Message::new(Role::Assistant, "")
+            ..Message::new(PromptRole::Assistant, "")
         };
         let came = Message {
             answers: Some(Answered {
                 id: "call_1".to_owned(),
                 name: "weather".to_owned(),
             }),
-            ..Message::new(Role::User, "rain")
+            ..Message::new(PromptRole::User, "rain")
         };
 
         let sent = sent(Request {
@@ -227,7 +227,7 @@ mod tests {
                 data: "AAAA".to_owned(),
                 name: None,
             }],
-            ..Message::new(Role::User, "What is this?")
+            ..Message::new(PromptRole::User, "What is this?")
         };
 
         let sent = sent(Request {

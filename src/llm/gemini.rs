@@ -158,8 +158,8 @@ mod tests {
     use super::path_of;
     use crate::llm::dialect::Dialect;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::request::Samplers;
     use crate::llm::tuning::Effort;
     use crate::llm::tuning::Tuning;
@@ -168,10 +168,10 @@ mod tests {
     fn a_prompt_is_contents_and_an_instruction() {
         let request = Request {
             messages: vec![
-                Message::new(Role::System, "Be Ada."),
-                Message::new(Role::User, "Hi.").named("Eve"),
-                Message::new(Role::Assistant, "Oh."),
-                Message::new(Role::User, "Well?"),
+                Message::new(PromptRole::System, "Be Ada."),
+                Message::new(PromptRole::User, "Hi.").named("Eve"),
+                Message::new(PromptRole::Assistant, "Oh."),
+                Message::new(PromptRole::User, "Well?"),
             ],
             ..Request::default()
         };

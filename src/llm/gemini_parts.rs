@@ -112,8 +112,8 @@ mod tests {
     use super::put_tools;
     use super::turn;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tool::Answered;
     use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
@@ -130,7 +130,7 @@ mod tests {
         });
         Message {
             answers,
-            ..Message::new(Role::User, text)
+            ..Message::new(PromptRole::User, text)
         }
     }
 
@@ -148,11 +148,11 @@ mod tests {
                     data: "AAAA".to_owned(),
                     name: None,
                 }],
-                ..Message::new(Role::User, "Is it sunny here?")
+                ..Message::new(PromptRole::User, "Is it sunny here?")
             },
             Message {
                 calls: vec![call],
-                ..Message::new(Role::Assistant, "")
+                ..Message::new(PromptRole::Assistant, "")
             },
             answering("rain"),
             answering("{\"sky\":\"grey\"}"),

@@ -133,8 +133,8 @@ mod tests {
     use super::body;
     use crate::llm::dialect::Dialect;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::request::Samplers;
     use crate::llm::tuning::Effort;
     use crate::llm::tuning::Tuning;
@@ -143,7 +143,7 @@ mod tests {
     fn only_what_was_asked_for_is_sent() {
         let request = Request {
             model: "m".to_owned(),
-            messages: vec![Message::new(Role::User, "Hi.").named("Eve")],
+            messages: vec![Message::new(PromptRole::User, "Hi.").named("Eve")],
             ..Request::default()
         };
 

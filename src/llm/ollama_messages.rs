@@ -78,8 +78,8 @@ mod tests {
     use super::message;
     use super::put;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tool::Answered;
     use crate::llm::tool::Attachment;
     use crate::llm::tool::Format;
@@ -97,14 +97,14 @@ mod tests {
         };
         let called = Message {
             calls: vec![call("{\"city\":\"Oslo\"}"), call(""), call("Oslo")],
-            ..Message::new(Role::Assistant, "")
+            ..Message::new(PromptRole::Assistant, "")
         };
         let came = Message {
             answers: Some(Answered {
                 id: "1".to_owned(),
                 name: "weather".to_owned(),
             }),
-            ..Message::new(Role::User, "rain")
+            ..Message::new(PromptRole::User, "rain")
         };
 
         let sent =
@@ -129,7 +129,7 @@ mod tests {
                 data: "AAAA".to_owned(),
                 name: None,
             }],
-            ..Message::new(Role::User, "What is this?").named("Eve")
+            ..Message::new(PromptRole::User, "What is this?").named("Eve")
         };
 
         assert_eq!(

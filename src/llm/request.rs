@@ -74,7 +74,7 @@ pub struct Samplers {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptMessage)]
 pub struct Message {
-    pub role: Role,
+    pub role: PromptRole,
     /// Who said it, where that is not clear from the role. Each provider says it in its own way.
     pub name: Option<String>,
     pub content: String,
@@ -93,7 +93,7 @@ pub struct Message {
 
 impl Message {
     /// A message without a speaker's name.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
+    pub fn new(role: PromptRole, content: impl Into<String>) -> Self {
         Self {
             role,
             name: None,
@@ -117,13 +117,13 @@ impl Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptRole)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum PromptRole {
     System,
     User,
     Assistant,
 }
 
-impl Role {
+impl PromptRole {
     /// The word of the role, as chat APIs spell it.
     pub fn as_str(self) -> &'static str {
         match self {

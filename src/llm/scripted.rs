@@ -26,8 +26,8 @@ use crate::llm::error::LlmError;
 use crate::llm::provider::Ability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 use crate::llm::scripted_ear;
 use crate::llm::scripted_json;
 use crate::llm::scripted_tools;
@@ -162,7 +162,10 @@ fn voice(speaker: &str) -> &'static Voice {
 }
 
 fn was_introduced(request: &Request) -> bool {
-    let mut spoken = request.messages.iter().filter(|it| it.role != Role::System);
+    let mut spoken = request
+        .messages
+        .iter()
+        .filter(|it| it.role != PromptRole::System);
     spoken.any(|it| it.content.contains(NOTICE))
 }
 

@@ -5,18 +5,18 @@ use rand::seq::IndexedRandom;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 
 const MAX_WORD_CHARS: usize = 20;
 
 /// The newest thing that somebody else said.
 pub fn heard(request: &Request) -> Option<&str> {
     let by_another = |it: &&Message| match (&it.name, it.role) {
-        (_, Role::System) => false,
+        (_, PromptRole::System) => false,
         _ if it.answers.is_some() => false,
         (Some(name), _) => *name != request.speaker,
-        (None, role) => role == Role::User,
+        (None, role) => role == PromptRole::User,
     };
     let newest = request.messages.iter().rev().find(by_another)?;
     Some(&newest.content)

@@ -13,8 +13,8 @@ use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 use crate::llm::tool::Answered;
 use crate::llm::tool::Format;
 use crate::llm::tool::Schema;
@@ -24,8 +24,8 @@ use crate::llm::tool::ToolChoice;
 fn request(speaker: &str, seed: u64, said: &str) -> Request {
     Request {
         messages: vec![
-            Message::new(Role::System, "Be kind."),
-            Message::new(Role::User, said),
+            Message::new(PromptRole::System, "Be kind."),
+            Message::new(PromptRole::User, said),
         ],
         seed,
         speaker: speaker.to_owned(),
@@ -65,14 +65,16 @@ async fn the_first_reply_says_what_it_is_and_no_later_one_does() {
     let mut request = request("Ada", 1, "Hello!");
     request.messages.insert(
         1,
-        Message::new(Role::Assistant, "Welcome, I am Ada.").named("Ada"),
+        Message::new(PromptRole::Assistant, "Welcome, I am Ada.").named("Ada"),
     );
 
     let first = answer(&request).await;
     request
         .messages
-        .push(Message::new(Role::Assistant, first.clone()).named("Ada"));
-    request.messages.push(Message::new(Role::User, "Nice."));
+        .push(Message::new(PromptRole::Assistant, first.clone()).named("Ada"));
+    request
+        .messages
+        .push(Message::new(PromptRole::User, "Nice."));
     let second = answer(&request).await;
 
     assert!(first.starts_with(NOTICE), "{first}");
@@ -112,10 +114,10 @@ async fn it_answers_other_characters_and_never_itself() {
     let mut request = request("Ada", 1, NOTICE);
     request
         .messages
-        .push(Message::new(Role::Assistant, "A zeppelin!").named("Bob"));
+        .push(Message::new(PromptRole::Assistant, "A zeppelin!").named("Bob"));
     request
         .messages
-        .push(Message::new(Role::Assistant, "Gorgonzola.").named("Ada"));
+        .push(Message::new(PromptRole::Assistant, "Gorgonzola.").named("Ada"));
 
     let said = answer(&request).await;
 
@@ -272,7 +274,7 @@ async fn what_came_of_a_call_is_told_and_nothing_is_called_again() {
             id: "1".to_owned(),
             name: "get_weather".to_owned(),
         }),
-        ..Message::new(Role::User, "18 degrees and sunny")
+        ..Message::new(PromptRole::User, "18 degrees and sunny")
     });
 
     let said = answer(&asked).await;

@@ -5,8 +5,8 @@
 
 use crate::llm::chat_body;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 use crate::llm::tool::Answered;
 use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
@@ -47,12 +47,12 @@ impl<'a> Turns<'a> {
     pub fn of(request: &'a Request) -> Self {
         let (mut system, mut turns) = (String::new(), Vec::<Turn>::new());
         for message in request.messages.iter().filter(|it| !is_blank(it)) {
-            if message.role == Role::System && turns.is_empty() {
+            if message.role == PromptRole::System && turns.is_empty() {
                 join(&mut system, &message.content);
                 continue;
             }
             // What came of a call is on the user's side, whoever is said to have said it.
-            let is_model = message.role == Role::Assistant && message.answers.is_none();
+            let is_model = message.role == PromptRole::Assistant && message.answers.is_none();
             if is_model && turns.is_empty() {
                 turns.push(users(OPENING.to_owned()));
             }
@@ -137,7 +137,7 @@ fn join(text: &mut String, more: &str) {
 /// The text with its speaker. A name on a system message tells examples apart, no more.
 fn named(message: &Message) -> String {
     let name = message.name.as_deref().map(str::trim).unwrap_or_default();
-    match name.is_empty() || message.role == Role::System {
+    match name.is_empty() || message.role == PromptRole::System {
         true => message.content.clone(),
         false => chat_body::prefixed(name, &message.content),
     }
@@ -152,8 +152,8 @@ mod tests {
     use super::OPENING;
     use super::Turns;
     use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::request::Role;
     use crate::llm::tool::Answered;
     use crate::llm::tool::Attachment;
     use crate::llm::tool::ToolCall;
@@ -194,7 +194,7 @@ mod tests {
         };
         Message {
             calls: names.iter().map(call).collect(),
-            ..Message::new(Role::Assistant, text)
+            ..Message::new(PromptRole::Assistant, text)
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
         });
         Message {
             answers,
-            ..Message::new(Role::User, text)
+            ..Message::new(PromptRole::User, text)
         }
     }
 
@@ -217,20 +217,20 @@ mod tests {
         };
         Message {
             attachments: vec![picture],
-            ..Message::new(Role::User, text)
+            ..Message::new(PromptRole::User, text)
         }
     }
 
     #[test]
     fn the_houses_first_words_are_lifted_and_neighbors_are_one() {
         let request = asked(vec![
-            Message::new(Role::System, "Be Ada."),
-            Message::new(Role::System, "Be brief.").named("example_user"),
-            Message::new(Role::User, "Hi.").named("Eve"),
-            Message::new(Role::User, "Tom: Hello.").named("Tom"),
-            Message::new(Role::Assistant, "Oh.").named("Ada"),
-            Message::new(Role::Assistant, "Ah.").named("Bob"),
-            Message::new(Role::System, "Go on."),
+            Message::new(PromptRole::System, "Be Ada."),
+            Message::new(PromptRole::System, "Be brief.").named("example_user"),
+            Message::new(PromptRole::User, "Hi.").named("Eve"),
+            Message::new(PromptRole::User, "Tom: Hello.").named("Tom"),
+            Message::new(PromptRole::Assistant, "Oh.").named("Ada"),
+            Message::new(PromptRole::Assistant, "Ah.").named("Bob"),
+            Message::new(PromptRole::System, "Go on."),
         ]);
 
         let turns = Turns::of(&request);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_model_neither_begins_nor_ends() {
-        let greeting = asked(vec![Message::new(Role::Assistant, "Welcome.")]);
+        let greeting = asked(vec![Message::new(PromptRole::Assistant, "Welcome.")]);
 
         assert_eq!(
             said(&Turns::of(&greeting)),
@@ -268,10 +268,10 @@ mod tests {
     fn calls_what_came_of_them_and_pictures_survive_in_order() {
         let request = asked(vec![
             showing(""),
-            Message::new(Role::Assistant, " "),
+            Message::new(PromptRole::Assistant, " "),
             calling(&["a", "b"], "Let me see."),
             answering("a", ""),
-            Message::new(Role::System, "Be quick."),
+            Message::new(PromptRole::System, "Be quick."),
             answering("b", "2"),
             calling(&["c"], ""),
             answering("c", "3"),
@@ -299,9 +299,9 @@ mod tests {
             kinds in proptest::collection::vec((0..6_usize, "[ a]{0,2}"), 0..12),
         ) {
             let message = |(kind, text): (usize, String)| match kind {
-                0 => Message::new(Role::System, text),
-                1 => Message::new(Role::User, text),
-                2 => Message::new(Role::Assistant, text),
+                0 => Message::new(PromptRole::System, text),
+                1 => Message::new(PromptRole::User, text),
+                2 => Message::new(PromptRole::Assistant, text),
                 3 => calling(&["x"], &text),
                 4 => answering("x", &text),
                 _ => showing(&text),

@@ -2,7 +2,7 @@
 
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 
 /// A book that takes part in a scan.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +133,7 @@ pub enum Place {
     /// Before the last `depth` messages.
     AtDepth {
         depth: usize,
-        role: Role,
+        role: PromptRole,
     },
     /// Only where `{{outlet::name}}` asks for it.
     Outlet(String),

@@ -3,7 +3,7 @@
 //! A line `@@@name value` counts only if the one above it is not known here; of two lines of one
 //! name the first counts; a line that is not known is left out and does nothing.
 
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::lore::book::Place;
 
 /// What the decorators of an entry say.
@@ -28,7 +28,7 @@ pub struct Decorators {
     pub depth: Option<usize>,
     /// So many messages after the first one.
     pub reverse_depth: Option<usize>,
-    pub role: Option<Role>,
+    pub role: Option<PromptRole>,
     pub position: Option<Place>,
     pub probability: Option<f64>,
     pub priority: Option<i64>,
@@ -119,11 +119,11 @@ fn list(place: &mut Vec<String>, value: &str) -> bool {
     !place.is_empty()
 }
 
-fn role(word: &str) -> Option<Role> {
+fn role(word: &str) -> Option<PromptRole> {
     match word {
-        "system" => Some(Role::System),
-        "user" => Some(Role::User),
-        "assistant" => Some(Role::Assistant),
+        "system" => Some(PromptRole::System),
+        "user" => Some(PromptRole::User),
+        "assistant" => Some(PromptRole::Assistant),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Decorators, in order and out of it.
 
 use super::Place;
-use super::Role;
+use super::PromptRole;
 use super::split;
 
 #[test]
@@ -13,7 +13,7 @@ fn decorator_lines_are_read_and_taken_out_of_the_text() {
 
     assert_eq!(text, "The lake.\n@@depth 9");
     assert_eq!(decorators.depth, Some(3));
-    assert_eq!(decorators.role, Some(Role::Assistant));
+    assert_eq!(decorators.role, Some(PromptRole::Assistant));
     assert_eq!(decorators.position, Some(Place::Scenario));
     assert_eq!(decorators.scan_depth, Some(7));
     assert_eq!(decorators.additional_keys, ["a", "b"]);
@@ -39,7 +39,7 @@ fn a_fallback_counts_only_if_nothing_above_it_in_its_chain_is_known() {
 
     assert_eq!((decorators.depth, decorators.role), (Some(4), None));
     assert_eq!(text, "Text");
-    assert_eq!((known.depth, known.role), (None, Some(Role::System)));
+    assert_eq!((known.depth, known.role), (None, Some(PromptRole::System)));
 }
 
 #[test]

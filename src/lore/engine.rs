@@ -3,6 +3,7 @@
 //! The books are gone through in passes: each wakes entries, of which groups, dice and the budget
 //! leave some; what these say may wake others in the next pass.
 
+use crate::import_warning::ImportWarning;
 use crate::lore::dice;
 use crate::lore::groups;
 use crate::lore::groups::Candidate;
@@ -20,7 +21,6 @@ use crate::lore::scan::Scan;
 use crate::lore::search::Search;
 use crate::lore::search::Zone;
 use crate::lore::timed::Timed;
-use crate::warning::Warning;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ struct Turn<'s, 'a> {
     n_tokens: i64,
     n_tokens_of_book: HashMap<&'a str, i64>,
     is_full: bool,
-    warnings: Vec<Warning>,
+    warnings: Vec<ImportWarning>,
 }
 
 impl<'s, 'a> Turn<'s, 'a> {

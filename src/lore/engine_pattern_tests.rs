@@ -1,7 +1,7 @@
 //! Keys that are patterns, good ones and bad ones.
 
 use super::stage::stage;
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use serde_json::Value;
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn a_pattern_that_runs_wild_is_stopped_and_a_warning_says_so() {
     let outcome = stage.run();
 
     assert!(began.elapsed().as_secs() < 5);
-    let is_it = |it: &Warning| it.code == "lore_key_too_slow" && it.contains("took too long");
+    let is_it = |it: &ImportWarning| it.code == "lore_key_too_slow" && it.contains("took too long");
     assert!(outcome.warnings.iter().any(is_it), "{outcome:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use super::stage::book;
 use super::stage::stage;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::lore::book::Place;
 use crate::lore::book::Source;
 use crate::lore::scan::Generation;
@@ -220,14 +220,14 @@ fn every_position_of_silly_tavern_has_its_place() {
         place(json!({"position": 4, "depth": 2, "role": 1})),
         Place::AtDepth {
             depth: 2,
-            role: Role::User
+            role: PromptRole::User
         }
     );
     assert_eq!(
         place(json!({"position": 4})),
         Place::AtDepth {
             depth: 4,
-            role: Role::System
+            role: PromptRole::System
         }
     );
     assert_eq!(
@@ -271,14 +271,14 @@ fn decorators_place_an_entry_and_decide_when_it_wakes() {
         place("At depth"),
         Some(Place::AtDepth {
             depth: 2,
-            role: Role::User
+            role: PromptRole::User
         })
     );
     assert_eq!(
         place("From above"),
         Some(Place::AtDepth {
             depth: 2,
-            role: Role::System
+            role: PromptRole::System
         })
     );
     assert_eq!(place("Beside"), Some(Place::Personality));

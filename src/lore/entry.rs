@@ -2,7 +2,7 @@
 //! with what SillyTavern knows beside that in `extensions`.
 
 use crate::ids::LorebookEntryId;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::lore::book::CharacterFilter;
 use crate::lore::book::Entry;
 use crate::lore::book::Logic;
@@ -106,9 +106,9 @@ fn place<'a>(position: Option<&Value>, extension: &impl Fn(&str) -> Option<&'a V
         Some(4) => Place::AtDepth {
             depth: depth(loose::int(extension("depth"))),
             role: match loose::int(extension("role")) {
-                Some(1) => Role::User,
-                Some(2) => Role::Assistant,
-                _ => Role::System,
+                Some(1) => PromptRole::User,
+                Some(2) => PromptRole::Assistant,
+                _ => PromptRole::System,
             },
         },
         Some(5) => Place::BeforeExamples,

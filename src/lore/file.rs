@@ -5,9 +5,9 @@
 
 use crate::accounts::names;
 use crate::characters::card;
+use crate::import_warning::ImportWarning;
 use crate::lore::convert;
 use crate::lore::foreign;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -52,7 +52,7 @@ pub struct Draft {
     /// As a `character_book` has them, complete, each with an `id` of its own.
     pub entries: Vec<Map<String, Value>>,
     /// What was put right or left out, for whoever brought it.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// Reads the bytes of a file; `file_name` names a book that has no name.
@@ -96,8 +96,8 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<Draft, BookError>
     let stem = file_name
         .rsplit_once('.')
         .map_or(file_name, |(stem, _)| stem);
-    let name = names::fitted(stated, MAX_NAME_CHARS)
-        .or_else(|| names::fitted(stem, MAX_NAME_CHARS))
+    let name = names::truncate_to_display_name(stated, MAX_NAME_CHARS)
+        .or_else(|| names::truncate_to_display_name(stem, MAX_NAME_CHARS))
         .unwrap_or_else(|| "Lorebook".to_owned());
     Ok(Draft {
         name,
@@ -135,7 +135,7 @@ fn unwrapped(mut root: Map<String, Value>) -> Result<Map<String, Value>, BookErr
 /// The entries of a world file or a `character_book`: a list, or an object by their numbers.
 fn own_entries(
     mut book: Map<String, Value>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<(Object, Vec<Object>), BookError> {
     let entries: Vec<(Option<String>, Value)> = match book.shift_remove("entries") {
         Some(Value::Array(entries)) => entries.into_iter().map(|it| (None, it)).collect(),
@@ -154,7 +154,7 @@ fn own_entries(
     for (uid, entry) in entries {
         let Value::Object(mut entry) = entry else {
             let sentence = "Something among the entries is not an entry; it was left out.";
-            warnings.push(Warning::new("entry_unknown", sentence));
+            warnings.push(ImportWarning::new("entry_unknown", sentence));
             continue;
         };
         let has_words = ["key", "keys", "content"]
@@ -162,7 +162,7 @@ fn own_entries(
             .any(|it| entry.contains_key(*it));
         if !has_words {
             let sentence = "An entry has neither keys nor content; it was left out.";
-            warnings.push(Warning::new("entry_empty", sentence));
+            warnings.push(ImportWarning::new("entry_empty", sentence));
             continue;
         }
         let is_of_world = convert::is_of_world(&entry, in_world);
@@ -182,7 +182,7 @@ fn own_entries(
 /// The entries within their limits, each with an `id` of its own.
 fn judged(
     mut entries: Vec<Map<String, Value>>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<Vec<Map<String, Value>>, BookError> {
     if entries.len() > MAX_ENTRIES {
         let message = format!("The lorebook has more than {MAX_ENTRIES} entries.");
@@ -195,7 +195,7 @@ fn judged(
     if n_renamed > 0 {
         let sentence =
             format!("{n_renamed} entries had the number of another; they have new ones.");
-        warnings.push(Warning::new("entries_renumbered", sentence).with("n", n_renamed));
+        warnings.push(ImportWarning::new("entries_renumbered", sentence).with("n", n_renamed));
     }
     Ok(entries)
 }

@@ -1,9 +1,9 @@
 //! Books of Agnai, Risu and NovelAI, brought to the shape of a `character_book`. What we have no
 //! word for stays in the entry.
 
+use crate::import_warning::ImportWarning;
 use crate::lore::convert;
 use crate::lore::loose;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -17,7 +17,7 @@ type Read = (Map<String, Value>, Vec<Map<String, Value>>);
 /// Reads a book of one of these tools, or gives it back.
 pub fn read(
     mut book: Map<String, Value>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<Read, Map<String, Value>> {
     let word = |field: &str| book.get(field).and_then(Value::as_str).unwrap_or_default();
     let (field, one): (&str, Translate) = if word("kind") == "memory" {
@@ -35,7 +35,7 @@ pub fn read(
     let telling = ["kind", "type", "ver", "lorebookVersion", "entries"];
     set_aside(&mut book, &telling);
     let Some(Value::Array(entries)) = entries else {
-        warnings.push(Warning::new("book_empty", "The book has no entries."));
+        warnings.push(ImportWarning::new("book_empty", "The book has no entries."));
         return Ok((book, Vec::new()));
     };
     let n_stated = entries.len();
@@ -47,7 +47,7 @@ pub fn read(
     let n_left_out = n_stated - read.len();
     if n_left_out > 0 {
         let sentence = format!("{n_left_out} folders or broken entries were left out.");
-        warnings.push(Warning::new("entries_left_out", sentence).with("n", n_left_out));
+        warnings.push(ImportWarning::new("entries_left_out", sentence).with("n", n_left_out));
     }
     Ok((book, read))
 }

@@ -2,9 +2,9 @@
 
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
+use crate::import_warning::ImportWarning;
 use crate::lore::book::Place;
 use crate::lore::timed::Timed;
-use crate::warning::Warning;
 use std::fmt;
 
 /// What became of every entry.
@@ -18,7 +18,7 @@ pub struct Outcome {
     /// What does not enter, and why.
     pub not_fired: Vec<NotFired>,
     /// What is wrong with the books, for whoever wrote them.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
     /// What the next turn needs to know. To be kept only if this turn comes to an end.
     pub timed: Timed,
 }

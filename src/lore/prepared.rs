@@ -1,5 +1,6 @@
 //! An entry made ready for one scan: its decorators read, its keys known to the search.
 
+use crate::import_warning::ImportWarning;
 use crate::lore::book::Book;
 use crate::lore::book::Entry;
 use crate::lore::book::Place;
@@ -15,7 +16,6 @@ use crate::lore::search::Bounds;
 use crate::lore::search::Key;
 use crate::lore::search::Search;
 use crate::lore::search::View;
-use crate::warning::Warning;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ pub enum Sleep {
 pub fn all<'a>(
     scan: &Scan<'a>,
     search: &mut Search,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Vec<Prepared<'a>> {
     let mut seen = HashSet::new();
     let books = scan.books.iter().filter(|it| seen.insert(&it.key));
@@ -184,7 +184,7 @@ impl<'a> Prepared<'a> {
 
     /// Where it enters.
     pub fn place(&self, n_messages: i64) -> Place {
-        use crate::llm::request::Role;
+        use crate::llm::request::PromptRole;
         let decorators = &self.decorators;
         let from_above = |n: usize| {
             let all = usize::try_from(n_messages).unwrap_or(0);
@@ -194,7 +194,7 @@ impl<'a> Prepared<'a> {
             .depth
             .or_else(|| decorators.reverse_depth.map(from_above));
         if let Some(depth) = depth {
-            let role = decorators.role.unwrap_or(Role::System);
+            let role = decorators.role.unwrap_or(PromptRole::System);
             return Place::AtDepth { depth, role };
         }
         if let Some(place) = &decorators.position {
@@ -218,17 +218,17 @@ impl<'a> Prepared<'a> {
     }
 
     /// Tells whoever wrote it what about a key lets it sleep.
-    pub fn warning(&self, why: Sleep, key: &str) -> Warning {
+    pub fn warning(&self, why: Sleep, key: &str) -> ImportWarning {
         let (name, book) = (&self.entry.name, &self.book.name);
         let says = |reason: &str| {
             format!("\"{name}\" of \"{book}\" sleeps because of its key {key}: {reason}.")
         };
         let warning = match why {
-            Sleep::NoPattern => Warning::new(
+            Sleep::NoPattern => ImportWarning::new(
                 "lore_key_no_pattern",
                 says("it is not a pattern, or too large a one"),
             ),
-            Sleep::TooManyPatterns => Warning::new(
+            Sleep::TooManyPatterns => ImportWarning::new(
                 "lore_key_too_many",
                 says(&format!(
                     "more than {MAX_PATTERNS} keys of the book are patterns"
@@ -236,7 +236,7 @@ impl<'a> Prepared<'a> {
             )
             .with("n", MAX_PATTERNS),
             Sleep::TooSlow => {
-                Warning::new("lore_key_too_slow", says("looking for it took too long"))
+                ImportWarning::new("lore_key_too_slow", says("looking for it took too long"))
             }
         };
         let named = warning.with("entry", name.as_str());

@@ -37,7 +37,7 @@ pub async fn compact(
     payload: Payload,
 ) -> Answer<HttpResponse> {
     if let Credential::ApiKey(key) = caller.by {
-        app.limits.responses.take(key).await?;
+        app.limits.responses.acquire(key).await?;
     }
     let body = body::object(&app, &caller, &http, payload).await?;
     let mut spec = parse(&body)?;

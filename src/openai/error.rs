@@ -1,6 +1,6 @@
 //! Errors in the words of this API: always `{"error": {type, code, message, param}}`.
 
-use crate::accounts::limits::Wait;
+use crate::accounts::limits::RetryAfter;
 use crate::http::error::ApiError;
 use crate::responses::approvals::Unanswered;
 use crate::responses::open_calls::Misfit;
@@ -128,8 +128,8 @@ impl From<sea_orm::DbErr> for Problem {
     }
 }
 
-impl From<Wait> for Problem {
-    fn from(Wait(seconds): Wait) -> Self {
+impl From<RetryAfter> for Problem {
+    fn from(RetryAfter(seconds): RetryAfter) -> Self {
         let message = "This key asks for too many responses. Try again later.";
         Self {
             retry_after: Some(seconds),

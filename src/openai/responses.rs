@@ -55,7 +55,7 @@ pub async fn create(
 /// Each key may ask so often.
 async fn must_not_hurry(app: &App, caller: &CurrentUser) -> Answer<()> {
     if let Credential::ApiKey(key) = caller.by {
-        app.limits.responses.take(key).await?;
+        app.limits.responses.acquire(key).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `GET /v1/responses` with an upgrade: one socket, one turn after the other.
 
-use crate::accounts::sockets::Shown;
+use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
 use crate::http::auth::Credential;
 use crate::http::holder;
@@ -38,18 +38,22 @@ pub async fn connect(
             ..Problem::new(503, "overloaded", "The server is closing.")
         });
     }
-    let within = app.pace.write_within;
+    let within = app.socket_timeouts.write_within;
     let opened = wire::open(&http, payload, MAX_BODY_BYTES, within).await;
     let (answer, inlet, outlet) = opened.map_err(|_| {
         let message = "This is no WebSocket upgrade.";
         Problem::new(400, "invalid_value", message)
     })?;
     let shown = match caller.by {
-        Credential::Session(id) => Shown::Session(id),
-        Credential::ApiKey(id) => Shown::Key(id),
+        Credential::Session(id) => CredentialId::Session(id),
+        Credential::ApiKey(id) => CredentialId::Key(id),
     };
     let address = peer::address_of(&http);
-    let place = app.limits.sockets.take(caller.id(), shown, address).await;
+    let place = app
+        .limits
+        .sockets
+        .acquire(caller.id(), shown, address)
+        .await;
     let Some(place) = place else {
         return Err(Problem {
             retry_after: Some(10),

@@ -83,8 +83,8 @@ pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Out
     let mut session = Session {
         orders: Orders::of(&app.hub, caller.user),
         review: Some(review.boxed_local()),
-        pulse: Pulse::new(app.pace, Instant::now()),
-        pings: Rate::new(app.pace),
+        pulse: Pulse::new(app.socket_timeouts, Instant::now()),
+        pings: Rate::new(app.socket_timeouts),
         app,
         caller,
         outlet,
@@ -106,7 +106,7 @@ impl Session {
         let draining = self.app.shutdown.draining.clone();
         let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
         let alarm = tokio::time::sleep_until(self.pulse.alarm_at());
-        let hour = tokio::time::sleep(self.app.pace.turns_within);
+        let hour = tokio::time::sleep(self.app.socket_timeouts.turns_within);
         tokio::pin!(stopping, alarm, hour);
         loop {
             if let Err(end) = self.go_on().await {

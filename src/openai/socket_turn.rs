@@ -76,7 +76,7 @@ pub async fn begin(
     known: Option<Arc<Vec<Value>>>,
 ) -> Answer<Speaking> {
     if let Credential::ApiKey(key) = caller.by {
-        app.limits.responses.take(key).await?;
+        app.limits.responses.acquire(key).await?;
     }
     far_files::fetch(&app, caller.user, "input", &mut spec.input).await?;
     let previous = spec.previous.clone();

@@ -2,7 +2,7 @@
 //!
 //! Pure, and JSON both ways. A key that is missing has its default; one that is not known is kept.
 
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Samplers;
 use crate::presets::texts::ENHANCE;
 use crate::presets::texts::HUMAN_MAIN_PROMPT;
@@ -65,7 +65,7 @@ pub struct Entry {
     pub slot: Option<Slot>,
     /// In whose name its text is said.
     #[serde(default = "system")]
-    pub role: Role,
+    pub role: PromptRole,
     /// What it says, if its slot has a text of its own or it has none.
     #[serde(default)]
     #[schema(max_length = 100_000)]
@@ -254,7 +254,7 @@ impl Entry {
             id: id.to_owned(),
             label: label.to_owned(),
             slot: None,
-            role: Role::System,
+            role: PromptRole::System,
             text: text.to_owned(),
             enabled: true,
             place: Place::Relative,
@@ -303,8 +303,8 @@ fn usual_order() -> Vec<Entry> {
     ]
 }
 
-fn system() -> Role {
-    Role::System
+fn system() -> PromptRole {
+    PromptRole::System
 }
 
 fn yes() -> bool {

@@ -5,7 +5,7 @@ use super::Place;
 use super::Preset;
 use super::Slot;
 use super::Trigger;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::presets::texts::HUMAN_MAIN_PROMPT;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn what_is_not_known_is_kept_beside() {
     assert_eq!(preset.extra.len(), 1);
     assert_eq!(preset.order[0].extra["color"], "blue");
     assert!(preset.order[0].enabled);
-    assert_eq!(preset.order[0].role, Role::System);
+    assert_eq!(preset.order[0].role, PromptRole::System);
 }
 
 #[test]

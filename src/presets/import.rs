@@ -1,11 +1,11 @@
 //! From the bytes of a stranger's file to a preset, and back to a file.
 
+use crate::import_warning::ImportWarning;
 use crate::presets::formats::chat_completion;
 use crate::presets::formats::chat_completion_out;
 use crate::presets::formats::reading::Reading;
 use crate::presets::formats::text_completion;
 use crate::presets::stated::Stated;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub struct Imported {
     /// What it says beside that, to be given back.
     pub origin: Option<Value>,
     /// What was left out, put right, or will do nothing.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// Why a file is no preset: a sentence for whoever brought it.
@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
     {
         fields = inner;
         let sentence = "Of the file only the samplers were taken, not the templates.";
-        warnings.push(Warning::new("samplers_alone", sentence));
+        warnings.push(ImportWarning::new("samplers_alone", sentence));
     }
     let mut reading = Reading::of(fields);
     reading.warnings = warnings;

@@ -5,7 +5,7 @@ use super::Imported;
 use super::MAX_FILE_BYTES;
 use super::read;
 use super::written;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::presets::document::Entry;
 use crate::presets::document::Place;
 use crate::presets::document::Preset;
@@ -97,7 +97,7 @@ fn an_order_comes_over_with_its_marks_roles_places_and_triggers() {
         ]
     );
     let rain = &order[7];
-    assert_eq!((rain.slot, rain.role), (None, Role::Assistant));
+    assert_eq!((rain.slot, rain.role), (None, PromptRole::Assistant));
     assert_eq!(
         rain.place,
         Place::InChat {
@@ -110,7 +110,7 @@ fn an_order_comes_over_with_its_marks_roles_places_and_triggers() {
     let main = &order[1];
     assert_eq!((main.slot, main.forbid_overrides), (Some(Slot::Main), true));
     assert_eq!(main.text, "Play {{char}} in a small theatre.");
-    assert_eq!(order[12].role, Role::User);
+    assert_eq!(order[12].role, PromptRole::User);
     assert_eq!(order[0].slot, Some(Slot::LoreBefore));
 }
 

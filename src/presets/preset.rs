@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::PresetId;
 use crate::ids::UserId;
 use sea_orm::ActiveValue::NotSet;
@@ -27,7 +27,7 @@ pub struct Model {
     /// What the file said that it came from and we have no use for, to be given back with it.
     #[sea_orm(column_type = "JsonBinary")]
     pub origin: Option<Json>,
-    pub status: Status,
+    pub status: PresetStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -37,10 +37,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// A deleted preset stays for the spaces and seats that go by it.
     #[schema(as = PresetStatus)]
-    Status { Active, Deleted }
+    PresetStatus { Active, Deleted }
 }
 
 /// A preset, as the API shows it.
@@ -50,7 +50,7 @@ pub struct View {
     pub id: PresetId,
     pub name: String,
     pub owner_id: Option<UserId>,
-    pub status: Status,
+    pub status: PresetStatus,
     /// Only what somebody decided: the keys of `settings.preset`.
     #[schema(value_type = Object)]
     pub document: Json,
@@ -94,7 +94,7 @@ pub async fn create(
         name: Set(new.name),
         document: Set(new.document),
         origin: Set(new.origin),
-        status: Set(Status::Active),
+        status: Set(PresetStatus::Active),
         created_at: Set(now),
         updated_at: Set(now),
     };
@@ -125,7 +125,7 @@ pub async fn update(
 pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
-        status: Set(Status::Deleted),
+        status: Set(PresetStatus::Deleted),
         ..Default::default()
     };
     db.write(move |tx| Box::pin(async move { row.update(tx).await.map(|_| ()) }))

@@ -3,7 +3,7 @@
 use crate::clock::Timestamp;
 use crate::ids::PresetId;
 use crate::ids::UserId;
-use crate::presets::preset::Status;
+use crate::presets::preset::PresetStatus;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub struct Model {
     pub id: PresetId,
     pub name: String,
     pub owner_id: Option<UserId>,
-    pub status: Status,
+    pub status: PresetStatus,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -31,5 +31,5 @@ impl ActiveModelBehavior for ActiveModel {}
 pub fn of_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(PresetStatus::Active))
 }

@@ -1,7 +1,7 @@
 //! The pieces of a prompt, as they are put in order, weighed, sent, and shown to people who ask.
 
 use crate::llm::request::Message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::llm::tool::Answered;
 use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
@@ -73,7 +73,7 @@ pub struct Block {
     /// What it is called in a list: `Description`, or who said a line.
     pub label: String,
     /// On whose side it stands.
-    pub role: Role,
+    pub role: PromptRole,
     /// Who said it, if anybody did.
     pub name: Option<String>,
     /// How long it is, its speaker's name counted in.
@@ -106,7 +106,7 @@ pub struct Block {
 
 impl Block {
     /// A piece that nobody in particular says.
-    pub fn new(kind: Kind, label: impl Into<String>, role: Role, text: String) -> Self {
+    pub fn new(kind: Kind, label: impl Into<String>, role: PromptRole, text: String) -> Self {
         Self {
             kind,
             label: label.into(),
@@ -135,7 +135,7 @@ pub fn messages(blocks: &[Block]) -> Vec<Message> {
             .last_mut()
             .filter(|it| it.role == block.role && it.name.is_none() && block.name.is_none());
         match neighbor {
-            Some(last) if block.joins || block.role == Role::System => {
+            Some(last) if block.joins || block.role == PromptRole::System => {
                 last.content
                     .push_str(if block.joins { "\n" } else { "\n\n" });
                 last.content.push_str(&block.text);

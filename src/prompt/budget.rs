@@ -95,13 +95,13 @@ mod tests {
     use super::Examples;
     use super::Kind;
     use super::fit;
-    use crate::llm::request::Role;
+    use crate::llm::request::PromptRole;
 
     /// Each costs ten tokens.
     fn blocks(kinds: &[Kind]) -> Vec<Block> {
         let block = |kind: &Kind| Block {
             tokens: 6,
-            ..Block::new(*kind, "", Role::System, String::new())
+            ..Block::new(*kind, "", PromptRole::System, String::new())
         };
         kinds.iter().map(block).collect()
     }

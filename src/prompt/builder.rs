@@ -2,8 +2,8 @@
 
 use crate::ids::CharacterId;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 use crate::presets::document::Entry;
 use crate::presets::document::Place;
 use crate::presets::document::Preset;
@@ -198,9 +198,9 @@ fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
     };
     let cards = sections.cards.depth_prompts.iter().map(|it| {
         let role = match it.prompt.role.as_str() {
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
-            _ => Role::System,
+            "user" => PromptRole::User,
+            "assistant" => PromptRole::Assistant,
+            _ => PromptRole::System,
         };
         let text = it.prompt.prompt.clone();
         let block = Block {

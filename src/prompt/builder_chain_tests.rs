@@ -5,7 +5,7 @@ use super::tests::count;
 use super::tests::line;
 use super::tests::solo;
 use super::tests::written;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::llm::tool::Answered;
 use crate::llm::tool::ToolCall;
 use crate::prompt::blocks::Carried;
@@ -39,9 +39,9 @@ fn answer(id: &str) -> Carried {
 fn with_a_call() -> Context {
     let mut context = solo();
     let tail = [
-        (Role::Assistant, "", call("a")),
-        (Role::User, "It rains.", answer("a")),
-        (Role::User, "So?", Carried::default()),
+        (MessageRole::Assistant, "", call("a")),
+        (MessageRole::User, "It rains.", answer("a")),
+        (MessageRole::User, "So?", Carried::default()),
     ];
     for (seq, (role, text, carried)) in (3..).zip(tail) {
         context.history.push(Line {

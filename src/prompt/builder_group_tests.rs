@@ -8,7 +8,7 @@ use super::tests::line;
 use super::tests::member;
 use super::tests::solo;
 use super::tests::written;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
 use crate::llm::request;
 use crate::lore::book::Book;
@@ -102,10 +102,10 @@ fn three(mode: CardHandlingMode) -> Context {
     context.card_handling = mode;
     context.join = ("[<FIELDNAME> of {{char}}: ".into(), "]".into());
     context.history = vec![
-        line(1, "Ada", Role::Assistant, "Good day."),
-        line(2, "Bob", Role::User, "How is London?"),
-        line(3, "Cid", Role::Assistant, "Loud. {{char}} likes it."),
-        line(4, "Bob", Role::User, "And the engine?"),
+        line(1, "Ada", MessageRole::Assistant, "Good day."),
+        line(2, "Bob", MessageRole::User, "How is London?"),
+        line(3, "Cid", MessageRole::Assistant, "Loud. {{char}} likes it."),
+        line(4, "Bob", MessageRole::User, "And the engine?"),
     ];
     for it in &mut context.history {
         it.author = MembershipId(
@@ -121,7 +121,7 @@ fn three(mode: CardHandlingMode) -> Context {
         ..Note::default()
     };
     let in_chat = Entry {
-        role: request::Role::User,
+        role: request::PromptRole::User,
         place: Place::InChat { depth: 0, order: 5 },
         ..Entry::of_text("ooc", "Out of character", "(One paragraph, please.)")
     };

@@ -7,7 +7,7 @@ use super::Context;
 use super::build;
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -21,9 +21,9 @@ use crate::prompt::context::User;
 use crate::prompt::lore::Library;
 use crate::prompt::macros::variables::Variables;
 use crate::prompt::note::Note;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::CardHandlingMode;
 
 /// A word is a token.
@@ -37,12 +37,12 @@ pub fn member(id: i64, name: &str, card: Option<Value>) -> Member {
         name: name.into(),
         aliases: Vec::new(),
         kind: if card.is_some() {
-            Kind::Character
+            MembershipKind::Character
         } else {
-            Kind::Human
+            MembershipKind::Human
         },
         participation: Participation::Active,
-        status: Status::Active,
+        status: MembershipStatus::Active,
         character: card.as_ref().map(|_| CharacterId(id)),
         card: card.map(|it| Card::from_document(it).expect("a card")),
         persona: None,
@@ -72,7 +72,7 @@ fn cid() -> Member {
     member(3, "Cid", Some(card))
 }
 
-pub fn line(seq: i64, name: &str, role: Role, text: &str) -> Line {
+pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> Line {
     Line {
         seq,
         message_id: MessageId(seq),
@@ -111,8 +111,8 @@ pub fn solo() -> Context {
         instruction: None,
         directions: None,
         history: vec![
-            line(1, "Ada", Role::Assistant, "Good day."),
-            line(2, "Bob", Role::User, "Who is {{char}}? <BOT>"),
+            line(1, "Ada", MessageRole::Assistant, "Good day."),
+            line(2, "Bob", MessageRole::User, "Who is {{char}}? <BOT>"),
         ],
         variables: Variables::default(),
         model: "demo".into(),
@@ -127,7 +127,7 @@ pub fn group() -> Context {
     context.speaker = MembershipId(3);
     context
         .history
-        .push(line(3, "Ada", Role::Assistant, "I am. Cid?"));
+        .push(line(3, "Ada", MessageRole::Assistant, "I am. Cid?"));
     context
 }
 
@@ -239,7 +239,7 @@ fn examples_and_then_the_oldest_lines_make_room() {
     for seq in 3..40 {
         context
             .history
-            .push(line(seq, "Bob", Role::User, &"word ".repeat(20)));
+            .push(line(seq, "Bob", MessageRole::User, &"word ".repeat(20)));
     }
     context.preset.context_tokens = Some(300);
     context.preset.max_tokens = Some(100);
@@ -301,10 +301,12 @@ fn chat_text_goes_out_as_it_was_written() {
 #[test]
 fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
     let mut context = solo();
-    context.history.push(line(3, "Bob", Role::User, " \n"));
+    context
+        .history
+        .push(line(3, "Bob", MessageRole::User, " \n"));
     context.history.push(Line {
         tokens: 0,
-        ..line(4, "Bob", Role::User, "one two three")
+        ..line(4, "Bob", MessageRole::User, "one two three")
     });
 
     let built = build(&context, &count).expect("it fits");
@@ -342,7 +344,7 @@ fn a_removed_character_makes_no_group_and_a_muted_one_does() {
     assert!(written(&context).contains("[Write the next reply only as Cid.]"));
     assert!(written(&context).contains("Group members: Ada, Cid"));
 
-    context.cast[1].status = Status::Removed;
+    context.cast[1].status = MembershipStatus::Removed;
     let prompt = written(&context);
 
     assert!(!prompt.contains("[Write the next reply"), "{prompt}");

@@ -11,9 +11,9 @@ use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::meanings::Field;
 use crate::prompt::macros::meanings::Meanings;
 use crate::prompt::macros::world::World;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::CardHandlingMode;
 
 /// In a prefix or suffix: the name of the field it stands around.
@@ -208,7 +208,8 @@ fn names(context: &Context) -> Meanings {
     let not_muted = context.characters();
     let not_muted = not_muted.filter(|it| it.participation == Participation::Active);
     let people = context.cast.iter();
-    let people = people.filter(|it| it.kind == Kind::Human && it.status == Status::Active);
+    let people = people
+        .filter(|it| it.kind == MembershipKind::Human && it.status == MembershipStatus::Active);
     Meanings {
         character: called.to_owned(),
         is_nicknamed: character.is_some_and(|it| it.called() != it.name),
@@ -228,7 +229,7 @@ fn others<'a>(
 ) -> impl Iterator<Item = &'a Member> + use<'a> {
     let one = one.map(|it| it.id);
     let here = context.cast.iter();
-    here.filter(move |it| it.status == Status::Active && Some(it.id) != one)
+    here.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
 }
 
 /// Display names, separated by commas; `nobody` when there are none.

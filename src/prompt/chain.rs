@@ -4,7 +4,7 @@
 
 use crate::characters::character;
 use crate::clock::Timestamp;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
 use crate::presets::document::Trigger;
 use crate::presets::resolve;
@@ -19,9 +19,9 @@ use crate::prompt::shelf;
 use crate::prompt::shelf::Shelf;
 use crate::providers::provider;
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -64,12 +64,12 @@ pub async fn alone(
     };
     let preset = resolve::resolve(db, layers).await?;
     let blank = load::blank(&speaking(&chain, CHARACTER), preset);
-    let person = member(PERSON, user, Kind::Human);
+    let person = member(PERSON, user, MembershipKind::Human);
     let own = Member {
         // A stored card was read before it was stored.
         card: character.card().ok(),
         character: Some(character.id),
-        ..member(CHARACTER, &character.name, Kind::Character)
+        ..member(CHARACTER, &character.name, MembershipKind::Character)
     };
     let mut context = Context {
         cast: vec![person, own],
@@ -133,7 +133,7 @@ fn speaking<'a>(chain: &Chain<'a>, speaker: MembershipId) -> Speaking<'a> {
 
 /// Puts in what was said.
 fn goes_on(context: &mut Context, chain: Chain<'_>) {
-    let by_user = chain.lines.iter().filter(|it| it.role == Role::User);
+    let by_user = chain.lines.iter().filter(|it| it.role == MessageRole::User);
     let n_user_turns = by_user.filter(|it| it.carried.answers.is_none()).count();
     context.n_user_turns = i64::try_from(n_user_turns).unwrap_or(i64::MAX).max(1);
     context.history = chain.lines;
@@ -143,14 +143,14 @@ fn goes_on(context: &mut Context, chain: Chain<'_>) {
     }
 }
 
-fn member(id: MembershipId, name: &str, kind: Kind) -> Member {
+fn member(id: MembershipId, name: &str, kind: MembershipKind) -> Member {
     Member {
         id,
         name: name.to_owned(),
         aliases: Vec::new(),
         kind,
         participation: Participation::Active,
-        status: Status::Active,
+        status: MembershipStatus::Active,
         character: None,
         card: None,
         persona: None,

@@ -2,7 +2,7 @@
 
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -16,9 +16,9 @@ use crate::prompt::macros::world::Said;
 use crate::prompt::macros::world::Seed;
 use crate::prompt::macros::world::World;
 use crate::prompt::note::Note;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::CardHandlingMode;
 use std::cell::RefCell;
 
@@ -75,11 +75,11 @@ pub struct Member {
     /// Other names by which this one is addressed.
     pub aliases: Vec<String>,
     /// A human or a character.
-    pub kind: Kind,
+    pub kind: MembershipKind,
     /// Whether this one takes part, or is muted.
     pub participation: Participation,
     /// Whether this one is still here.
-    pub status: Status,
+    pub status: MembershipStatus,
     /// The character of this seat.
     pub character: Option<CharacterId>,
     /// A character's card.
@@ -91,7 +91,7 @@ pub struct Member {
 impl Member {
     /// A character that is still here, muted or not.
     pub fn is_character(&self) -> bool {
-        self.kind == Kind::Character && self.status == Status::Active
+        self.kind == MembershipKind::Character && self.status == MembershipStatus::Active
     }
 
     /// What `{{char}}` means in the words of this one's card.
@@ -124,7 +124,7 @@ pub struct Line {
     /// Its author's display name.
     pub name: String,
     /// Its author's side.
-    pub role: Role,
+    pub role: MessageRole,
     /// What was said. No macro runs in it.
     pub text: String,
     /// How long the text is; 0 when that is not known.
@@ -192,17 +192,17 @@ impl Context {
     }
 
     fn said(&self) -> Said {
-        let last = |role: Option<Role>| {
+        let last = |role: Option<MessageRole>| {
             let mut lines = self.history.iter().rev();
             lines.find(|it| role.is_none_or(|role| it.role == role))
         };
         let text = |line: Option<&Line>| line.map_or(String::new(), |it| it.text.clone());
         Said {
             message: text(last(None)),
-            by_user: text(last(Some(Role::User))),
-            by_character: text(last(Some(Role::Assistant))),
+            by_user: text(last(Some(MessageRole::User))),
+            by_character: text(last(Some(MessageRole::Assistant))),
             id: last(None).map(|it| it.seq),
-            user_spoke_at: last(Some(Role::User)).map(|it| it.at),
+            user_spoke_at: last(Some(MessageRole::User)).map(|it| it.at),
             input: self.instruction.clone().unwrap_or_default(),
         }
     }
@@ -214,7 +214,8 @@ impl Context {
 
     /// Does the model write what a human says?
     pub fn writes_for_human(&self) -> bool {
-        self.speaking().is_some_and(|it| it.kind == Kind::Human)
+        self.speaking()
+            .is_some_and(|it| it.kind == MembershipKind::Human)
     }
 
     /// Whom `{{char}}` means: the speaker; while that is a human, the character who spoke last, or
@@ -235,7 +236,7 @@ impl Context {
 
     /// Have several people said something?
     pub fn has_company(&self) -> bool {
-        let human = |line: &&Line| line.role == Role::User;
+        let human = |line: &&Line| line.role == MessageRole::User;
         let mut lines = self.history.iter().filter(human).map(|it| it.author);
         let first = lines.next();
         lines.any(|it| Some(it) != first)

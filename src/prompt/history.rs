@@ -4,7 +4,7 @@
 //! how a model is told the name is its provider's concern, unless the preset wants it in the text.
 
 use crate::conversations::message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::presets::document::Names;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
@@ -57,10 +57,10 @@ fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
 }
 
 /// The side on which a message was written is the side on which it is sent.
-fn role(role: message::Role) -> Role {
+fn role(role: message::MessageRole) -> PromptRole {
     match role {
-        message::Role::User => Role::User,
-        message::Role::Assistant => Role::Assistant,
-        message::Role::System => Role::System,
+        message::MessageRole::User => PromptRole::User,
+        message::MessageRole::Assistant => PromptRole::Assistant,
+        message::MessageRole::System => PromptRole::System,
     }
 }

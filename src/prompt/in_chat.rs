@@ -1,6 +1,6 @@
 //! What stands among the messages, by its depth: so many of them follow it.
 
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::prompt::blocks::Block;
 
 /// A piece that stands among the messages.
@@ -35,11 +35,11 @@ pub fn insert(lines: Vec<Block>, mut injections: Vec<Injection>) -> Vec<Block> {
     blocks
 }
 
-fn rank(role: Role) -> u8 {
+fn rank(role: PromptRole) -> u8 {
     match role {
-        Role::Assistant => 0,
-        Role::User => 1,
-        Role::System => 2,
+        PromptRole::Assistant => 0,
+        PromptRole::User => 1,
+        PromptRole::System => 2,
     }
 }
 
@@ -47,7 +47,7 @@ fn rank(role: Role) -> u8 {
 mod tests {
     use super::Injection;
     use super::insert;
-    use crate::llm::request::Role;
+    use crate::llm::request::PromptRole;
     use crate::prompt::blocks::Block;
     use crate::prompt::blocks::Kind;
     use crate::prompt::blocks::messages;
@@ -55,12 +55,12 @@ mod tests {
     fn lines() -> Vec<Block> {
         let line = |text: &str| Block {
             name: Some("Bob".into()),
-            ..Block::new(Kind::History, "Bob", Role::User, text.into())
+            ..Block::new(Kind::History, "Bob", PromptRole::User, text.into())
         };
         ["1", "2", "3"].map(line).to_vec()
     }
 
-    fn at(depth: usize, order: i64, role: Role, text: &str) -> Injection {
+    fn at(depth: usize, order: i64, role: PromptRole, text: &str) -> Injection {
         Injection {
             depth,
             order,
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_depth_counts_the_messages_that_follow() {
-        let system = |depth, text| at(depth, 100, Role::System, text);
+        let system = |depth, text| at(depth, 100, PromptRole::System, text);
 
         let texts = texts(vec![
             system(0, "end"),
@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn at_one_depth_order_comes_first_and_then_the_side() {
         let texts = texts(vec![
-            at(1, 100, Role::System, "system"),
-            at(1, 100, Role::User, "user"),
-            at(1, 100, Role::Assistant, "assistant"),
-            at(1, 200, Role::Assistant, "late"),
-            at(1, 1, Role::System, "early"),
+            at(1, 100, PromptRole::System, "system"),
+            at(1, 100, PromptRole::User, "user"),
+            at(1, 100, PromptRole::Assistant, "assistant"),
+            at(1, 200, PromptRole::Assistant, "late"),
+            at(1, 1, PromptRole::System, "early"),
         ]);
 
         assert_eq!(
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn equals_are_one_piece_in_the_order_in_which_they_came() {
         let texts = texts(vec![
-            at(0, 100, Role::User, "a"),
-            at(0, 100, Role::User, "b"),
-            at(0, 101, Role::User, "c"),
+            at(0, 100, PromptRole::User, "a"),
+            at(0, 100, PromptRole::User, "b"),
+            at(0, 101, PromptRole::User, "c"),
         ]);
 
         assert_eq!(texts, ["1", "2", "3", "a\nb", "c"]);

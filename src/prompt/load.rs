@@ -5,7 +5,7 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -120,7 +120,9 @@ pub async fn load_in(
     context.note = note_of(&conversation.settings, turn.speaker, &space, &seats);
     context.n_user_turns = match context.note.interval {
         ..=1 => 1,
-        _ => read::n_by(db, id, Role::User, cutoff_seq).await?.max(1),
+        _ => read::n_by(db, id, MessageRole::User, cutoff_seq)
+            .await?
+            .max(1),
     };
     let own_scenario = text_of(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
@@ -162,7 +164,7 @@ pub(super) async fn of_space(
 ) -> Result<(Context, HashMap<CharacterId, UserId>), DbErr> {
     let (cards, owners) = cards(db, seats).await?;
     let speaker = seats.iter().find(|it| it.id == speaking.speaker);
-    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
     let mut preset = preset(db, speaking.provider, space, speaker).await?;
     if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
         preset.texts.group_nudge_prompt = nudge.to_owned();
@@ -278,7 +280,7 @@ async fn preset(
         provider: &provider.settings,
     };
     let preset = resolve::resolve(db, layers).await?;
-    let is_human = speaker.is_some_and(|it| it.kind == membership::Kind::Human);
+    let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
     Ok(if is_human { preset.for_human() } else { preset })
 }
 
@@ -289,14 +291,14 @@ fn user_seat<'a>(
     history: &[message::Model],
     turn: &Turn<'_>,
 ) -> Option<&'a membership::Model> {
-    let human = |it: &&membership::Model| it.kind == membership::Kind::Human;
+    let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
     let speaker = seats.iter().find(|it| it.id == turn.speaker).filter(human);
     let author = history
         .iter()
         .find(|it| Some(it.id) == turn.trigger)
         .and_then(|it| seats.iter().find(|seat| seat.id == it.space_membership_id))
         .filter(human);
-    let here = |it: &&membership::Model| it.status == membership::Status::Active;
+    let here = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
     let first = || seats.iter().filter(human).find(here);
     speaker.or(author).or_else(first)
 }

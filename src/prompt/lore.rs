@@ -2,7 +2,9 @@
 
 use crate::characters::card::Card;
 use crate::ids::LorebookEntryId;
-use crate::llm::request::Role;
+use crate::import_warning;
+use crate::import_warning::ImportWarning;
+use crate::llm::request::PromptRole;
 use crate::lore::book::Book;
 use crate::lore::book::Place;
 use crate::lore::engine;
@@ -29,8 +31,6 @@ use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::meanings::Field;
 use crate::prompt::macros::world::Seed;
 use crate::prompt::macros::world::World;
-use crate::warning;
-use crate::warning::Warning;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub struct Told {
     /// The same in the same order, for programs. Prompts that were kept before there were codes
     /// have none.
     #[serde(default)]
-    pub warnings_coded: Vec<Warning>,
+    pub warnings_coded: Vec<ImportWarning>,
 }
 
 /// An entry, and why it entered, or did not.
@@ -187,7 +187,7 @@ impl Lore {
     pub fn at(&self, place: &Place) -> Vec<Block> {
         let here = self.entered().filter(|(_, it)| it.place == *place);
         let mut blocks: Vec<Block> = here
-            .map(|(n, it)| self.block(n, it, Role::System))
+            .map(|(n, it)| self.block(n, it, PromptRole::System))
             .collect();
         let (before, after) = &self.format;
         if let Some(first) = blocks.first_mut() {
@@ -232,7 +232,7 @@ impl Lore {
                 .map(|(_, it)| entry(&it.entry, it.because.to_string()))
                 .collect(),
             dropped: dropped.map(|it| entry(it, "budget".to_owned())).collect(),
-            warnings: warning::sentences(&outcome.warnings),
+            warnings: import_warning::sentences(&outcome.warnings),
             warnings_coded: outcome.warnings.clone(),
         }
     }
@@ -243,7 +243,7 @@ impl Lore {
         serde_json::to_value(&outcome.timed).ok()
     }
 
-    fn block(&self, n: usize, fired: &Fired, role: Role) -> Block {
+    fn block(&self, n: usize, fired: &Fired, role: PromptRole) -> Block {
         let text = fired.text.trim();
         // An entry without an id is one of a card's own lorebook.
         let card_use = match fired.entry.entry_id {

@@ -3,7 +3,7 @@
 //! The conversation's own wins over the speaker's, and that over the space's; the speaker's may also
 //! stand before or after the space's instead of in its place.
 
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub struct Note {
     pub position: Position,
     /// How many messages follow it.
     pub depth: usize,
-    pub role: Role,
+    pub role: PromptRole,
     /// Each so many turns of the people; 0: never.
     pub interval: i64,
 }
@@ -29,7 +29,7 @@ impl Default for Note {
             text: String::new(),
             position: Position::InChat,
             depth: USUAL_DEPTH,
-            role: Role::System,
+            role: PromptRole::System,
             interval: 1,
         }
     }
@@ -64,7 +64,7 @@ struct Stated {
     text: Option<String>,
     position: Option<Position>,
     depth: Option<usize>,
-    role: Option<Role>,
+    role: Option<PromptRole>,
     interval: Option<i64>,
     combine: Option<Combine>,
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::Note;
     use super::Position;
     use super::resolve;
-    use crate::llm::request::Role;
+    use crate::llm::request::PromptRole;
     use serde_json::Value;
     use serde_json::json;
 
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(beside("after").text, "room\nown");
         assert_eq!(
             (beside("after").depth, beside("after").role),
-            (2, Role::User)
+            (2, PromptRole::User)
         );
         assert_eq!(
             (beside("replace").depth, beside("replace").text.as_str()),

@@ -3,7 +3,7 @@
 use crate::conversations::message;
 use crate::conversations::message::Column;
 use crate::conversations::message::Entity;
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use crate::ids::ConversationId;
 use crate::prompt::budget;
@@ -76,7 +76,7 @@ async fn first_that_fits(
 pub async fn n_by(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    role: Role,
+    role: MessageRole,
     cutoff_seq: i64,
 ) -> Result<i64, DbErr> {
     let of_side = sent(id, cutoff_seq).filter(Column::Role.eq(role));

@@ -3,7 +3,7 @@
 
 use crate::ids::CharacterId;
 use crate::ids::MessageId;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::Origin;
@@ -41,7 +41,7 @@ pub struct Piece {
     pub kind: Kind,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    pub role: Role,
+    pub role: PromptRole,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub tokens: i64,

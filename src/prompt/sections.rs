@@ -1,7 +1,7 @@
 //! The pieces of a prompt: what each says. Their order is the preset's.
 
 use crate::characters::card::Card;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::lore::book::Place;
 use crate::presets::document::Entry;
 use crate::presets::document::Examples;
@@ -205,7 +205,7 @@ impl Sections<'_> {
         let card_use = self.card_use();
         (!text.is_empty()).then(|| Block {
             card_use,
-            ..Block::new(kind, label, Role::System, text)
+            ..Block::new(kind, label, PromptRole::System, text)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Loads the lore of a turn: its books, and what earlier turns left of them.
 
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -64,10 +64,10 @@ pub async fn load(
     let mut entries = books.iter().flat_map(|it| &it.entries);
     let counts = entries.any(|it| it.content.trim_start().starts_with("@@"));
     let n_replies = match (counts, shelf.conversation) {
-        (true, Some(id)) => read::n_by(db, id, Role::Assistant, cutoff_seq).await?,
+        (true, Some(id)) => read::n_by(db, id, MessageRole::Assistant, cutoff_seq).await?,
         (true, None) => {
             let lines = context.history.iter();
-            let replies = lines.filter(|it| it.role == Role::Assistant).count();
+            let replies = lines.filter(|it| it.role == MessageRole::Assistant).count();
             i64::try_from(replies).unwrap_or(i64::MAX)
         }
         (false, _) => 0,

@@ -3,7 +3,7 @@
 //! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
 //! database gives nobody another's key.
 
-use crate::keys;
+use crate::key_derivation;
 use crate::llm::secret::Secret;
 use anyhow::Context;
 use base64::Engine as _;
@@ -52,7 +52,7 @@ pub struct Sealer {
 impl Sealer {
     /// With the server's secret.
     pub fn new(secret: &str) -> Self {
-        let key = keys::for_purpose(secret, PURPOSE);
+        let key = key_derivation::derive_key(secret, PURPOSE);
         Self {
             cipher: Arc::new(XChaCha20Poly1305::new(&Key::from(key))),
         }

@@ -2,9 +2,9 @@
 //! the environment describes. And whether all that is on it can be opened.
 
 use crate::clock::Timestamp;
-use crate::config::LlmFromEnvironment;
+use crate::config::EnvironmentProvider;
+use crate::db::backend;
 use crate::db::connect::Db;
-use crate::db::dialect;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
@@ -25,10 +25,10 @@ const ENVIRONMENT_NAME: &str = "environment";
 
 /// Makes the demo model, when there is no provider at all.
 pub async fn stock_demo(db: &Db, sealer: &Sealer, now: Timestamp) -> Result<(), DbErr> {
-    let (sealer, dialect) = (sealer.clone(), db.dialect());
+    let (sealer, dialect) = (sealer.clone(), db.backend());
     db.write(move |tx| {
         Box::pin(async move {
-            dialect::one_by_one(tx, dialect).await?;
+            backend::serialized(tx, dialect).await?;
             if provider::Entity::find().one(tx).await?.is_some() {
                 return Ok(());
             }
@@ -52,16 +52,16 @@ pub async fn stock_demo(db: &Db, sealer: &Sealer, now: Timestamp) -> Result<(), 
 pub async fn stock_environment(
     db: &Db,
     sealer: &Sealer,
-    from: &LlmFromEnvironment,
+    from: &EnvironmentProvider,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    let (sealer, dialect) = (sealer.clone(), db.dialect());
+    let (sealer, dialect) = (sealer.clone(), db.backend());
     let base_url = Some(from.base_url.clone());
     let api_key = from.api_key.as_ref().map(|it| Secret::new(&it.0));
     let model = from.model.clone();
     db.write(move |tx| {
         Box::pin(async move {
-            dialect::one_by_one(tx, dialect).await?;
+            backend::serialized(tx, dialect).await?;
             provider::one_at_a_time(tx).await?;
             let Some(present) = of_environment(tx).await? else {
                 let new = NewProvider {

@@ -169,7 +169,7 @@ impl Typing {
             let due = self.typists.lock().next_expiry();
             let expiry = async {
                 match due {
-                    Some(due) => self.clock.until(due).await,
+                    Some(due) => self.clock.sleep_until(due).await,
                     None => std::future::pending().await,
                 }
             };

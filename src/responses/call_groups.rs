@@ -6,7 +6,7 @@
 //! takes.
 
 use crate::llm::request::Message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::llm::tool::ToolCall;
 use crate::responses::approvals;
 use crate::responses::open_calls::RECEIPT;
@@ -96,9 +96,9 @@ struct Telling {
 impl Telling {
     fn say(&mut self, message: Message, is_old: bool) {
         self.close();
-        self.has_text = message.role == Role::Assistant;
+        self.has_text = message.role == PromptRole::Assistant;
         self.entries.push(Entry {
-            may_go: is_old && message.role != Role::System,
+            may_go: is_old && message.role != PromptRole::System,
             message,
         });
     }

@@ -4,7 +4,7 @@
 use crate::characters::character;
 use crate::ids::MembershipId;
 use crate::llm::request::Message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::prompt::chain;
 use crate::providers::provider;
 use crate::responses::document::Bill;
@@ -106,7 +106,7 @@ impl Cast {
     pub fn has_said(&mut self, speaker: &str, text: &str) {
         if !text.trim().is_empty() {
             self.said.push(Entry {
-                message: Message::new(Role::Assistant, text).named(speaker),
+                message: Message::new(PromptRole::Assistant, text).named(speaker),
                 may_go: false,
             });
         }

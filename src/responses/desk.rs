@@ -233,7 +233,7 @@ impl Desk {
         seen: Option<i64>,
         now: Timestamp,
     ) -> Result<Recorder, Refusal> {
-        let (node, database) = (self.parts.node.clone(), self.parts.db.dialect());
+        let (node, database) = (self.parts.node.clone(), self.parts.db.backend());
         let (input, conversation) = (spec.input.clone(), spec.conversation.clone());
         let (row, id) = (row(user, id, spec, None, now), id.to_owned());
         let begun: Result<Option<response::Model>, Refusal> = self

@@ -1,7 +1,7 @@
 //! From items to what a model is told: pure, in the order in which it was said.
 
 use crate::llm::request::Message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::llm::tool::Attachment;
 use crate::responses::call_groups;
 use crate::responses::speakers_of;
@@ -30,7 +30,7 @@ pub struct TooLong {
 /// The prompt of a response: its own instructions, what came before, the new input.
 pub fn entries(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<Entry> {
     let first = instructions.map(|it| Entry {
-        message: Message::new(Role::System, it),
+        message: Message::new(PromptRole::System, it),
         may_go: false,
     });
     let old = prior.iter().map(|it| (it, true));
@@ -45,11 +45,11 @@ fn message(item: &Value) -> Option<Message> {
         return None;
     }
     let role = match item["role"].as_str()? {
-        "system" | "developer" => Role::System,
-        "assistant" => Role::Assistant,
-        _ => Role::User,
+        "system" | "developer" => PromptRole::System,
+        "assistant" => PromptRole::Assistant,
+        _ => PromptRole::User,
     };
-    let name = Some(role).filter(|it| *it == Role::Assistant);
+    let name = Some(role).filter(|it| *it == PromptRole::Assistant);
     Some(Message {
         name: name.and_then(|_| speakers_of::speaker(item)),
         attachments: attachments(&item["content"]),
@@ -133,7 +133,7 @@ fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
 
 /// What came of a call belongs to the turn in which it was called.
 fn begins_a_turn(message: &Message) -> bool {
-    message.role == Role::User && message.answers.is_none()
+    message.role == PromptRole::User && message.answers.is_none()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! names the lease. Who is told `false` has lost the response: stop, and tell nobody.
 
 use crate::clock::Timestamp;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::ids::UserId;
 use crate::responses::document::Standing;
 use crate::responses::response;
@@ -46,7 +46,7 @@ pub async fn claim(
     id: &str,
     worker: &str,
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<Option<response::Model>, DbErr> {
     let mut rows = moving(id, Status::Queued)
         .col_expr(Column::Status, Expr::value(Status::InProgress))
@@ -54,7 +54,7 @@ pub async fn claim(
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
         .col_expr(Column::StartedAt, Expr::value(now))
-        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .exec_with_returning(tx)
         .await?;
     Ok(rows.pop())
@@ -75,11 +75,11 @@ pub async fn beat(
     worker: &str,
     held: &[String],
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<Vec<Beaten>, DbErr> {
     let beat = Query::update()
         .table(Entity)
-        .value(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .and_where(Column::Id.is_in(held))
         .and_where(Column::WorkerId.eq(worker))
         .and_where(Column::Status.eq(Status::InProgress))
@@ -238,7 +238,7 @@ pub async fn silent(
     db: &impl ConnectionTrait,
     now: Timestamp,
     after: Option<Duration>,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<Vec<response::Model>, DbErr> {
     Entity::find()
         .filter(Expr::cust("status = 'in_progress'"))
@@ -251,9 +251,9 @@ pub async fn silent(
         .await
 }
 
-fn stale(now: Timestamp, after: Duration, dialect: Dialect) -> SimpleExpr {
+fn stale(now: Timestamp, after: Duration, dialect: Backend) -> SimpleExpr {
     let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-    let clock = dialect::lease_clock(dialect, now);
+    let clock = backend::lease_time(dialect, now);
     Expr::col(Column::HeartbeatAt).lte(clock.sub(after_ms))
 }
 

@@ -1,7 +1,7 @@
 //! Heals what a dead node left behind, ends what has waited too long, and takes away what is old.
 //! Runs on every node; two at once do no harm, since every move names the lease it saw.
 
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::responses::desk::Desk;
 use crate::responses::ending;
 use crate::responses::happening::How;
@@ -28,10 +28,10 @@ impl Desk {
     /// When the database does not answer.
     pub async fn start(&self) -> Result<(), DbErr> {
         let parts = &self.parts;
-        let after = match parts.db.dialect() {
+        let after = match parts.db.backend() {
             // One process owns it: whatever runs there has nobody who writes it.
-            Dialect::Sqlite => None,
-            Dialect::Postgres => Some(parts.settings.stale_after),
+            Backend::Sqlite => None,
+            Backend::Postgres => Some(parts.settings.stale_after),
         };
         heal(parts, after).await?;
         let shutdown = &parts.shutdown;
@@ -61,9 +61,9 @@ impl Desk {
 /// Sweeps until the node has put everything down.
 async fn keep_sweeping(parts: Parts) {
     let settings = parts.settings;
-    let every = match parts.db.dialect() {
-        Dialect::Sqlite => TIDY_EVERY,
-        Dialect::Postgres => settings.sweep_every,
+    let every = match parts.db.backend() {
+        Backend::Sqlite => TIDY_EVERY,
+        Backend::Postgres => settings.sweep_every,
     };
     let mut tick = tokio::time::interval(every);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -100,7 +100,7 @@ async fn keep_sweeping(parts: Parts) {
 /// # Errors
 /// When the database does not answer.
 pub async fn heal(parts: &Parts, after: Option<Duration>) -> Result<(), DbErr> {
-    let (now, dialect) = (parts.clock.now(), parts.db.dialect());
+    let (now, dialect) = (parts.clock.now(), parts.db.backend());
     for row in queue::silent(parts.db.reader(), now, after, dialect).await? {
         // What this node itself works on lives.
         if !parts.held.has(&row.id, row.lease) {

@@ -107,7 +107,7 @@ pub async fn find(db: &impl ConnectionTrait, user: UserId, named: Named) -> Resu
 
 /// Whether a space takes questions.
 fn must_be_open(space: &space::Model) -> Result<(), Refusal> {
-    if space.status == space::Status::Archived {
+    if space.status == space::SpaceStatus::Archived {
         return Err(Refusal::SpaceArchived);
     }
     match space.token_limit > 0 && space.tokens_used >= space.token_limit {
@@ -154,7 +154,7 @@ async fn space_for(
 
 /// Whoever has a seat in which they may both speak and let others speak.
 fn may_ask(seat: &membership::Model, asks: &user::Model) -> bool {
-    let standing = Standing::of(Some(seat), asks.role == user::Role::Admin);
+    let standing = Standing::of(Some(seat), asks.role == user::UserRole::Admin);
     standing.is_some_and(|it| it.may(Act::Post) && it.may(Act::Generate))
 }
 
@@ -169,13 +169,13 @@ pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Listed>
     };
     let mut all = characters(db, user).await?;
     let spaces = tenancy::of_user(user)
-        .filter(space::Column::Status.eq(space::Status::Active))
+        .filter(space::Column::Status.eq(space::SpaceStatus::Active))
         .order_by_asc(space::Column::Id)
         .all(db)
         .await?;
     let seats = membership::Entity::find()
         .filter(membership::Column::UserId.eq(user))
-        .filter(membership::Column::Status.eq(membership::Status::Active))
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active))
         .all(db)
         .await?;
     let may_ask = |it: &space::Model| {
@@ -202,7 +202,7 @@ async fn characters(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Liste
         .select_only()
         .column(membership::Column::CharacterId)
         .filter(membership::Column::CharacterId.is_not_null())
-        .filter(membership::Column::Status.eq(membership::Status::Active))
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active))
         .filter(membership::Column::SpaceId.in_subquery(spaces.into_query()));
     let own_or_met = Condition::any()
         .add(character::Column::OwnerId.eq(user))
@@ -216,7 +216,7 @@ async fn characters(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Liste
             character::Column::OwnerId,
             character::Column::CreatedAt,
         ])
-        .filter(character::Column::Status.eq(character::Status::Active))
+        .filter(character::Column::Status.eq(character::CharacterStatus::Active))
         .filter(own_or_met)
         .order_by_asc(character::Column::Id)
         .into_tuple()

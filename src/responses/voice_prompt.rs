@@ -6,8 +6,8 @@ use crate::generation::trim::Trim;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::request::Role;
 use crate::llm::tokens;
 use crate::presets::document::Preset;
 use crate::prompt::blocks::Carried;
@@ -114,9 +114,9 @@ fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<
             author,
             name,
             role: match message.role {
-                Role::System => message::Role::System,
-                Role::User => message::Role::User,
-                Role::Assistant => message::Role::Assistant,
+                PromptRole::System => message::MessageRole::System,
+                PromptRole::User => message::MessageRole::User,
+                PromptRole::Assistant => message::MessageRole::Assistant,
             },
             text: message.content.clone(),
             tokens: 0,
@@ -139,16 +139,16 @@ fn author(voice: &Voice, message: &Message) -> (MembershipId, String) {
         Voice::Space { seat, .. } => (seat.id, &seat.cached_display_name),
     };
     match (message.role, voice) {
-        (Role::System, _) => (NOBODY, String::new()),
-        (Role::User, _) if message.answers.is_some() => (user, String::new()),
-        (Role::User, _) => (user, name.clone()),
-        (Role::Assistant, Voice::Character { row, .. }) => {
+        (PromptRole::System, _) => (NOBODY, String::new()),
+        (PromptRole::User, _) if message.answers.is_some() => (user, String::new()),
+        (PromptRole::User, _) => (user, name.clone()),
+        (PromptRole::Assistant, Voice::Character { row, .. }) => {
             let name = message.name.as_ref().unwrap_or(&row.name);
             let is_own = *name == row.name;
             let author = if is_own { chain::CHARACTER } else { NOBODY };
             (author, name.clone())
         }
-        (Role::Assistant, Voice::Space { seats, .. }) => {
+        (PromptRole::Assistant, Voice::Space { seats, .. }) => {
             let name = message.name.clone().unwrap_or_default();
             let seat = seats.iter().find(|it| it.cached_display_name == name);
             (seat.map_or(NOBODY, |it| it.id), name)

@@ -1,7 +1,7 @@
 //! Works on background responses: claims those that wait, fair among their owners, and takes their
 //! turns.
 
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::responses::compaction;
 use crate::responses::ending;
 use crate::responses::happening::Ending;
@@ -39,10 +39,10 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 pub async fn keep_working(parts: Parts) {
     let draining = parts.shutdown.draining.clone();
     loop {
-        let mut wait = match parts.db.dialect() {
+        let mut wait = match parts.db.backend() {
             // Nobody else queues anything there.
-            Dialect::Sqlite => None,
-            Dialect::Postgres => Some(SLOW_POLL),
+            Backend::Sqlite => None,
+            Backend::Postgres => Some(SLOW_POLL),
         };
         if let Err(error) = look(&parts).await {
             tracing::warn!(%error, "queued responses could not be looked up, trying again: {error}");
@@ -93,7 +93,7 @@ async fn look(parts: &Parts) -> Result<(), DbErr> {
 }
 
 async fn claim(parts: &Parts, id: String) -> Result<Option<response::Model>, DbErr> {
-    let (node, now, dialect) = (parts.node.clone(), parts.clock.now(), parts.db.dialect());
+    let (node, now, dialect) = (parts.node.clone(), parts.clock.now(), parts.db.backend());
     parts
         .db
         .write(move |tx| Box::pin(async move { queue::claim(tx, &id, &node, now, dialect).await }))
@@ -214,9 +214,15 @@ async fn beat(parts: &Parts) -> Result<(), DbErr> {
         return Ok(());
     }
     let ids: Vec<String> = held.iter().map(|it| it.0.clone()).collect();
-    let (now, dialect) = (parts.clock.now(), parts.db.dialect());
-    let beating = queue::beat(parts.db.pulse(), &parts.node, &ids, now, dialect);
-    let alive = parts.db.watched(beating).await?;
+    let (now, dialect) = (parts.clock.now(), parts.db.backend());
+    let beating = queue::beat(
+        parts.db.heartbeat_connection(),
+        &parts.node,
+        &ids,
+        now,
+        dialect,
+    );
+    let alive = parts.db.run_observed(beating).await?;
     for (id, lease) in held {
         let beaten = alive.iter().find(|it| it.id == id && it.lease == lease);
         match beaten {

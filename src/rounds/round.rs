@@ -1,7 +1,7 @@
 //! Table `conversation_rounds`: the ordered speakers that one trigger activated.
 
 use crate::clock::Timestamp;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
@@ -16,10 +16,10 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: RoundId,
     pub conversation_id: ConversationId,
-    pub status: Status,
-    pub kind: Kind,
+    pub status: RoundStatus,
+    pub kind: RoundKind,
     /// Means something only while the round is active.
-    pub state: State,
+    pub state: RoundState,
     /// The position of the slot whose turn it is, from 0.
     pub cursor: i64,
     pub trigger_message_id: Option<MessageId>,
@@ -43,32 +43,32 @@ impl Related<slot::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// Whether a round goes on, and how it ended.
     #[schema(as = RoundStatus)]
-    Status { Active, Finished, Superseded, Canceled }
+    RoundStatus { Active, Finished, Superseded, Canceled }
     /// Whose round it is, a person's or auto mode's: what its runs are.
     #[schema(as = RoundKind)]
-    Kind { UserTurn, AutoMode }
+    RoundKind { UserTurn, AutoMode }
     /// What an active round waits for: a run, a person, or a person after a failure.
     #[schema(as = RoundState)]
-    State { Generating, Paused, Failed }
+    RoundState { Generating, Paused, Failed }
 }
 
 /// A round that begins, at its first slot.
 pub fn blank(
     id: RoundId,
     conversation_id: ConversationId,
-    kind: Kind,
+    kind: RoundKind,
     seed: i64,
     created_at: Timestamp,
 ) -> Model {
     Model {
         id,
         conversation_id,
-        status: Status::Active,
+        status: RoundStatus::Active,
         kind,
-        state: State::Generating,
+        state: RoundState::Generating,
         cursor: 0,
         trigger_message_id: None,
         seed,
@@ -110,7 +110,7 @@ pub async fn active_in_each(
 pub async fn end(
     tx: &impl ConnectionTrait,
     id: RoundId,
-    status: Status,
+    status: RoundStatus,
     reason: &str,
 ) -> Result<(), DbErr> {
     Entity::update_many()
@@ -126,7 +126,7 @@ pub async fn end(
 pub async fn set(
     tx: &impl ConnectionTrait,
     id: RoundId,
-    state: State,
+    state: RoundState,
     cursor: i64,
 ) -> Result<(), DbErr> {
     Entity::update_many()

@@ -1,6 +1,6 @@
 //! Table `round_slots`: one position of a round.
 
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::ids::SlotId;
@@ -19,7 +19,7 @@ pub struct Model {
     /// From 0.
     pub position: i64,
     pub space_membership_id: MembershipId,
-    pub status: Status,
+    pub status: SlotStatus,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
     /// A person forced it: its run is a `force_talk`, so that a muted member may speak.
@@ -44,10 +44,10 @@ impl Related<crate::rounds::round::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// Before the cursor a slot is spoken or skipped, from it on pending.
     #[schema(as = SlotStatus)]
-    Status { Pending, Spoken, Skipped }
+    SlotStatus { Pending, Spoken, Skipped }
 }
 
 /// A slot whose turn has not come. The database gives its id.
@@ -62,7 +62,7 @@ pub fn blank(
         round_id,
         position,
         space_membership_id: speaker,
-        status: Status::Pending,
+        status: SlotStatus::Pending,
         skip_reason: None,
         chosen_because,
         forced: false,
@@ -117,7 +117,7 @@ pub async fn mark(
     tx: &impl ConnectionTrait,
     round: RoundId,
     position: i64,
-    status: Status,
+    status: SlotStatus,
     skip_reason: Option<&str>,
 ) -> Result<(), DbErr> {
     Entity::update_many()

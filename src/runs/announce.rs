@@ -95,7 +95,7 @@ impl Announcer<'_> {
     fn silence(&self, run: &run::Model) {
         let live = &self.context.live;
         live.close(run.conversation_id, run.id, run.lease);
-        if run.status != run::Status::Succeeded {
+        if run.status != run::RunStatus::Succeeded {
             self.context.leases.end(run.id, Why::Lost);
         }
     }
@@ -196,7 +196,7 @@ impl Announcer<'_> {
         // Held before anybody hears of it: a cancel that follows must find it.
         self.context
             .leases
-            .hold(run, &self.context.shutdown.letting_go);
+            .hold(run, &self.context.shutdown.releasing);
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,

@@ -29,7 +29,7 @@ pub fn turns_left(conversation: &conversation::Model, space: &space::Model) -> O
 pub fn follow_up(d: &mut Draft, said: &Said, rests: bool) {
     let by_ai = d
         .member(said.author)
-        .is_some_and(|it| it.kind == membership::Kind::Character);
+        .is_some_and(|it| it.kind == membership::MembershipKind::Character);
     if !by_ai || !d.s.space.auto_mode_enabled || d.auto_mode_turns >= most_turns(d) {
         return;
     }
@@ -37,13 +37,13 @@ pub fn follow_up(d: &mut Draft, said: &Said, rests: bool) {
     if choices.is_empty() {
         return; // it rests
     }
-    d.new_round(round::Kind::AutoMode, choices, Reference::Appended);
+    d.new_round(round::RoundKind::AutoMode, choices, Reference::Appended);
     if rests {
-        return d.set_round_state(round::State::Paused);
+        return d.set_round_state(round::RoundState::Paused);
     }
     d.queue_current_slot(Turn {
         expected_tail: Some(Reference::Appended),
-        ..Turn::new(run::Kind::AutoMode, run::Reason::AutoMode)
+        ..Turn::new(run::RunKind::AutoMode, run::RunReason::AutoMode)
     });
 }
 
@@ -75,8 +75,11 @@ pub fn begins_anew(d: &mut Draft) {
 
 /// The pause before a turn that nobody pressed for.
 pub fn delay_ms(d: &Draft, turn: &Turn) -> i64 {
-    let by_itself = matches!(turn.reason, run::Reason::AutoMode | run::Reason::NextSlot);
-    match turn.kind == run::Kind::AutoMode && by_itself {
+    let by_itself = matches!(
+        turn.reason,
+        run::RunReason::AutoMode | run::RunReason::NextSlot
+    );
+    match turn.kind == run::RunKind::AutoMode && by_itself {
         true => d.s.space.auto_mode_delay_ms,
         false => 0,
     }
@@ -87,10 +90,10 @@ pub fn switched_off(d: &mut Draft) {
     let waits = d
         .queued
         .as_ref()
-        .is_some_and(|it| it.kind == run::Kind::AutoMode);
+        .is_some_and(|it| it.kind == run::RunKind::AutoMode);
     if waits {
-        d.cancel_queued(run::CancelReason::AutoModeOff);
-        d.end_round(round::Status::Canceled, "auto_mode_off");
+        d.cancel_queued(run::RunCancelReason::AutoModeOff);
+        d.end_round(round::RoundStatus::Canceled, "auto_mode_off");
     }
 }
 

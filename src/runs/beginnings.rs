@@ -33,7 +33,7 @@ use serde_json::json;
 #[derive(Clone, Debug)]
 pub struct NewConversation {
     pub title: Option<String>,
-    pub kind: conversation::Kind,
+    pub kind: conversation::ConversationKind,
     pub parent: Option<ConversationId>,
 }
 
@@ -88,7 +88,7 @@ impl Engine {
                 })
             })
             .await?;
-        if row.kind == conversation::Kind::Root {
+        if row.kind == conversation::ConversationKind::Root {
             return Ok(self.greet_in(row.id, space).await?.situation.conversation);
         }
         Ok(row)
@@ -142,14 +142,14 @@ impl Engine {
             .to_owned();
         let people: Vec<_> = seats
             .iter()
-            .filter(|it| it.kind == membership::Kind::Human)
-            .filter(|it| it.status == membership::Status::Active)
+            .filter(|it| it.kind == membership::MembershipKind::Human)
+            .filter(|it| it.status == membership::MembershipStatus::Active)
             .map(|it| it.cached_display_name.as_str())
             .collect();
         let users = people.join(", ");
         let seated: Vec<_> = seats
             .iter()
-            .filter(|it| it.status == membership::Status::Active)
+            .filter(|it| it.status == membership::MembershipStatus::Active)
             .filter_map(|it| Some((it, it.character_id?)))
             .collect();
         let names: Vec<_> = seated

@@ -108,7 +108,7 @@ impl Engine {
     pub fn suggest(&self, wish: Wish) -> GenerationId {
         let context = self.context.clone();
         let generation = GenerationId::new();
-        let stop = context.shutdown.letting_go.child_token();
+        let stop = context.shutdown.releasing.child_token();
         context
             .candidates
             .note(generation, wish.clone(), stop.clone());
@@ -262,7 +262,7 @@ impl Task<'_> {
 /// Whether this user still sits there, with a voice.
 fn may_speak(seat: &membership::Model, user: UserId) -> bool {
     seat.user_id == Some(user)
-        && seat.status == membership::Status::Active
+        && seat.status == membership::MembershipStatus::Active
         && seat.participation != membership::Participation::Observer
 }
 

@@ -94,7 +94,7 @@ pub enum Command {
     /// A setting or a membership of the space changed: what it forbids now ends.
     ApplyChanges,
     /// The space is archived, or it or the conversation is about to be deleted.
-    Closed(run::CancelReason),
+    Closed(run::RunCancelReason),
 }
 
 impl Command {

@@ -20,7 +20,7 @@ use crate::runs::run::WaitingFor;
 use crate::runs::tool_approval;
 use crate::runs::tool_approval::Model;
 use crate::runs::tool_approval::Question;
-use crate::runs::tool_approval::Status;
+use crate::runs::tool_approval::ToolApprovalStatus;
 use crate::runs::tool_approval::ToolApprovalUpdated;
 use crate::runs::tool_approval::View;
 use sea_orm::DbErr;
@@ -147,7 +147,10 @@ impl Consent<'_> {
         loop {
             let decided = self.context.decided.notified();
             let rows = tool_approval::these(self.context.db.reader(), ids).await?;
-            if !rows.iter().any(|it| it.status == Status::Pending) {
+            if !rows
+                .iter()
+                .any(|it| it.status == ToolApprovalStatus::Pending)
+            {
                 return Ok(());
             }
             let _ = timeout(LOOK_EVERY, decided).await;
@@ -167,8 +170,8 @@ impl Engine {
         by: String,
     ) -> Result<Option<Model>, DbErr> {
         let status = match is_allowed {
-            true => Status::Approved,
-            false => Status::Refused,
+            true => ToolApprovalStatus::Approved,
+            false => ToolApprovalStatus::Refused,
         };
         let now = self.context.clock.now();
         let decided = tool_approval::decide(&self.context.db, id, status, by, now).await?;
@@ -203,9 +206,11 @@ fn tell(context: &Context, rows: &[Model]) {
 
 fn verdict(row: &Model) -> Verdict {
     match row.status {
-        Status::Approved => Verdict::Approved(row.decided_by.clone()),
-        Status::Refused => Verdict::Refused("The people in the room did not allow it.".to_owned()),
-        Status::Pending | Status::Expired => {
+        ToolApprovalStatus::Approved => Verdict::Approved(row.decided_by.clone()),
+        ToolApprovalStatus::Refused => {
+            Verdict::Refused("The people in the room did not allow it.".to_owned())
+        }
+        ToolApprovalStatus::Pending | ToolApprovalStatus::Expired => {
             Verdict::Refused("Nobody in the room agreed in time.".to_owned())
         }
     }

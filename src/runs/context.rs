@@ -4,8 +4,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::quota::Quota;
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use crate::generation::watches::Watches;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
@@ -136,8 +136,8 @@ impl Context {
     /// Whether this node knows the time: on PostgreSQL it has measured its offset to the database's
     /// clock within the stale time. Without, it claims nothing and is not ready.
     pub fn knows_the_time(&self) -> bool {
-        let is_alone = self.db.dialect() == Dialect::Sqlite;
-        is_alone || self.clock.was_measured_within(self.settings.stale_after)
+        let is_alone = self.db.backend() == Backend::Sqlite;
+        is_alone || self.clock.is_measured_within(self.settings.stale_after)
     }
 
     /// How many conversations are stepped now, or wait to be.

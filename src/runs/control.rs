@@ -16,7 +16,7 @@ use crate::runs::endings;
 use crate::runs::plan::Change;
 use crate::runs::regenerate;
 use crate::runs::run;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::spaces::space;
 
 /// Everything rests, the stopped slot waits at the cursor. With `keep_partial` the executor ends
@@ -27,9 +27,9 @@ pub fn stop(d: &mut Draft, keep_partial: bool) {
             d.push(Change::AskCancel(run));
         }
     } else {
-        d.cancel_running(CancelReason::Stopped);
+        d.cancel_running(RunCancelReason::Stopped);
     }
-    d.cancel_queued(CancelReason::Stopped);
+    d.cancel_queued(RunCancelReason::Stopped);
     rest(d);
 }
 
@@ -37,7 +37,7 @@ pub fn stop(d: &mut Draft, keep_partial: bool) {
 pub fn cancel(d: &mut Draft, id: RunId) -> Result<(), Refusal> {
     if d.running.as_ref().is_some_and(|it| it.id == id) {
         let turn = d.running.clone().is_some_and(|it| d.is_current_turn(&it));
-        d.cancel_running(CancelReason::Stopped);
+        d.cancel_running(RunCancelReason::Stopped);
         if turn {
             rest(d);
         }
@@ -45,7 +45,7 @@ pub fn cancel(d: &mut Draft, id: RunId) -> Result<(), Refusal> {
     }
     if d.queued.as_ref().is_some_and(|it| it.id == id) {
         let turn = d.queued.clone().is_some_and(|it| d.is_current_turn(&it));
-        d.cancel_queued(CancelReason::Stopped);
+        d.cancel_queued(RunCancelReason::Stopped);
         if turn {
             rest(d);
         }
@@ -62,7 +62,7 @@ pub fn pause(d: &mut Draft) -> Result<(), Refusal> {
     if let Some(run) = d.queued.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_queued(CancelReason::Paused);
+        d.cancel_queued(RunCancelReason::Paused);
     }
     rest(d);
     Ok(())
@@ -73,14 +73,14 @@ pub fn resume(d: &mut Draft) -> Result<(), Refusal> {
     let paused = d
         .round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::State::Paused);
+        .is_some_and(|it| it.row.state == round::RoundState::Paused);
     if copilot::go_on(d) {
         return Ok(());
     }
     if !paused || d.running.is_some() || d.queued.is_some() {
         return Err(Refusal::NothingPaused);
     }
-    go_on(d, run::Reason::Resume);
+    go_on(d, run::RunReason::Resume);
     Ok(())
 }
 
@@ -89,23 +89,23 @@ pub fn skip(d: &mut Draft) -> Result<(), Refusal> {
     let Some(round) = d.round.as_ref() else {
         return Err(Refusal::NoRound);
     };
-    let failed = round.row.state == round::State::Failed;
+    let failed = round.row.state == round::RoundState::Failed;
     let kind = kind_of_round(d);
     if let Some(run) = d.running.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_running(CancelReason::Skipped);
+        d.cancel_running(RunCancelReason::Skipped);
     }
     if let Some(run) = d.queued.clone()
         && d.is_current_turn(&run)
     {
-        d.cancel_queued(CancelReason::Skipped);
+        d.cancel_queued(RunCancelReason::Skipped);
     }
     if failed {
-        d.set_round_state(round::State::Generating);
+        d.set_round_state(round::RoundState::Generating);
     }
-    let turn = Turn::new(kind, run::Reason::NextSlot);
-    d.advance(slot::Status::Skipped, Some("skipped_by_a_person"), turn);
+    let turn = Turn::new(kind, run::RunReason::NextSlot);
+    d.advance(slot::SlotStatus::Skipped, Some("skipped_by_a_person"), turn);
     Ok(())
 }
 
@@ -115,19 +115,19 @@ pub fn retry(d: &mut Draft) -> Result<(), Refusal> {
     if let Some(run) = active {
         // Pressed twice at once: the run that the first press planned is the answer to both.
         return match run.reason {
-            run::Reason::Retry | run::Reason::CopilotContinue => Ok(()),
+            run::RunReason::Retry | run::RunReason::CopilotContinue => Ok(()),
             _ => Err(Refusal::NothingToRetry),
         };
     }
     if let Some(round) = d.round.as_ref() {
-        if round.row.state == round::State::Generating {
+        if round.row.state == round::RoundState::Generating {
             return Err(Refusal::NothingToRetry);
         }
-        go_on(d, run::Reason::Retry);
+        go_on(d, run::RunReason::Retry);
         return Ok(());
     }
     let failed = d.s.newest_run.clone().filter(|it| {
-        it.status == run::Status::Failed
+        it.status == run::RunStatus::Failed
             && it.round_id.is_none()
             && it.cutoff_seq == Some(d.s.conversation.last_seq)
     });
@@ -138,7 +138,7 @@ pub fn retry(d: &mut Draft) -> Result<(), Refusal> {
             false => Err(Refusal::NothingToRetry),
         };
     }
-    endings::replan(d, &failed, run::Reason::Retry, 1);
+    endings::replan(d, &failed, run::RunReason::Retry, 1);
     Ok(())
 }
 
@@ -167,9 +167,9 @@ pub fn visibility_changed(
         .as_ref()
         .is_some_and(|it| it.row.trigger_message_id == Some(id));
     if hides && (is_tail || is_trigger) {
-        d.cancel_running(CancelReason::MessageHidden);
-        d.cancel_queued(CancelReason::MessageHidden);
-        d.end_round(round::Status::Canceled, "message_hidden");
+        d.cancel_running(RunCancelReason::MessageHidden);
+        d.cancel_queued(RunCancelReason::MessageHidden);
+        d.end_round(round::RoundStatus::Canceled, "message_hidden");
     }
     if hides {
         regenerate::cancel_for(d, id);
@@ -225,8 +225,8 @@ pub fn is_version(d: &Draft, expected: i64) -> Result<(), Refusal> {
 
 /// Ends what the settings and memberships forbid as they are now.
 pub fn apply_changes(d: &mut Draft) {
-    if d.s.space.status == space::Status::Archived {
-        return closed(d, CancelReason::Archived);
+    if d.s.space.status == space::SpaceStatus::Archived {
+        return closed(d, RunCancelReason::Archived);
     }
     settings_changed(d);
     for run in [d.s.running.as_ref(), d.s.queued.as_ref()]
@@ -259,8 +259,8 @@ fn member_changed(d: &mut Draft, seat: MembershipId) {
 
 fn pass_on(d: &mut Draft, run: &run::Model, turn: bool) {
     if turn {
-        let next = Turn::new(run.kind_of_next_slot(), run::Reason::NextSlot);
-        d.advance(slot::Status::Skipped, Some("not_schedulable"), next);
+        let next = Turn::new(run.kind_of_next_slot(), run::RunReason::NextSlot);
+        d.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), next);
     }
 }
 
@@ -275,45 +275,45 @@ fn settings_changed(d: &mut Draft) {
     }
     let forbidden = d.queued.as_ref().is_some_and(|it| it.kind.is_scheduled());
     if forbidden {
-        d.cancel_queued(CancelReason::ReplyOrderManual);
-        d.end_round(round::Status::Canceled, "reply_order_manual");
+        d.cancel_queued(RunCancelReason::ReplyOrderManual);
+        d.end_round(round::RoundStatus::Canceled, "reply_order_manual");
     }
 }
 
 /// Nothing continues: the space was archived, or it or its conversation is about to be deleted.
-pub fn closed(d: &mut Draft, reason: CancelReason) {
+pub fn closed(d: &mut Draft, reason: RunCancelReason) {
     d.cancel_running(reason);
     d.cancel_queued(reason);
-    d.end_round(round::Status::Canceled, "space_closed");
+    d.end_round(round::RoundStatus::Canceled, "space_closed");
 }
 
 /// A round that goes on is paused; one that failed stays failed.
 fn rest(d: &mut Draft) {
     if d.round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::State::Generating)
+        .is_some_and(|it| it.row.state == round::RoundState::Generating)
     {
-        d.set_round_state(round::State::Paused);
+        d.set_round_state(round::RoundState::Paused);
     }
 }
 
 /// The slot at the cursor gets its turn; if it cannot speak any more, the next one does.
-fn go_on(d: &mut Draft, reason: run::Reason) {
+fn go_on(d: &mut Draft, reason: run::RunReason) {
     let kind = kind_of_round(d);
-    d.set_round_state(round::State::Generating);
+    d.set_round_state(round::RoundState::Generating);
     let turn = Turn::new(kind, reason);
     let slot = d.round.as_ref().and_then(|it| it.current());
     let can = slot.is_some_and(|it| d.can_fill_slot(it.space_membership_id, it.forced));
     match can {
         true => d.queue_current_slot(turn),
-        false => d.advance(slot::Status::Skipped, Some("not_schedulable"), turn),
+        false => d.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), turn),
     }
 }
 
 /// What the runs of the active round are.
-fn kind_of_round(d: &Draft) -> run::Kind {
+fn kind_of_round(d: &Draft) -> run::RunKind {
     match d.round.as_ref().map(|it| it.row.kind) {
-        Some(round::Kind::AutoMode) => run::Kind::AutoMode,
-        Some(round::Kind::UserTurn) | None => run::Kind::UserTurn,
+        Some(round::RoundKind::AutoMode) => run::RunKind::AutoMode,
+        Some(round::RoundKind::UserTurn) | None => run::RunKind::UserTurn,
     }
 }

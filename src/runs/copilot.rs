@@ -19,15 +19,15 @@ use crate::runs::plan::Reference;
 use crate::runs::run;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::ReplyOrder;
 use std::cmp::Reverse;
 
 /// May the scheduler let this human's copilot speak here by itself?
 pub fn may_play(seat: &membership::Model, conversation: ConversationId) -> bool {
-    seat.kind == Kind::Human
+    seat.kind == MembershipKind::Human
         && seat.participation == Participation::Active
         && seat.can_speak(conversation)
 }
@@ -38,7 +38,7 @@ pub fn start(d: &mut Draft, seat: MembershipId) {
     if let Some(seat) = seat
         && is_idle(d)
     {
-        plan(d, seat, run::Reason::CopilotStart);
+        plan(d, seat, run::RunReason::CopilotStart);
     }
 }
 
@@ -47,12 +47,12 @@ pub fn start(d: &mut Draft, seat: MembershipId) {
 pub fn follow_up(d: &mut Draft, said: &Said, rests: bool) -> bool {
     let by_ai = d
         .member(said.author)
-        .is_some_and(|it| it.kind == Kind::Character);
+        .is_some_and(|it| it.kind == MembershipKind::Character);
     let Some(seat) = next(d).filter(|_| by_ai) else {
         return false;
     };
     if !rests {
-        let reason = run::Reason::CopilotFollowup;
+        let reason = run::RunReason::CopilotFollowup;
         let trigger = Some(Reference::Appended);
         enqueue(d, seat, reason, trigger);
     }
@@ -65,7 +65,7 @@ pub fn go_on(d: &mut Draft) -> bool {
     let Some(seat) = next(d).filter(|_| is_idle(d)) else {
         return false;
     };
-    plan(d, seat, run::Reason::CopilotContinue);
+    plan(d, seat, run::RunReason::CopilotContinue);
     true
 }
 
@@ -80,41 +80,44 @@ pub fn spoke(d: &mut Draft, said: &Said, was_stopped: bool) {
     if choices.is_empty() {
         return;
     }
-    d.new_round(round::Kind::UserTurn, choices, Reference::Appended);
-    d.queue_current_slot(Turn::new(run::Kind::UserTurn, run::Reason::UserMessage));
+    d.new_round(round::RoundKind::UserTurn, choices, Reference::Appended);
+    d.queue_current_slot(Turn::new(
+        run::RunKind::UserTurn,
+        run::RunReason::UserMessage,
+    ));
 }
 
 /// A seat has changed: what waits to be said for a human who speaks for themselves again, goes.
 pub fn taken_over(d: &mut Draft, seat: MembershipId) {
-    let speaks_alone = reason_to_cancel(d, seat) == run::CancelReason::CopilotOff;
+    let speaks_alone = reason_to_cancel(d, seat) == run::RunCancelReason::CopilotOff;
     let waits = d
         .queued
         .as_ref()
         .is_some_and(|it| it.speaker_space_membership_id == seat);
     if speaks_alone && waits {
-        d.cancel_queued(run::CancelReason::CopilotOff);
+        d.cancel_queued(run::RunCancelReason::CopilotOff);
     }
 }
 
 /// Why the run of a member that may no longer speak is canceled.
-pub fn reason_to_cancel(d: &Draft, speaker: MembershipId) -> run::CancelReason {
+pub fn reason_to_cancel(d: &Draft, speaker: MembershipId) -> run::RunCancelReason {
     let is_copilot_off = d.member(speaker).is_some_and(|member| {
-        member.kind == Kind::Human
-            && member.status == Status::Active
+        member.kind == MembershipKind::Human
+            && member.status == MembershipStatus::Active
             && member.copilot_mode == CopilotMode::None
     });
     if is_copilot_off {
-        run::CancelReason::CopilotOff
+        run::RunCancelReason::CopilotOff
     } else {
-        run::CancelReason::SpeakerUnavailable
+        run::RunCancelReason::SpeakerUnavailable
     }
 }
 
 /// Whether this run's words are a copilot's, by its own plans.
 pub fn is_its_run(d: &Draft, run: &run::Model) -> bool {
-    run.kind == run::Kind::UserTurn
+    run.kind == run::RunKind::UserTurn
         && d.member(run.speaker_space_membership_id)
-            .is_some_and(|it| it.kind == Kind::Human)
+            .is_some_and(|it| it.kind == MembershipKind::Human)
 }
 
 /// Whose copilot speaks next: that with the most steps left, so that several take turns.
@@ -137,7 +140,7 @@ fn is_idle(d: &Draft) -> bool {
     d.round.is_none() && d.queued.is_none() && d.running.is_none()
 }
 
-fn plan(d: &mut Draft, seat: &membership::Model, reason: run::Reason) {
+fn plan(d: &mut Draft, seat: &membership::Model, reason: run::RunReason) {
     let trigger = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
     enqueue(d, seat, reason, trigger);
 }
@@ -145,11 +148,11 @@ fn plan(d: &mut Draft, seat: &membership::Model, reason: run::Reason) {
 fn enqueue(
     d: &mut Draft,
     seat: &membership::Model,
-    reason: run::Reason,
+    reason: run::RunReason,
     trigger: Option<Reference>,
 ) {
     let left = seat.copilot_remaining_steps.unwrap_or_default();
-    let mut run = d.blank_run(seat.id, run::Kind::UserTurn, reason);
+    let mut run = d.blank_run(seat.id, run::RunKind::UserTurn, reason);
     run.debug.chosen_because = Some(format!("copilot, steps left: {left}"));
     d.enqueue(Enqueue {
         run,

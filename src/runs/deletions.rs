@@ -3,8 +3,8 @@
 use crate::conversations::conversation;
 use crate::conversations::job;
 use crate::conversations::job::Cursor;
-use crate::conversations::job::Kind;
 use crate::conversations::job::NewJob;
+use crate::conversations::job::StoredJobKind;
 use crate::conversations::removal;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
@@ -14,7 +14,7 @@ use crate::runs::engine::Engine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
 use crate::runs::jobs::Work;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::spaces::membership;
 use crate::spaces::tenancy;
 use sea_orm::DbErr;
@@ -48,7 +48,7 @@ impl Engine {
     ) -> Result<Option<Deletion>, EngineError> {
         self.context.candidates.stop(|it| it.conversation == id);
         // While its subscribers are there: they learn how its run ended.
-        self.step(id, Command::Closed(CancelReason::Deleted))
+        self.step(id, Command::Closed(RunCancelReason::Deleted))
             .await?;
         let db = self.context.db.reader();
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
@@ -62,7 +62,7 @@ impl Engine {
             }));
         }
         let n_total = removal::n_messages(db, id, row.last_seq).await?;
-        let new = self.new_job(Kind::DeleteConversation, Some(user), n_total);
+        let new = self.new_job(StoredJobKind::DeleteConversation, Some(user), n_total);
         let hidden = removal::hide_conversation(&self.context.db, id, new).await?;
         Ok(hidden.map(|it| Deletion {
             copilots: it.copilots,
@@ -85,14 +85,14 @@ impl Engine {
             && size.text_bytes <= MAX_SHORT_BYTES
             && size.n_conversations <= MAX_SHORT_CONVERSATIONS;
         if is_short {
-            self.space_closed(id, CancelReason::Deleted).await?;
+            self.space_closed(id, RunCancelReason::Deleted).await?;
             let is_deleted = tenancy::delete(&self.context.db, id).await?;
             return Ok(is_deleted.then_some(Deletion {
                 copilots: Vec::new(),
                 work: None,
             }));
         }
-        let new = self.new_job(Kind::DeleteSpace, Some(user), size.n_messages);
+        let new = self.new_job(StoredJobKind::DeleteSpace, Some(user), size.n_messages);
         let hidden = removal::hide_space(&self.context.db, id, new).await?;
         Ok(hidden.map(|job| Deletion {
             copilots: Vec::new(),
@@ -110,13 +110,18 @@ impl Engine {
             Some(work) if work.job.n_total > MAX_WAITED_MESSAGES => Ok(Some(work.job)),
             Some(work) => {
                 let job = work.finished(&self.context).await?;
-                Ok(job.filter(|it| it.status == job::Status::Running))
+                Ok(job.filter(|it| it.status == job::JobStatus::Running))
             }
         }
     }
 
     /// A job of this node that is about to begin.
-    pub(super) fn new_job(&self, kind: Kind, user: Option<UserId>, n_total: i64) -> NewJob {
+    pub(super) fn new_job(
+        &self,
+        kind: StoredJobKind,
+        user: Option<UserId>,
+        n_total: i64,
+    ) -> NewJob {
         NewJob {
             kind,
             user,
@@ -124,7 +129,7 @@ impl Engine {
             cursor: Cursor::default(),
             worker: self.context.node.to_string(),
             now: self.context.clock.now(),
-            dialect: self.context.db.dialect(),
+            dialect: self.context.db.backend(),
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Ends the active round, if there is one.
-    pub fn end_round(&mut self, status: round::Status, reason: &'static str) {
+    pub fn end_round(&mut self, status: round::RoundStatus, reason: &'static str) {
         if let Some(round) = self.round.take() {
             self.push(Change::EndRound {
                 id: round.row.id,
@@ -95,7 +95,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Opens a round of these speakers. Ends the one that is there first.
-    pub fn new_round(&mut self, kind: round::Kind, slots: Vec<Choice>, trigger: Reference) {
+    pub fn new_round(&mut self, kind: round::RoundKind, slots: Vec<Choice>, trigger: Reference) {
         let (id, seed) = (self.fresh.round, self.fresh.seed);
         self.trigger = Some(trigger);
         let row = round::blank(id, self.s.conversation.id, kind, seed, self.now);
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts the active round into a state.
-    pub fn set_round_state(&mut self, state: round::State) {
+    pub fn set_round_state(&mut self, state: round::RoundState) {
         let Some(round) = self.round.as_mut() else {
             return;
         };
@@ -149,7 +149,12 @@ impl<'a> Draft<'a> {
 
     /// The current slot is done with; the cursor moves on to the next one who can be scheduled,
     /// and that one is queued unless the round rests. Nobody left: the round is finished.
-    pub fn advance(&mut self, status: slot::Status, skip_reason: Option<&'static str>, turn: Turn) {
+    pub fn advance(
+        &mut self,
+        status: slot::SlotStatus,
+        skip_reason: Option<&'static str>,
+        turn: Turn,
+    ) {
         let Some(round) = self.round.clone() else {
             return;
         };
@@ -161,10 +166,10 @@ impl<'a> Draft<'a> {
             skip_reason,
         });
         if self.s.space.reply_order == ReplyOrder::Manual {
-            return self.end_round(round::Status::Finished, "reply_order_manual");
+            return self.end_round(round::RoundStatus::Finished, "reply_order_manual");
         }
-        if turn.kind == run::Kind::AutoMode && !self.s.space.auto_mode_enabled {
-            return self.end_round(round::Status::Finished, "auto_mode_off");
+        if turn.kind == run::RunKind::AutoMode && !self.s.space.auto_mode_enabled {
+            return self.end_round(round::RoundStatus::Finished, "auto_mode_off");
         }
         let (state, cursor) = (round.row.state, round.row.cursor);
         let rest: Vec<&slot::Model> = round
@@ -177,7 +182,7 @@ impl<'a> Draft<'a> {
                 self.push(Change::MarkSlot {
                     round: id,
                     position: slot.position,
-                    status: slot::Status::Skipped,
+                    status: slot::SlotStatus::Skipped,
                     skip_reason: Some("not_schedulable"),
                 });
                 continue;
@@ -189,7 +194,7 @@ impl<'a> Draft<'a> {
             let cursor = last.position;
             self.push(Change::MoveRound { id, state, cursor });
         }
-        self.end_round(round::Status::Finished, "everybody_spoke");
+        self.end_round(round::RoundStatus::Finished, "everybody_spoke");
     }
 
     /// May this member speak in a slot? A forced one may although it is muted.
@@ -211,7 +216,7 @@ impl<'a> Draft<'a> {
             state,
             cursor: position,
         });
-        if state == round::State::Generating {
+        if state == round::RoundState::Generating {
             self.queue_current_slot(turn);
         }
     }
@@ -227,12 +232,12 @@ impl<'a> Draft<'a> {
         };
         let trigger = round.row.trigger_message_id.map(Reference::Message);
         let trigger = self.trigger.or(trigger);
-        let is_auto = turn.kind == run::Kind::AutoMode;
+        let is_auto = turn.kind == run::RunKind::AutoMode;
         if is_auto && !auto_mode::takes_a_turn(self, &slot, &turn) {
-            return self.end_round(round::Status::Finished, "auto_mode_budget");
+            return self.end_round(round::RoundStatus::Finished, "auto_mode_budget");
         }
         let kind = if slot.forced {
-            run::Kind::ForceTalk
+            run::RunKind::ForceTalk
         } else {
             turn.kind
         };
@@ -257,8 +262,8 @@ impl<'a> Draft<'a> {
     pub fn blank_run(
         &self,
         speaker: MembershipId,
-        kind: run::Kind,
-        reason: run::Reason,
+        kind: run::RunKind,
+        reason: run::RunReason,
     ) -> run::Model {
         new_run::blank(
             self.fresh.run,
@@ -277,7 +282,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the queued run out of the queue, when no other plan needs its place.
-    pub fn cancel_queued(&mut self, reason: run::CancelReason) {
+    pub fn cancel_queued(&mut self, reason: run::RunCancelReason) {
         if let Some(mut run) = self.queued.take() {
             run.canceled_because = Some(reason);
             self.push(Change::CancelQueued(run));
@@ -285,7 +290,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Ends the running run at once and drops its text.
-    pub fn cancel_running(&mut self, reason: run::CancelReason) {
+    pub fn cancel_running(&mut self, reason: run::RunCancelReason) {
         if let Some(mut run) = self.running.take() {
             run.canceled_because = Some(reason);
             self.push(Change::Finish {
@@ -299,15 +304,15 @@ impl<'a> Draft<'a> {
 /// How the next slot's run comes about.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    pub kind: run::Kind,
-    pub reason: run::Reason,
+    pub kind: run::RunKind,
+    pub reason: run::RunReason,
     pub attempt: i64,
     pub expected_tail: Option<Reference>,
 }
 
 impl Turn {
     /// The first attempt of a turn, whatever the tail.
-    pub fn new(kind: run::Kind, reason: run::Reason) -> Self {
+    pub fn new(kind: run::RunKind, reason: run::RunReason) -> Self {
         Self {
             kind,
             reason,
@@ -320,7 +325,7 @@ impl Turn {
     pub fn after(run: &run::Model, tail: Option<Reference>) -> Self {
         Self {
             expected_tail: tail,
-            ..Self::new(run.kind_of_next_slot(), run::Reason::NextSlot)
+            ..Self::new(run.kind_of_next_slot(), run::RunReason::NextSlot)
         }
     }
 }

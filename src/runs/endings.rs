@@ -24,7 +24,7 @@ use crate::runs::plan::Reference;
 use crate::runs::queue;
 use crate::runs::regenerate;
 use crate::runs::run;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::spaces::membership;
 use crate::spaces::space;
 
@@ -39,9 +39,9 @@ pub fn due(d: &mut Draft, id: RunId) {
     if d.running.is_some() || !is_due(run.run_after, run.created_at, d.now) {
         return;
     }
-    if d.s.space.status == space::Status::Archived {
+    if d.s.space.status == space::SpaceStatus::Archived {
         // Planned by a step that still saw the space open: archiving has been here before.
-        return control::closed(d, CancelReason::Archived);
+        return control::closed(d, RunCancelReason::Archived);
     }
     if let Some(expected) = run.debug.expected_last_message_id
         && d.s.tail.as_ref().map(|it| it.id) != Some(expected)
@@ -79,8 +79,8 @@ pub fn may_take_its_turn(d: &Draft, run: &run::Model) -> bool {
     };
     let here = d.s.conversation.id;
     match (run.kind.is_scheduled(), seat.kind) {
-        (true, membership::Kind::Character) => seat.can_be_scheduled(),
-        (true, membership::Kind::Human) => copilot::may_play(seat, here),
+        (true, membership::MembershipKind::Character) => seat.can_be_scheduled(),
+        (true, membership::MembershipKind::Human) => copilot::may_play(seat, here),
         (false, _) => seat.can_speak(here),
     }
 }
@@ -91,7 +91,11 @@ fn pass_over(d: &mut Draft, mut run: run::Model, why: &'static str) {
     d.push(Change::SkipQueued(run.clone()));
     if d.is_current_turn(&run) {
         let tail = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
-        d.advance(slot::Status::Skipped, Some(why), Turn::after(&run, tail));
+        d.advance(
+            slot::SlotStatus::Skipped,
+            Some(why),
+            Turn::after(&run, tail),
+        );
     }
 }
 
@@ -106,7 +110,7 @@ fn fail_at_the_claim(d: &mut Draft, mut run: run::Model, code: FailureCode, mess
     };
     d.push(Change::FailQueued(run.clone(), error));
     if d.is_current_turn(&run) {
-        d.set_round_state(round::State::Failed);
+        d.set_round_state(round::RoundState::Failed);
     }
 }
 
@@ -129,7 +133,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             partial: Some(written),
             ..
         } => {
-            run.canceled_because = Some(CancelReason::Stopped);
+            run.canceled_because = Some(RunCancelReason::Stopped);
             commit(d, run, written, queue::End::Canceled);
         }
         End::Canceled {
@@ -138,7 +142,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
             prompt,
         } => {
             note(&mut run, *usage, prompt.as_ref());
-            run.canceled_because = Some(CancelReason::Stopped);
+            run.canceled_because = Some(RunCancelReason::Stopped);
             d.push(Change::Finish {
                 run,
                 end: queue::End::Canceled,
@@ -156,7 +160,7 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
                 end,
             });
             if d.is_current_turn(&run) {
-                d.set_round_state(round::State::Failed);
+                d.set_round_state(round::RoundState::Failed);
             }
         }
     }
@@ -166,20 +170,20 @@ pub fn ended(d: &mut Draft, id: RunId, lease: i64, end: &End) -> Result<(), Refu
 
 fn is_still_member(d: &Draft, run: &run::Model) -> bool {
     let speaker = d.member(run.speaker_space_membership_id);
-    speaker.is_some_and(|it| it.status == membership::Status::Active)
+    speaker.is_some_and(|it| it.status == membership::MembershipStatus::Active)
 }
 
 /// The speaker was removed meanwhile: the text is not stored, and the turn passes on.
 fn discard(d: &mut Draft, mut run: run::Model, written: &Written) {
     note(&mut run, written.usage, written.prompt.as_ref());
-    run.canceled_because = Some(CancelReason::SpeakerUnavailable);
+    run.canceled_because = Some(RunCancelReason::SpeakerUnavailable);
     d.push(Change::Finish {
         run: run.clone(),
         end: queue::End::Canceled,
     });
     if d.is_current_turn(&run) {
-        let next = Turn::new(run.kind, run::Reason::NextSlot);
-        d.advance(slot::Status::Skipped, Some("not_schedulable"), next);
+        let next = Turn::new(run.kind, run::RunReason::NextSlot);
+        d.advance(slot::SlotStatus::Skipped, Some("not_schedulable"), next);
     }
 }
 
@@ -208,13 +212,13 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
     });
     let speaks_as_human = d
         .member(run.speaker_space_membership_id)
-        .is_some_and(|it| it.kind == membership::Kind::Human);
+        .is_some_and(|it| it.kind == membership::MembershipKind::Human);
     d.push(Change::Append(NewMessage {
         author: run.speaker_space_membership_id,
         role: if speaks_as_human {
-            message::Role::User
+            message::MessageRole::User
         } else {
-            message::Role::Assistant
+            message::MessageRole::Assistant
         },
         content: written.content.clone(),
         token_count: written.token_count,
@@ -228,7 +232,7 @@ fn commit(d: &mut Draft, mut run: run::Model, written: &Written, end: queue::End
     if d.is_current_turn(&run) {
         rests = !in_progress(d);
         let turn = Turn::after(&run, Some(Reference::Appended));
-        d.advance(slot::Status::Spoken, None, turn);
+        d.advance(slot::SlotStatus::Spoken, None, turn);
     }
     let said = Said {
         author: run.speaker_space_membership_id,
@@ -255,7 +259,7 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
     let mut run = still_ours(d, id, lease)?;
     d.running = None;
     if run.cancel_requested_at.is_some() {
-        run.canceled_because = Some(CancelReason::Stopped);
+        run.canceled_because = Some(RunCancelReason::Stopped);
         d.push(Change::Expire {
             run,
             end: queue::End::Canceled,
@@ -281,14 +285,14 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
         (true, true) if again && in_progress(d) => {
             let turn = Turn {
                 attempt: run.attempt + 1,
-                ..Turn::new(run.kind_of_next_slot(), run::Reason::Recovered)
+                ..Turn::new(run.kind_of_next_slot(), run::RunReason::Recovered)
             };
             d.queue_current_slot(turn);
         }
-        (true, true) => d.set_round_state(round::State::Failed),
+        (true, true) => d.set_round_state(round::RoundState::Failed),
         // A round that is over wants nothing any more.
         (true, false) => {}
-        (false, _) if again => replan(d, &run, run::Reason::Recovered, run.attempt + 1),
+        (false, _) if again => replan(d, &run, run::RunReason::Recovered, run.attempt + 1),
         (false, _) => {}
     }
     Ok(())
@@ -297,11 +301,11 @@ pub fn abandoned(d: &mut Draft, id: RunId, lease: i64, silent_for_ms: i64) -> Re
 fn in_progress(d: &Draft) -> bool {
     d.round
         .as_ref()
-        .is_some_and(|it| it.row.state == round::State::Generating)
+        .is_some_and(|it| it.row.state == round::RoundState::Generating)
 }
 
 /// The same kind, speaker and target once more, for a run without a round.
-pub fn replan(d: &mut Draft, run: &run::Model, reason: run::Reason, attempt: i64) {
+pub fn replan(d: &mut Draft, run: &run::Model, reason: run::RunReason, attempt: i64) {
     let mut again = d.blank_run(run.speaker_space_membership_id, run.kind, reason);
     again.attempt = attempt;
     again.debug = run::Debug {
@@ -333,9 +337,9 @@ pub fn handed_back(
     // Its slot waits at the cursor for a person; queued, it would speak before.
     let rests = d.is_current_turn(&run) && !in_progress(d);
     let reason = match (superseded, stopped) {
-        (true, _) => Some(CancelReason::Superseded),
-        (false, true) => Some(CancelReason::Stopped),
-        (false, false) => rests.then_some(CancelReason::Paused),
+        (true, _) => Some(RunCancelReason::Superseded),
+        (false, true) => Some(RunCancelReason::Stopped),
+        (false, false) => rests.then_some(RunCancelReason::Paused),
     };
     if let Some(reason) = reason {
         d.cancel_running(reason);
@@ -351,7 +355,7 @@ pub fn adrift(d: &mut Draft) -> Result<(), Refusal> {
     if d.running.is_some() || d.queued.is_some() || !in_progress(d) {
         return Err(Refusal::NoRound); // somebody else was faster
     }
-    d.end_round(round::Status::Canceled, "left_without_a_run");
+    d.end_round(round::RoundStatus::Canceled, "left_without_a_run");
     Ok(())
 }
 

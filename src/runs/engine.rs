@@ -20,7 +20,7 @@ use crate::runs::lease;
 use crate::runs::marked;
 use crate::runs::reaper;
 use crate::runs::run;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::runs::scheduler;
 use crate::runs::scheduler::Done;
 use crate::runs::worker;
@@ -94,7 +94,7 @@ impl Engine {
                 "handing back what still runs"
             );
         }
-        shutdown.letting_go.cancel();
+        shutdown.releasing.cancel();
         let handed_back = tokio::time::timeout(HAND_BACK, self.context.leases.none_left());
         if handed_back.await.is_err() {
             tracing::warn!("the database takes long to take back what still runs");
@@ -309,7 +309,11 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn space_closed(&self, id: SpaceId, reason: CancelReason) -> Result<(), EngineError> {
+    pub async fn space_closed(
+        &self,
+        id: SpaceId,
+        reason: RunCancelReason,
+    ) -> Result<(), EngineError> {
         self.context.candidates.stop(|it| it.space == id);
         marked::apply(&self.context, id, &Command::Closed(reason)).await
     }

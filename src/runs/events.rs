@@ -22,7 +22,7 @@ pub struct TypingStart {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
     pub membership_id: MembershipId,
-    pub kind: run::Kind,
+    pub kind: run::RunKind,
     pub target_message_id: Option<MessageId>,
 }
 
@@ -48,7 +48,7 @@ pub struct StreamReset {
 pub struct StreamComplete {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
-    pub status: run::Status,
+    pub status: run::RunStatus,
 }
 
 /// The last event of a run that had a `typing_start`.
@@ -92,7 +92,7 @@ pub struct RunEvent {
     /// Of a canceled run: its `canceled_because`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_reason)]
-    pub reason: Option<run::CancelReason>,
+    pub reason: Option<run::RunCancelReason>,
     /// Of a run that a post canceled: that post.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_message)]
@@ -104,7 +104,7 @@ fn rare_error() -> Schema {
 }
 
 fn rare_reason() -> Schema {
-    rare(run::CancelReason::name())
+    rare(run::RunCancelReason::name())
 }
 
 fn rare_message() -> Schema {
@@ -192,9 +192,9 @@ impl Event for MessageEvent {
 impl Event for RunEvent {
     fn name(&self) -> &'static str {
         match self.run.status {
-            run::Status::Failed => "run_failed",
-            run::Status::Canceled => "run_canceled",
-            run::Status::Skipped => "run_skipped",
+            run::RunStatus::Failed => "run_failed",
+            run::RunStatus::Canceled => "run_canceled",
+            run::RunStatus::Skipped => "run_skipped",
             _ => "run_queued",
         }
     }

@@ -11,7 +11,7 @@ use crate::runs::run;
 use crate::runs::run::Column;
 use crate::runs::run::Entity;
 use crate::runs::run::Relation;
-use crate::runs::run::Status;
+use crate::runs::run::RunStatus;
 use crate::runs::views::Runtime;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
@@ -37,7 +37,7 @@ pub async fn newest_in_each(
         .join(JoinType::InnerJoin, Relation::Conversation.def())
         .filter(Expr::col((Entity, Column::RunSeq)).equals(newest))
         .filter(conversation::Column::Id.is_in(conversations.iter().copied()))
-        .filter(Column::Status.eq(Status::Failed))
+        .filter(Column::Status.eq(RunStatus::Failed))
         .all(db)
         .await
 }
@@ -49,7 +49,7 @@ impl Runtime {
         let failed = self.failed.as_ref().filter(|_| !is_active)?;
         let is_shown = match (&self.round, failed.round_id) {
             (Some(round), Some(id)) => {
-                round.row.id == id && round.row.state == round::State::Failed
+                round.row.id == id && round.row.state == round::RoundState::Failed
             }
             (None, None) => failed.cutoff_seq == Some(row.last_seq),
             _ => false,

@@ -10,11 +10,11 @@ use crate::conversations::batch::Size;
 use crate::conversations::branching;
 use crate::conversations::conversation;
 use crate::conversations::job;
-use crate::conversations::job::Kind;
-use crate::conversations::job::Status;
+use crate::conversations::job::JobStatus;
+use crate::conversations::job::StoredJobKind;
 use crate::conversations::removal;
 use crate::conversations::removal::Removed;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
@@ -70,25 +70,28 @@ pub async fn next(context: &Context, job: &job::Model, size: Size) -> Result<Bat
     let hand = Hand {
         context,
         now: context.clock.now(),
-        dialect: context.db.dialect(),
+        dialect: context.db.backend(),
         size,
     };
     let conversation = job.conversation_id.ok_or_else(gone);
     let space = job.space_id.ok_or_else(gone);
     match (job.kind, job.status) {
-        (Kind::Branch | Kind::RegenerateBranch, Status::Running) => match job.position().is_whole {
-            false => hand.copy(job.clone(), conversation?).await,
-            true => hand.regenerate(job.clone(), conversation?).await,
-        },
+        (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, JobStatus::Running) => {
+            match job.position().is_whole {
+                false => hand.copy(job.clone(), conversation?).await,
+                true => hand.regenerate(job.clone(), conversation?).await,
+            }
+        }
         // Canceled or failed: what it had copied is deleted.
-        (Kind::Branch | Kind::RegenerateBranch, _) | (Kind::DeleteConversation, _) => {
+        (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, _)
+        | (StoredJobKind::DeleteConversation, _) => {
             hand.delete(job.clone(), Target::Conversation(conversation?))
                 .await
         }
-        (Kind::DeleteSpace, _) if !job.position().is_closed => {
+        (StoredJobKind::DeleteSpace, _) if !job.position().is_closed => {
             hand.close(job.clone(), space?).await
         }
-        (Kind::DeleteSpace, _) => hand.delete(job.clone(), Target::Space(space?)).await,
+        (StoredJobKind::DeleteSpace, _) => hand.delete(job.clone(), Target::Space(space?)).await,
     }
 }
 
@@ -101,7 +104,7 @@ enum Target {
 struct Hand<'a> {
     context: &'a Context,
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
     size: Size,
 }
 
@@ -150,7 +153,7 @@ impl Hand<'_> {
                         with_cursor(&mut job, |it| it.is_whole = true);
                     }
                 }
-                let ends = is_whole && job.kind == Kind::Branch;
+                let ends = is_whole && job.kind == StoredJobKind::Branch;
                 save(tx, &mut job, ends, (now, dialect)).await?;
                 Ok::<_, BatchError>((job, began, is_whole))
             })
@@ -207,7 +210,7 @@ impl Hand<'_> {
     async fn close(&self, mut job: job::Model, space: SpaceId) -> Result<Batch, BatchError> {
         let began = Instant::now();
         let live = removal::live_conversations(self.context.db.reader(), space).await?;
-        let closed = Command::Closed(run::CancelReason::Deleted);
+        let closed = Command::Closed(run::RunCancelReason::Deleted);
         for id in live {
             match scheduler::step(self.context, id, closed.clone()).await {
                 Ok(_) | Err(EngineError::Lost | EngineError::Refused(_)) => {}
@@ -263,13 +266,13 @@ async fn save(
     tx: &DatabaseTransaction,
     job: &mut job::Model,
     ends: bool,
-    (now, dialect): (Timestamp, Dialect),
+    (now, dialect): (Timestamp, Backend),
 ) -> Result<(), BatchError> {
     let is_ours = match (ends, job.status) {
         (false, _) => job::beat(tx, job, now, dialect).await?,
-        (true, Status::Running) => {
-            let is_ours = job::end(tx, job, Status::Succeeded, None, now).await?;
-            job.status = Status::Succeeded;
+        (true, JobStatus::Running) => {
+            let is_ours = job::end(tx, job, JobStatus::Succeeded, None, now).await?;
+            job.status = JobStatus::Succeeded;
             job.finished_at = Some(now);
             job.needs_work = false;
             is_ours

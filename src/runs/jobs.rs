@@ -6,7 +6,7 @@
 
 use crate::conversations::batch::Size;
 use crate::conversations::job;
-use crate::db::dialect;
+use crate::db::backend;
 use crate::ids::JobId;
 use crate::runs::context::Context;
 use crate::runs::job_batches;
@@ -105,7 +105,7 @@ async fn work(context: &Context, mut job: job::Model) {
         crate::fail_point!("job.after_batch");
         let pause = match batch {
             Ok(batch) => {
-                size = size.after(batch.took, context.db.dialect());
+                size = size.after(batch.took, context.db.backend());
                 let is_progress = announced.elapsed() >= PROGRESS_EVERY;
                 if batch.is_last || batch.job.status != job.status || is_progress {
                     announced = Instant::now();
@@ -136,7 +136,9 @@ async fn work(context: &Context, mut job: job::Model) {
 async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> Option<job::Model> {
     let id = job.id;
     match error {
-        BatchError::Db(error) if dialect::is_passing(&error) || dialect::was_undone(&error) => {
+        BatchError::Db(error)
+            if backend::is_transient(&error) || backend::is_rolled_back(&error) =>
+        {
             tracing::warn!(%error, job.id = %id, "a batch is tried again: {error}");
             return Some(job.clone());
         }
@@ -162,13 +164,13 @@ async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> 
 }
 
 async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
-    if job.status != job::Status::Running || !job.kind.makes_branch() {
+    if job.status != job::JobStatus::Running || !job.kind.makes_branch() {
         return; // a deletion is tried again until nothing is left
     }
     let error = json!({"code": code, "message": message});
     let (row, now) = (job.clone(), context.clock.now());
     let ended = context.db.write(move |tx| {
-        Box::pin(async move { job::end(tx, &row, job::Status::Failed, Some(error), now).await })
+        Box::pin(async move { job::end(tx, &row, job::JobStatus::Failed, Some(error), now).await })
     });
     let ended: Result<bool, DbErr> = ended.await;
     if let Err(error) = ended {

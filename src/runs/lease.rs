@@ -4,7 +4,7 @@
 //! A run that is missing in the answer is no longer ours; whatever it writes will not count.
 
 use crate::db::clock_offset;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::context::Context;
@@ -207,7 +207,7 @@ pub async fn keep_beating(context: Context) {
 /// Who has not been heard of since `last` counts as dead among other nodes: they write its runs
 /// again, and readers must not see both. On SQLite there are no others.
 fn put_down_what_others_took(context: &Context, last: Instant) {
-    let is_alone = context.db.dialect() == Dialect::Sqlite;
+    let is_alone = context.db.backend() == Backend::Sqlite;
     if is_alone || last.elapsed() < context.settings.stale_after {
         return;
     }
@@ -229,8 +229,14 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
     crate::fail_point!("beat.begin", ?);
     let (db, now) = (&context.db, context.clock.now());
     let ids: Vec<RunId> = held.iter().map(|it| it.run).collect();
-    let beating = queue::beat(db.pulse(), &context.node, &ids, now, db.dialect());
-    let alive = db.watched(beating).await?;
+    let beating = queue::beat(
+        db.heartbeat_connection(),
+        &context.node,
+        &ids,
+        now,
+        db.backend(),
+    );
+    let alive = db.run_observed(beating).await?;
     for lease in held {
         match alive
             .iter()

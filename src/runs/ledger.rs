@@ -4,15 +4,15 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::runs::run::Column;
 use crate::runs::run::Entity;
-use crate::runs::run::Kind;
 use crate::runs::run::Relation;
-use crate::runs::run::Status;
+use crate::runs::run::RunKind;
+use crate::runs::run::RunStatus;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -33,15 +33,15 @@ use sea_orm::sea_query::SimpleExpr;
 pub struct Wanted {
     pub conversation: Option<ConversationId>,
     pub space: Option<SpaceId>,
-    pub status: Option<Status>,
-    pub kind: Option<Kind>,
+    pub status: Option<RunStatus>,
+    pub kind: Option<RunKind>,
     /// The code of their error.
     pub error_code: Option<String>,
 }
 
 impl Wanted {
     /// The runs that are wanted, in no order.
-    pub fn runs(self, dialect: Dialect) -> Select<Entity> {
+    pub fn runs(self, dialect: Backend) -> Select<Entity> {
         let mut runs = Entity::find();
         if let Some(id) = self.conversation {
             runs = runs.filter(Column::ConversationId.eq(id));
@@ -54,8 +54,8 @@ impl Wanted {
             runs = runs.filter(Column::ConversationId.in_subquery(of_space.into_query()));
         }
         runs = match self.status {
-            Some(Status::Queued) => runs.filter(is_among("status = 'queued'")),
-            Some(Status::Running) => runs.filter(is_among("status = 'running'")),
+            Some(RunStatus::Queued) => runs.filter(is_among("status = 'queued'")),
+            Some(RunStatus::Running) => runs.filter(is_among("status = 'running'")),
             Some(status) => runs
                 .filter(Column::Status.eq(status))
                 .filter(Column::FinishedAt.is_not_null()),
@@ -65,7 +65,7 @@ impl Wanted {
             runs = runs.filter(Column::Kind.eq(kind));
         }
         if let Some(code) = self.error_code {
-            runs = runs.filter(dialect::json_text(dialect, Column::Error, "code").eq(code));
+            runs = runs.filter(backend::json_text(dialect, Column::Error, "code").eq(code));
         }
         runs
     }
@@ -131,11 +131,11 @@ pub const DAY_MS: i64 = 86_400_000;
 /// What each space spent on each day since `from`, in one statement.
 pub async fn spent_since(
     db: &impl ConnectionTrait,
-    dialect: Dialect,
+    dialect: Backend,
     from: Timestamp,
 ) -> Result<Vec<Spent>, DbErr> {
-    let tokens = |key| total(dialect::json_number(dialect, (Entity, Column::Usage), key));
-    let failed = Expr::case(Column::Status.eq(Status::Failed), 1).finally(0);
+    let tokens = |key| total(backend::json_number(dialect, (Entity, Column::Usage), key));
+    let failed = Expr::case(Column::Status.eq(RunStatus::Failed), 1).finally(0);
     // Whole days: both databases divide integers so.
     let day = Expr::col((Entity, Column::FinishedAt)).div(DAY_MS);
     Entity::find()
@@ -148,7 +148,7 @@ pub async fn spent_since(
         .column_as(total(failed.into()), "n_failed")
         .join(JoinType::InnerJoin, Relation::Conversation.def())
         .filter(Column::FinishedAt.gte(from))
-        .filter(Column::Status.ne(Status::Skipped))
+        .filter(Column::Status.ne(RunStatus::Skipped))
         .group_by(conversation::Column::SpaceId)
         .group_by(Expr::cust("day"))
         .into_model()

@@ -16,7 +16,7 @@ use crate::realtime::outbox::Next;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use crate::runs::events::TypingStart;
-use crate::runs::run::Kind;
+use crate::runs::run::RunKind;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -170,7 +170,7 @@ async fn a_run_that_this_node_takes_over_begins_anew() {
         conversation_id: HERE,
         run_id: RUN,
         membership_id: MembershipId(1),
-        kind: Kind::UserTurn,
+        kind: RunKind::UserTurn,
         target_message_id: None,
     };
     node.live.open(&start, 2);

@@ -116,7 +116,7 @@ impl Engine {
             ..Default::default()
         };
         let mut budget = Budget::new(most);
-        for slice in slices::slices(&stubs, slices::SLICE_BYTES) {
+        for slice in slices::split_into_slices(&stubs, slices::SLICE_BYTES) {
             let (encoded, left) = self.encoded(id, slice.to_vec(), wanted, budget).await?;
             // What was hidden since it was found is passed over.
             let last = match left {

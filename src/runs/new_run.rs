@@ -12,8 +12,8 @@ pub fn blank(
     id: RunId,
     (space, conversation): (SpaceId, ConversationId),
     speaker: MembershipId,
-    kind: run::Kind,
-    reason: run::Reason,
+    kind: run::RunKind,
+    reason: run::RunReason,
     now: Timestamp,
 ) -> run::Model {
     run::Model {
@@ -24,7 +24,7 @@ pub fn blank(
         round_id: None,
         slot_position: None,
         kind,
-        status: run::Status::Queued,
+        status: run::RunStatus::Queued,
         reason,
         speaker_space_membership_id: speaker,
         run_after: None,

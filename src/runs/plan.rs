@@ -42,19 +42,19 @@ pub enum Change {
     ShowSwipe(swipe::Model),
     NewRound {
         id: RoundId,
-        kind: round::Kind,
+        kind: round::RoundKind,
         trigger: Reference,
         seed: i64,
         slots: Vec<Choice>,
     },
     EndRound {
         id: RoundId,
-        status: round::Status,
+        status: round::RoundStatus,
         reason: &'static str,
     },
     MoveRound {
         id: RoundId,
-        state: round::State,
+        state: round::RoundState,
         cursor: i64,
     },
     /// The slots from a position on give way to these.
@@ -66,7 +66,7 @@ pub enum Change {
     MarkSlot {
         round: RoundId,
         position: i64,
-        status: slot::Status,
+        status: slot::SlotStatus,
         skip_reason: Option<&'static str>,
     },
     Claim(run::Model),
@@ -102,7 +102,7 @@ pub enum Change {
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     pub author: MembershipId,
-    pub role: message::Role,
+    pub role: message::MessageRole,
     pub content: String,
     pub token_count: i64,
     pub client_id: Option<String>,

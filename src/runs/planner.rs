@@ -32,7 +32,7 @@ use crate::runs::queue_edit;
 use crate::runs::regenerate;
 use crate::runs::regenerate_turn;
 use crate::runs::run;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -54,7 +54,7 @@ pub fn plan(
     fresh: Fresh,
     now: Timestamp,
 ) -> Result<Plan, Refusal> {
-    let archived = situation.space.status == space::Status::Archived;
+    let archived = situation.space.status == space::SpaceStatus::Archived;
     if archived && command.begins_something() {
         return Err(Refusal::SpaceArchived);
     }
@@ -116,7 +116,7 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
     }
     d.push(Change::Append(NewMessage {
         author: post.author,
-        role: message::Role::User,
+        role: message::MessageRole::User,
         content: post.content.clone(),
         token_count: post.token_count,
         client_id: post.client_id.clone(),
@@ -129,14 +129,14 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
         && let Some(run) = d.running.clone()
     {
         discarded_turn = d.is_current_turn(&run);
-        d.cancel_running(CancelReason::SupersededByMessage);
+        d.cancel_running(RunCancelReason::SupersededByMessage);
     }
     // It was planned for the text before this message, and nothing may discard it in silence.
     if d.queued
         .as_ref()
-        .is_some_and(|it| it.kind == run::Kind::Regenerate)
+        .is_some_and(|it| it.kind == run::RunKind::Regenerate)
     {
-        d.cancel_queued(CancelReason::SupersededByMessage);
+        d.cancel_queued(RunCancelReason::SupersededByMessage);
     }
     auto_mode::begins_anew(d);
     let said = Said {
@@ -150,7 +150,7 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
     } else if discarded_turn {
         // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
         // discarded has nothing left to wait for.
-        d.end_round(round::Status::Superseded, "user_message");
+        d.end_round(round::RoundStatus::Superseded, "user_message");
     }
     Ok(())
 }
@@ -169,7 +169,7 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
         };
         d.push(Change::Append(NewMessage {
             author: it.seat,
-            role: message::Role::Assistant,
+            role: message::MessageRole::Assistant,
             content: first.content.clone(),
             token_count: first.token_count,
             client_id: None,
@@ -192,8 +192,8 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
 
 fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
     let author = d.member(post.author).ok_or(Refusal::NotFound)?;
-    if author.kind != membership::Kind::Human
-        || author.status != membership::Status::Active
+    if author.kind != membership::MembershipKind::Human
+        || author.status != membership::MembershipStatus::Active
         || author.participation == membership::Participation::Observer
     {
         return Err(Refusal::Forbidden);
@@ -203,7 +203,7 @@ fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
     }
     let known = |id: &MembershipId| {
         d.member(*id)
-            .is_some_and(|it| it.status == membership::Status::Active)
+            .is_some_and(|it| it.status == membership::MembershipStatus::Active)
     };
     match post.mentions.iter().all(known) {
         true => Ok(()),
@@ -217,7 +217,7 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
     let forced = d
         .queued
         .clone()
-        .filter(|it| it.kind == run::Kind::ForceTalk);
+        .filter(|it| it.kind == run::RunKind::ForceTalk);
     let choices = match &forced {
         Some(run) => with_forced_first(run, choices),
         None => choices,
@@ -225,9 +225,9 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
     let Some(first) = choices.first().cloned() else {
         return;
     };
-    d.end_round(round::Status::Superseded, "user_message");
-    d.new_round(round::Kind::UserTurn, choices, Reference::Appended);
-    let of_burst = [run::Kind::UserTurn, run::Kind::ForceTalk];
+    d.end_round(round::RoundStatus::Superseded, "user_message");
+    d.new_round(round::RoundKind::UserTurn, choices, Reference::Appended);
+    let of_burst = [run::RunKind::UserTurn, run::RunKind::ForceTalk];
     let burst_started_at = d
         .queued
         .as_ref()
@@ -241,7 +241,11 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
             attempt: forced.attempt,
             ..d.blank_run(first.id, forced.kind, forced.reason)
         },
-        None => d.blank_run(first.id, run::Kind::UserTurn, run::Reason::UserMessage),
+        None => d.blank_run(
+            first.id,
+            run::RunKind::UserTurn,
+            run::RunReason::UserMessage,
+        ),
     };
     run.round_id = Some(d.fresh.round);
     run.slot_position = Some(0);
@@ -276,13 +280,13 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
                 .member(id)
                 .is_some_and(|it| it.can_speak(d.s.conversation.id));
             let choice = can.then(|| Choice::forced(id, by));
-            (choice, run::Reason::ForceTalk)
+            (choice, run::RunReason::ForceTalk)
         }
-        None => (choosing::for_generate(d), run::Reason::Generate),
+        None => (choosing::for_generate(d), run::RunReason::Generate),
     };
     let choice = choice.ok_or(Refusal::NoSpeaker)?;
-    d.end_round(round::Status::Canceled, "force_talk");
-    let mut run = d.blank_run(choice.id, run::Kind::ForceTalk, reason);
+    d.end_round(round::RoundStatus::Canceled, "force_talk");
+    let mut run = d.blank_run(choice.id, run::RunKind::ForceTalk, reason);
     run.debug.chosen_because = Some(choice.because);
     let trigger = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
     d.enqueue(Enqueue {

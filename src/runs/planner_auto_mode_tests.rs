@@ -54,7 +54,7 @@ impl Stage {
                 (None, None) => break,
             }
         }
-        let by_itself = |it: &&run::Model| it.kind == run::Kind::AutoMode;
+        let by_itself = |it: &&run::Model| it.kind == run::RunKind::AutoMode;
         self.ended.iter().filter(by_itself).count()
     }
 }

@@ -1,7 +1,7 @@
 //! What stops auto mode, what lets it go on, and that no turn is counted twice.
 
 use crate::conversations::message::Visibility;
-use crate::rounds::round::State;
+use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::planner::auto_mode_tests::running;
@@ -37,9 +37,9 @@ fn it_rests_while_its_turn_has_failed_or_is_paused() {
         assert!(stage.s.queued.is_none());
     }
     let state = |stage: &Stage| stage.s.round.as_ref().map(|it| it.row.state);
-    assert_eq!(state(&failed), Some(State::Failed));
-    assert_eq!(state(&stopped), Some(State::Paused));
-    assert_eq!(state(&paused), Some(State::Paused));
+    assert_eq!(state(&failed), Some(RoundState::Failed));
+    assert_eq!(state(&stopped), Some(RoundState::Paused));
+    assert_eq!(state(&paused), Some(RoundState::Paused));
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn the_same_turn_again_is_not_counted_again() {
         let mut slots = stage
             .ended
             .iter()
-            .filter(|it| it.kind == run::Kind::AutoMode);
+            .filter(|it| it.kind == run::RunKind::AutoMode);
         let succeeded = slots
             .by_ref()
-            .filter(|it| it.status == run::Status::Succeeded);
+            .filter(|it| it.status == run::RunStatus::Succeeded);
         assert_eq!(succeeded.count(), 3);
     }
 }

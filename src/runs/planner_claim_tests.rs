@@ -8,8 +8,8 @@ use crate::runs::planner::stage::BOB;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space;
 
 #[test]
@@ -40,7 +40,7 @@ fn a_run_that_is_not_due_stays_where_it_is() {
 #[test]
 fn nothing_begins_in_a_space_that_was_archived_meanwhile() {
     let mut stage = queued();
-    stage.s.space.status = space::Status::Archived;
+    stage.s.space.status = space::SpaceStatus::Archived;
 
     assert_eq!(
         stage.due(),
@@ -73,7 +73,7 @@ fn a_speaker_who_cannot_be_scheduled_any_more_is_passed_over() {
     let changes: [fn(&mut Stage); 3] = [
         |it| it.seat(ADA).participation = Participation::Muted,
         |it| it.seat(ADA).participation = Participation::Observer,
-        |it| it.seat(ADA).status = Status::Removed,
+        |it| it.seat(ADA).status = MembershipStatus::Removed,
     ];
     for change in changes {
         let mut stage = queued();
@@ -118,7 +118,7 @@ fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
     assert_eq!(muted.due(), ["claim Ada"]);
 
     let mut removed = stage();
-    removed.seat(ADA).status = Status::Removed;
+    removed.seat(ADA).status = MembershipStatus::Removed;
     assert_eq!(removed.due(), ["skip Ada: speaker_unavailable"]);
 }
 

@@ -1,7 +1,7 @@
 //! What people press, and what that does to the schedule: stop, pause, resume, skip, retry, cancel.
 
 use crate::ids::RunId;
-use crate::rounds::round::State;
+use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
 use crate::runs::command::Refusal;
 use crate::runs::planner::stage::ADA;
@@ -257,7 +257,7 @@ fn a_finished_run_cannot_be_canceled() {
 fn what_rests_is_told_apart_from_what_goes_on() {
     let state = |stage: Stage| stage.s.round.map(|it| it.row.state);
 
-    assert_eq!(state(queued()), Some(State::Generating));
-    assert_eq!(state(paused()), Some(State::Paused));
-    assert_eq!(state(failed()), Some(State::Failed));
+    assert_eq!(state(queued()), Some(RoundState::Generating));
+    assert_eq!(state(paused()), Some(RoundState::Paused));
+    assert_eq!(state(failed()), Some(RoundState::Failed));
 }

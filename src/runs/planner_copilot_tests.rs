@@ -14,8 +14,8 @@ use crate::runs::planner::stage::success;
 use crate::runs::planner::stage::written;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::ReplyOrder;
 
 const START: Command = Command::CopilotStarted { seat: EVE };
@@ -106,7 +106,7 @@ fn its_words_spend_a_step_and_are_answered_as_a_persons() {
     assert_eq!(told, expected);
     assert_eq!(
         stage.messages[0].role,
-        crate::conversations::message::Role::User
+        crate::conversations::message::MessageRole::User
     );
     assert_eq!(left(&mut stage), (CopilotMode::Full, Some(1)));
 }
@@ -188,7 +188,7 @@ fn turned_off_what_waits_is_canceled_and_what_is_written_is_dropped() {
 fn a_seat_without_a_voice_is_not_spoken_for() {
     let muted = |it: &mut membership::Model| it.participation = Participation::Muted;
     let observer = |it: &mut membership::Model| it.participation = Participation::Observer;
-    let removed = |it: &mut membership::Model| it.status = Status::Removed;
+    let removed = |it: &mut membership::Model| it.status = MembershipStatus::Removed;
     for lose in [muted, observer, removed] {
         let mut stage = on(2);
         lose(stage.seat(EVE));
@@ -358,7 +358,7 @@ fn where_nobody_can_answer_it_does_not_talk_to_itself() {
 #[test]
 fn several_of_them_take_turns() {
     let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.seat(BOB).kind = membership::Kind::Human;
+    stage.seat(BOB).kind = membership::MembershipKind::Human;
     turn_on(&mut stage, EVE, 2);
     turn_on(&mut stage, BOB, 2);
     stage.does(&START).unwrap();

@@ -1,7 +1,7 @@
 //! What becomes of a run: every end, a node that dies or closes, a round that nothing moves.
 
 use crate::ids::RunId;
-use crate::rounds::round::State;
+use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
@@ -136,7 +136,7 @@ fn a_failure_of_a_superseded_round_fails_nothing_else() {
     stage.eve_says("Never mind.").unwrap();
 
     assert_eq!(stage.ends(failure()), ["finish Ada: failed upstream_error"]);
-    assert_eq!(stage.s.round.unwrap().row.state, State::Generating);
+    assert_eq!(stage.s.round.unwrap().row.state, RoundState::Generating);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_stop_before_the_first_word_keeps_the_slot_pending() {
 
     assert_eq!(plan, ["finish Ada: canceled"]);
     let round = stage.s.round.unwrap();
-    assert_eq!((round.row.state, round.row.cursor), (State::Paused, 0));
+    assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 0));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_canceled_run_whose_node_died_is_canceled() {
     stage.does(&stop(true)).unwrap();
 
     assert_eq!(stage.dies(), ["expire Ada: canceled"]);
-    assert_eq!(stage.s.round.unwrap().row.state, State::Paused);
+    assert_eq!(stage.s.round.unwrap().row.state, RoundState::Paused);
 }
 
 #[test]

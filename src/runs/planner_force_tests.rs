@@ -15,8 +15,8 @@ use crate::runs::planner::stage::force;
 use crate::runs::planner::stage::paused;
 use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::success;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::InputPolicy;
 use crate::spaces::space::ReplyOrder;
 
@@ -90,7 +90,7 @@ fn a_muted_character_can_be_forced_and_a_removed_one_cannot() {
     assert!(stage.does(&force(ADA)).is_ok());
     stage.seat(ADA).participation = Participation::Observer;
     assert_eq!(stage.does(&force(ADA)), Err(Refusal::NoSpeaker));
-    stage.seat(BOB).status = Status::Removed;
+    stage.seat(BOB).status = MembershipStatus::Removed;
     assert_eq!(stage.does(&force(BOB)), Err(Refusal::NoSpeaker));
     let stranger = MembershipId(99);
     assert_eq!(stage.does(&force(stranger)), Err(Refusal::NoSpeaker));

@@ -1,8 +1,8 @@
 //! What may happen in the property tests of the planner.
 
 use crate::conversations::message::Visibility;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::InputPolicy;
 use crate::spaces::space::ReplyOrder;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ pub enum Act {
     Fork(i64),
     Show(i64, Visibility),
     Edit(i64),
-    Seat(i64, Status, Participation),
+    Seat(i64, MembershipStatus, Participation),
     TellSeat,
     Order(ReplyOrder),
     TellSettings,
@@ -89,7 +89,11 @@ pub fn act() -> impl Strategy<Value = Act> {
         Visibility::Excluded,
         Visibility::Hidden,
     ]);
-    let lives = select(vec![Status::Active, Status::Active, Status::Removed]);
+    let lives = select(vec![
+        MembershipStatus::Active,
+        MembershipStatus::Active,
+        MembershipStatus::Removed,
+    ]);
     let parts = select(vec![
         Participation::Active,
         Participation::Active,

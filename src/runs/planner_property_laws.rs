@@ -13,9 +13,9 @@ use crate::runs::plan::Reference;
 use crate::runs::planner::stage;
 use crate::runs::planner::stage::Stage;
 use crate::runs::run;
-use crate::runs::run::CancelReason;
-use crate::runs::run::Kind;
-use crate::runs::run::Reason;
+use crate::runs::run::RunCancelReason;
+use crate::runs::run::RunKind;
+use crate::runs::run::RunReason;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
@@ -61,10 +61,10 @@ fn speaks_who_may(enqueue: &Enqueue, stage: &Stage) {
     let seat = stage.s.member(run.speaker_space_membership_id);
     let seat = seat.expect("a seat of this space");
     match run.reason {
-        Reason::Recovered | Reason::Retry => {}
+        RunReason::Recovered | RunReason::Retry => {}
         // A post keeps a forced turn, and the claim passes over a speaker that has left since.
-        Reason::ForceTalk | Reason::Generate if run.round_id.is_some() => {}
-        _ if run.kind.is_scheduled() && seat.kind == membership::Kind::Character => {
+        RunReason::ForceTalk | RunReason::Generate if run.round_id.is_some() => {}
+        _ if run.kind.is_scheduled() && seat.kind == membership::MembershipKind::Character => {
             assert!(seat.can_be_scheduled(), "{run:?}");
         }
         _ => assert!(seat.can_speak(stage.s.conversation.id), "{run:?}"),
@@ -88,8 +88,8 @@ fn waits_as_it_must(enqueue: &Enqueue, command: &Command, stage: &Stage) {
         // What waits already goes on waiting as long as it would have.
         Command::EditQueue { .. } => assert!(wait >= 0),
         _ => {
-            let by_itself = matches!(run.reason, Reason::AutoMode | Reason::NextSlot);
-            let delay = match run.kind == Kind::AutoMode && by_itself {
+            let by_itself = matches!(run.reason, RunReason::AutoMode | RunReason::NextSlot);
+            let delay = match run.kind == RunKind::AutoMode && by_itself {
                 true => stage.s.space.auto_mode_delay_ms,
                 false => 0,
             };
@@ -102,7 +102,8 @@ fn waits_as_it_must(enqueue: &Enqueue, command: &Command, stage: &Stage) {
 fn expects_its_tail(enqueue: &Enqueue, stage: &Stage) {
     let run = &enqueue.run;
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
-    let builds_on = run.kind == Kind::AutoMode || run.kind == Kind::Regenerate || is_later_slot;
+    let builds_on =
+        run.kind == RunKind::AutoMode || run.kind == RunKind::Regenerate || is_later_slot;
     let is_shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
     if builds_on && stage.messages.iter().any(|it| is_shown(&it)) {
         assert!(enqueue.expected_tail.is_some(), "no expected_tail: {run:?}");
@@ -111,7 +112,7 @@ fn expects_its_tail(enqueue: &Enqueue, stage: &Stage) {
 
 /// A round has speakers who can be scheduled, one or several as the space is set; in one of auto
 /// mode nobody answers themselves unless they may.
-fn round_is_whole(kind: round::Kind, slots: &[Choice], plan: &Plan, stage: &Stage) {
+fn round_is_whole(kind: round::RoundKind, slots: &[Choice], plan: &Plan, stage: &Stage) {
     let space = &stage.s.space;
     assert!(!slots.is_empty(), "a round of nobody");
     assert!(
@@ -130,10 +131,10 @@ fn round_is_whole(kind: round::Kind, slots: &[Choice], plan: &Plan, stage: &Stag
     );
     for slot in chosen {
         let seat = stage.s.member(slot.id).expect("a seat");
-        assert!(seat.kind == membership::Kind::Character && seat.can_be_scheduled());
+        assert!(seat.kind == membership::MembershipKind::Character && seat.can_be_scheduled());
         assert!(!slot.because.is_empty(), "each slot says why");
     }
-    if kind == round::Kind::AutoMode {
+    if kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
         let mut changes = plan.changes.iter();
         let said = changes.find_map(|it| match it {
@@ -141,7 +142,7 @@ fn round_is_whole(kind: round::Kind, slots: &[Choice], plan: &Plan, stage: &Stag
             _ => None,
         });
         let said = said.expect("auto mode answers a text of this very plan");
-        assert_eq!(said.role, message::Role::Assistant, "it answers AI");
+        assert_eq!(said.role, message::MessageRole::Assistant, "it answers AI");
         let oneself = slots.iter().any(|it| it.id == said.author);
         assert!(space.allow_self_responses || !oneself);
     }
@@ -175,8 +176,8 @@ fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage
             );
             if plan.enqueue.is_some() {
                 let queued = queued.expect("just queued");
-                let is_forced = queued.kind == Kind::ForceTalk;
-                assert!(is_forced || queued.kind == Kind::UserTurn, "{queued:?}");
+                let is_forced = queued.kind == RunKind::ForceTalk;
+                assert!(is_forced || queued.kind == RunKind::UserTurn, "{queued:?}");
                 assert_eq!(queued.slot_position, Some(0));
                 assert_eq!(queued.round_id, s.round.as_ref().map(|it| it.row.id));
             }
@@ -186,17 +187,17 @@ fn does_what_was_asked(before: &Situation, command: &Command, plan: &Plan, stage
             assert!(queued.is_none(), "stopped, and something waits");
             assert!(*keep_partial || s.running.is_none(), "stopped, and it runs");
             assert!(
-                state != Some(round::State::Generating),
+                state != Some(round::RoundState::Generating),
                 "stopped, and it goes on"
             );
         }
-        Command::Pause => assert!(state != Some(round::State::Generating)),
+        Command::Pause => assert!(state != Some(round::RoundState::Generating)),
         Command::ForceTalk { .. } => {
-            assert_eq!(queued.map(|it| it.kind), Some(Kind::ForceTalk));
+            assert_eq!(queued.map(|it| it.kind), Some(RunKind::ForceTalk));
             assert!(s.round.is_none() && s.running.is_some() == before.running.is_some());
         }
         Command::ApplyChanges => {
-            let is_auto = queued.is_some_and(|it| it.kind == Kind::AutoMode);
+            let is_auto = queued.is_some_and(|it| it.kind == RunKind::AutoMode);
             assert!(
                 s.space.auto_mode_enabled || !is_auto,
                 "switched off, and it waits"
@@ -222,24 +223,24 @@ fn discards_nothing(before: &Situation, stage: &Stage) {
     };
     let queued = stage.s.queued.as_ref();
     match run.kind {
-        Kind::ForceTalk => {
+        RunKind::ForceTalk => {
             let kept = queued.expect("the forced turn is still queued");
-            assert_eq!((kept.id, kept.kind), (run.id, Kind::ForceTalk));
+            assert_eq!((kept.id, kept.kind), (run.id, RunKind::ForceTalk));
             let speaker = |run: &run::Model| run.speaker_space_membership_id;
             assert_eq!(speaker(kept), speaker(run));
             assert_eq!(kept.debug.chosen_because, run.debug.chosen_because);
         }
-        Kind::Regenerate => {
+        RunKind::Regenerate => {
             assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
             let ended = stage.ended.iter().find(|it| it.id == run.id);
             let ended = ended.expect("it ends with an event of its own");
             let post = stage.messages.last().map(|it| it.id);
             assert_eq!(
                 (ended.canceled_because, ended.superseded_by_message_id),
-                (Some(CancelReason::SupersededByMessage), post)
+                (Some(RunCancelReason::SupersededByMessage), post)
             );
         }
-        Kind::UserTurn | Kind::AutoMode => {}
+        RunKind::UserTurn | RunKind::AutoMode => {}
     }
 }
 
@@ -314,7 +315,7 @@ fn an_empty_round_is_seen() {
     after_a_reply(|it| {
         it.changes.push(Change::NewRound {
             id: RoundId::new(),
-            kind: round::Kind::UserTurn,
+            kind: round::RoundKind::UserTurn,
             trigger: Reference::Appended,
             seed: 1,
             slots: Vec::new(),

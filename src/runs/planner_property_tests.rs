@@ -168,14 +168,14 @@ impl Theater {
             Act::TokenLimit(limit) => {
                 (s.space.token_limit, s.space.tokens_used) = (limit, limit);
             }
-            Act::Archive(true) => s.space.status = space::Status::Archived,
+            Act::Archive(true) => s.space.status = space::SpaceStatus::Archived,
             Act::Archive(false) => {
-                s.space.status = space::Status::Active;
+                s.space.status = space::SpaceStatus::Active;
                 self.is_closed = false;
             }
             Act::Close => {
-                self.is_closed = s.space.status == space::Status::Archived;
-                return Some(Command::Closed(run::CancelReason::Archived));
+                self.is_closed = s.space.status == space::SpaceStatus::Archived;
+                return Some(Command::Closed(run::RunCancelReason::Archived));
             }
             Act::Pass(ms) => self.stage.now = self.stage.now.plus_ms(ms),
         }
@@ -200,12 +200,12 @@ impl Theater {
                 at.is_none_or(|at| at >= self.stage.now),
                 "planned into the past"
             );
-            if enqueue.run.kind == run::Kind::AutoMode {
+            if enqueue.run.kind == run::RunKind::AutoMode {
                 let turn = (enqueue.run.round_id, enqueue.run.slot_position);
                 self.turns.insert(turn);
                 assert!(self.turns.len() <= MOST_TURNS, "I13: auto mode goes on");
             }
-            if enqueue.run.kind == run::Kind::ForceTalk {
+            if enqueue.run.kind == run::RunKind::ForceTalk {
                 let run = self.stage.s.queued.as_ref().expect("just queued").id;
                 self.forced.insert(run);
             }
@@ -326,11 +326,11 @@ fn rounds_move_on(round: &Round, queued: Option<&run::Model>, running: Option<&r
         run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor)
     };
     match round.row.state {
-        round::State::Generating => assert!(
+        round::RoundState::Generating => assert!(
             queued.is_some_and(is_turn) || running.is_some_and(is_turn),
             "I2: nothing moves the round {round:?}"
         ),
-        round::State::Paused | round::State::Failed => assert!(
+        round::RoundState::Paused | round::RoundState::Failed => assert!(
             queued.is_none_or(|it| it.round_id != Some(round.row.id)),
             "I3: a round that rests has a queued run"
         ),
@@ -340,7 +340,7 @@ fn rounds_move_on(round: &Round, queued: Option<&run::Model>, running: Option<&r
 /// I4: slots before the cursor are spoken or skipped, from it on pending.
 fn cursors(round: &Round) {
     for it in &round.slots {
-        let is_pending = it.status == slot::Status::Pending;
+        let is_pending = it.status == slot::SlotStatus::Pending;
         assert_eq!(it.position >= round.row.cursor, is_pending, "I4: {round:?}");
     }
 }
@@ -365,6 +365,6 @@ proptest! {
         theater.quiesce();
 
         let state = theater.stage.s.round.map(|it| it.row.state);
-        prop_assert!(state != Some(round::State::Generating), "it waits for nothing");
+        prop_assert!(state != Some(round::RoundState::Generating), "it waits for nothing");
     }
 }

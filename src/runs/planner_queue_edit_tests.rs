@@ -2,7 +2,7 @@
 
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
-use crate::rounds::round::State;
+use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
 use crate::runs::command::Refusal;
 use crate::runs::planner::stage::ADA;
@@ -11,8 +11,8 @@ use crate::runs::planner::stage::EVE;
 use crate::runs::planner::stage::Stage;
 use crate::runs::planner::stage::failure;
 use crate::runs::planner::stage::success;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space::RepliesPerTurn;
 
 const CID: MembershipId = MembershipId(4);
@@ -146,7 +146,7 @@ fn who_cannot_be_scheduled_cannot_be_put_in_the_queue() {
     };
 
     let mute: fn(&mut Stage) = |it| it.seat(BOB).participation = Participation::Muted;
-    let remove: fn(&mut Stage) = |it| it.seat(BOB).status = Status::Removed;
+    let remove: fn(&mut Stage) = |it| it.seat(BOB).status = MembershipStatus::Removed;
     assert_eq!(refusal(mute, &[ADA, BOB]), Refusal::NotSchedulable);
     assert_eq!(refusal(remove, &[BOB]), Refusal::NotSchedulable);
     assert_eq!(refusal(|_| (), &[EVE]), Refusal::NotSchedulable);
@@ -198,8 +198,8 @@ fn a_round_that_rests_goes_on_resting_with_its_new_queue() {
     assert_eq!(of_paused, ["slots from 1: Cid"]);
     assert_eq!(of_failed, ["slots from 0: Cid, Bob"]);
     let state = |stage: &Stage| stage.s.round.as_ref().map(|it| it.row.state);
-    assert_eq!(state(&paused), Some(State::Paused));
-    assert_eq!(state(&failed), Some(State::Failed));
+    assert_eq!(state(&paused), Some(RoundState::Paused));
+    assert_eq!(state(&failed), Some(RoundState::Failed));
     paused.does(&Command::Resume).unwrap();
     failed.does(&Command::Retry).unwrap();
     assert_eq!(paused.plays_out(), [CID]);

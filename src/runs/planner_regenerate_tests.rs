@@ -195,7 +195,7 @@ fn a_muted_author_may_write_anew_and_one_who_left_may_not() {
     assert_eq!(stage.due(), ["claim Ada"]);
 
     let mut stage = answered();
-    stage.seat(ADA).status = membership::Status::Removed;
+    stage.seat(ADA).status = membership::MembershipStatus::Removed;
     assert_eq!(stage.does(&regenerate(None)), Err(Refusal::NoSpeaker));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
-use crate::rounds::round::State;
+use crate::rounds::round::RoundState;
 use crate::rounds::slot;
 use crate::runs::command::Command;
 use crate::runs::planner::stage::BOB;
@@ -155,8 +155,8 @@ fn a_paused_round_is_skipped_through_and_resumed_where_it_stands() {
     let round = stage.s.round.clone().unwrap();
     let resumed = stage.does(&Command::Resume).unwrap();
 
-    assert_eq!((round.row.state, round.row.cursor), (State::Paused, 2));
-    assert_eq!(round.slots[1].status, slot::Status::Skipped);
+    assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 2));
+    assert_eq!(round.slots[1].status, slot::SlotStatus::Skipped);
     assert_eq!(resumed.last().unwrap(), "queue Cid: user_turn, resume");
 }
 
@@ -170,7 +170,7 @@ fn a_stop_of_a_failed_round_leaves_it_failed_and_a_message_opens_a_new_one() {
     let plan = stage.eve_says("Once more.").unwrap();
 
     assert!(stopped.is_empty());
-    assert_eq!(state, State::Failed);
+    assert_eq!(state, RoundState::Failed);
     assert_eq!(plan[1], "round superseded: user_message");
     assert_eq!(plan[2], "round of Ada, Bob, Cid");
 }
@@ -184,7 +184,10 @@ fn a_canceled_run_rests_its_round_in_its_place() {
 
     assert_eq!(plan, ["finish Bob: canceled", "round paused at 1"]);
     let statuses: Vec<_> = stage.ended.iter().map(|it| it.status).collect();
-    assert_eq!(statuses, [run::Status::Succeeded, run::Status::Canceled]);
+    assert_eq!(
+        statuses,
+        [run::RunStatus::Succeeded, run::RunStatus::Canceled]
+    );
     let retried = stage.does(&Command::Retry).unwrap();
     assert_eq!(retried[1], "queue Bob: user_turn, retry");
     assert_eq!(stage.s.queued.unwrap().speaker_space_membership_id, BOB);

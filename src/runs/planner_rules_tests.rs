@@ -18,9 +18,9 @@ use crate::runs::planner::stage::post;
 use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
 use crate::runs::planner::stage::success;
-use crate::runs::run::CancelReason;
+use crate::runs::run::RunCancelReason;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space;
 use crate::spaces::space::ReplyOrder;
 
@@ -186,7 +186,7 @@ fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
     let mut muted = forced();
     muted.seat(BOB).participation = Participation::Muted;
     let mut removed = forced();
-    removed.seat(BOB).status = Status::Removed;
+    removed.seat(BOB).status = MembershipStatus::Removed;
 
     assert!(muted.does(&told).unwrap().is_empty());
     assert_eq!(removed.does(&told).unwrap(), ["finish Bob: canceled"]);
@@ -229,9 +229,9 @@ fn another_change_of_order_leaves_the_round_as_it_is() {
 #[test]
 fn nothing_goes_on_in_an_archived_space() {
     let archived = |mut stage: Stage| {
-        stage.s.space.status = space::Status::Archived;
+        stage.s.space.status = space::SpaceStatus::Archived;
         stage
-            .does(&Command::Closed(CancelReason::Archived))
+            .does(&Command::Closed(RunCancelReason::Archived))
             .unwrap()
     };
 
@@ -259,7 +259,7 @@ fn nothing_begins_in_an_archived_space() {
         hide(1),
     ];
     for mut stage in [retryable(), failed(), paused()] {
-        stage.s.space.status = space::Status::Archived;
+        stage.s.space.status = space::SpaceStatus::Archived;
         for command in &commands {
             let refusal = stage.does(command);
             assert_eq!(refusal, Err(Refusal::SpaceArchived), "{command:?}");

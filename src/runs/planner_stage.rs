@@ -160,7 +160,8 @@ impl Stage {
     fn load_for(&mut self, command: &Command) {
         let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
         self.s.tail = self.messages.iter().rev().find(shown).cloned();
-        let is_speech = |it: &&message::Model| shown(it) && it.role == message::Role::Assistant;
+        let is_speech =
+            |it: &&message::Model| shown(it) && it.role == message::MessageRole::Assistant;
         let newest_speech = self.messages.iter().rev().find(is_speech);
         self.s.last_speaker = newest_speech.map(|it| it.space_membership_id);
         self.s.provider = self.has_provider.then(endpoint);
@@ -168,7 +169,7 @@ impl Stage {
         self.s.spoken_in_epoch = HashSet::new();
         for it in self.messages.iter().filter(shown) {
             match it.role {
-                message::Role::User => self.s.spoken_in_epoch.clear(),
+                message::MessageRole::User => self.s.spoken_in_epoch.clear(),
                 _ => _ = self.s.spoken_in_epoch.insert(it.space_membership_id),
             }
         }
@@ -292,7 +293,7 @@ pub fn written(text: &str) -> Written {
 
 fn human() -> membership::Model {
     membership::Model {
-        kind: membership::Kind::Human,
+        kind: membership::MembershipKind::Human,
         ..seat(EVE.0, "Eve")
     }
 }
@@ -301,12 +302,12 @@ fn seat(id: i64, name: &str) -> membership::Model {
     membership::Model {
         id: MembershipId(id),
         space_id: SpaceId(1),
-        kind: membership::Kind::Character,
+        kind: membership::MembershipKind::Character,
         user_id: None,
         character_id: None,
-        role: membership::Role::Member,
+        role: membership::MembershipRole::Member,
         position: id,
-        status: membership::Status::Active,
+        status: membership::MembershipStatus::Active,
         participation: membership::Participation::Active,
         cached_display_name: name.to_owned(),
         own_display_name: None,
@@ -330,7 +331,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
         conversation: conversation::Model {
             id: ConversationId(1),
             space_id: SpaceId(1),
-            kind: conversation::Kind::Root,
+            kind: conversation::ConversationKind::Root,
             title: String::new(),
             parent_conversation_id: None,
             forked_from_message_id: None,
@@ -354,7 +355,7 @@ fn empty(members: Vec<membership::Model>) -> Situation {
             name: "Stage".to_owned(),
             description: String::new(),
             owner_id: None,
-            status: space::Status::Active,
+            status: space::SpaceStatus::Active,
             reply_order: space::ReplyOrder::List,
             replies_per_turn: space::RepliesPerTurn::One,
             card_handling_mode: space::CardHandlingMode::Swap,

@@ -16,7 +16,9 @@ impl Stage {
         self.s.subject_n_swipes = found.as_ref().map_or(0, |it| self.n_swipes(it.id));
         let is_before = |it: &&message::Model| {
             let before = found.as_ref().is_some_and(|subject| it.seq < subject.seq);
-            before && it.role == message::Role::User && it.visibility != message::Visibility::Hidden
+            before
+                && it.role == message::MessageRole::User
+                && it.visibility != message::Visibility::Hidden
         };
         self.s.answered = self.messages.iter().rev().find(is_before).cloned();
         self.load_turn();
@@ -33,7 +35,7 @@ impl Stage {
             // Who answers again is chosen as if nobody had.
             let is_speech = |it: &&message::Model| {
                 let is_shown = it.visibility != message::Visibility::Hidden;
-                is_shown && it.role == message::Role::Assistant && it.seq < said
+                is_shown && it.role == message::MessageRole::Assistant && it.seq < said
             };
             let newest = self.messages.iter().rev().find(is_speech);
             self.s.last_speaker = newest.map(|it| it.space_membership_id);
@@ -120,8 +122,8 @@ impl Stage {
         };
         for run in &self.ended {
             let right = match run.status {
-                run::Status::Succeeded => n_texts(run) == 1,
-                run::Status::Canceled if run.keep_partial => n_texts(run) <= 1,
+                run::RunStatus::Succeeded => n_texts(run) == 1,
+                run::RunStatus::Canceled if run.keep_partial => n_texts(run) <= 1,
                 _ => n_texts(run) == 0,
             };
             assert!(right, "I5: {run:?}");

@@ -19,7 +19,7 @@ use crate::runs::plan::Reference;
 use crate::runs::planner::stage::Stage;
 use crate::runs::queue;
 use crate::runs::run;
-use crate::runs::run::Status;
+use crate::runs::run::RunStatus;
 use crate::runs::situation::Round;
 use crate::spaces::membership::CopilotMode;
 use serde::Serialize;
@@ -40,12 +40,12 @@ impl Stage {
             Change::CopilotStep(seat) => self.spend_copilot_step(seat),
             Change::AutoModeTurns(n) => self.s.conversation.auto_mode_turns = n,
             Change::Claim(run) => self.claim(&run),
-            Change::SkipQueued(run) => self.leave_queue(run, Status::Skipped),
+            Change::SkipQueued(run) => self.leave_queue(run, RunStatus::Skipped),
             Change::FailQueued(run, error) => {
                 let error = Some(error);
-                self.leave_queue(run::Model { error, ..run }, Status::Failed);
+                self.leave_queue(run::Model { error, ..run }, RunStatus::Failed);
             }
-            Change::CancelQueued(run) => self.leave_queue(run, Status::Canceled),
+            Change::CancelQueued(run) => self.leave_queue(run, RunStatus::Canceled),
             Change::AskCancel(run) => {
                 let now = self.now;
                 let running = self.s.running.as_mut().expect("it runs");
@@ -95,27 +95,27 @@ impl Stage {
         let mut queued = self.s.queued.take().expect("it is queued");
         assert_eq!(queued.id, run.id);
         assert!(self.s.running.is_none(), "I1: another run runs");
-        queued.status = Status::Running;
+        queued.status = RunStatus::Running;
         queued.lease += 1;
         queued.started_at = Some(self.now);
         queued.cutoff_seq = Some(self.s.conversation.last_seq);
         self.s.running = Some(queued);
     }
 
-    fn leave_queue(&mut self, run: run::Model, status: Status) {
+    fn leave_queue(&mut self, run: run::Model, status: RunStatus) {
         let queued = self.s.queued.take().expect("it is queued");
         assert_eq!(queued.id, run.id);
         self.end(run, status);
     }
 
-    fn end(&mut self, mut run: run::Model, status: Status) {
+    fn end(&mut self, mut run: run::Model, status: RunStatus) {
         let before = self.ended.iter().find(|it| it.id == run.id);
         assert!(before.is_none(), "a run ends twice: {before:?}");
         run.status = status;
         run.finished_at = Some(self.now);
-        let is_canceled = status == Status::Canceled;
+        let is_canceled = status == RunStatus::Canceled;
         assert_eq!(run.canceled_because.is_some(), is_canceled, "{run:?}");
-        if run.canceled_because == Some(run::CancelReason::SupersededByMessage) {
+        if run.canceled_because == Some(run::RunCancelReason::SupersededByMessage) {
             run.superseded_by_message_id = self.resolve(Reference::Appended);
         }
         self.s.space.tokens_used += run.usage.map_or(0, run::Usage::total);
@@ -126,7 +126,7 @@ impl Stage {
         let mut running = self.s.running.take().expect("it runs");
         assert_eq!((running.id, running.lease), (run.id, run.lease));
         assert!(self.s.queued.is_none(), "I1: the queued place is taken");
-        running.status = Status::Queued;
+        running.status = RunStatus::Queued;
         (running.started_at, running.cutoff_seq) = (None, None);
         running.usage = run.usage;
         self.s.queued = Some(running);
@@ -185,7 +185,7 @@ impl Stage {
 
     pub(super) fn enqueue(&mut self, enqueue: Enqueue) {
         let mut run = enqueue.run;
-        assert_eq!(run.status, Status::Queued);
+        assert_eq!(run.status, RunStatus::Queued);
         self.s.conversation.last_run_seq += 1;
         run.run_seq = self.s.conversation.last_run_seq;
         run.debug.trigger_message_id = enqueue.trigger.and_then(|it| self.resolve(it));

@@ -14,9 +14,9 @@ use crate::runs::planner::stage::force;
 use crate::runs::planner::stage::queued;
 use crate::runs::planner::stage::running;
 use crate::runs::planner::stage::success;
-use crate::runs::run::CancelReason;
-use crate::runs::run::Kind;
-use crate::runs::run::Status;
+use crate::runs::run::RunCancelReason;
+use crate::runs::run::RunKind;
+use crate::runs::run::RunStatus;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::Participation;
@@ -57,7 +57,7 @@ fn a_post_keeps_a_queued_forced_turn_as_the_first_slot_of_its_round() {
     ];
     assert_eq!(plan, expected);
     let run = stage.s.queued.clone().unwrap();
-    assert_eq!((run.id, run.kind), (before.id, Kind::ForceTalk));
+    assert_eq!((run.id, run.kind), (before.id, RunKind::ForceTalk));
     assert_eq!(run.debug.chosen_because.as_deref(), Some("forced by Eve"));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
     let round = stage.s.round.clone().unwrap();
@@ -150,10 +150,10 @@ fn a_queue_edit_without_the_forced_speaker_ends_that_turn_with_a_reason() {
 
     let ended = stage.ended.last().unwrap();
     assert_eq!(ended.id, run.id);
-    assert_eq!(ended.canceled_because, Some(CancelReason::Superseded));
+    assert_eq!(ended.canceled_because, Some(RunCancelReason::Superseded));
     let queued = stage.s.queued.unwrap();
     assert_ne!(queued.id, run.id);
-    assert_eq!(queued.kind, Kind::UserTurn);
+    assert_eq!(queued.kind, RunKind::UserTurn);
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn a_post_cancels_a_queued_regenerate_and_plans_a_new_run() {
 
         assert_eq!(plan[..2], [r#"Eve says "And?""#, "cancel queued Ada"]);
         let ended = stage.ended.last().unwrap();
-        assert_eq!((ended.id, ended.status), (before.id, Status::Canceled));
-        let reason = Some(CancelReason::SupersededByMessage);
+        assert_eq!((ended.id, ended.status), (before.id, RunStatus::Canceled));
+        let reason = Some(RunCancelReason::SupersededByMessage);
         assert_eq!(ended.canceled_because, reason);
         assert_eq!(ended.superseded_by_message_id, Some(MessageId(3)));
         let queued = stage.s.queued.as_ref();
@@ -185,7 +185,7 @@ fn a_running_run_that_a_post_restarts_names_the_post() {
     stage.eve_says("No, wait.").unwrap();
 
     let ended = stage.ended.last().unwrap();
-    let reason = Some(CancelReason::SupersededByMessage);
+    let reason = Some(RunCancelReason::SupersededByMessage);
     assert_eq!(ended.canceled_because, reason);
     assert_eq!(ended.superseded_by_message_id, Some(MessageId(2)));
 }
@@ -212,31 +212,43 @@ fn each_canceled_run_says_why() {
         _ = stage.hands_back();
     };
     let by_hand = settings(|it| it.s.space.reply_order = ReplyOrder::Manual);
-    let archived = Command::Closed(CancelReason::Archived);
-    let deleted = Command::Closed(CancelReason::Deleted);
+    let archived = Command::Closed(RunCancelReason::Archived);
+    let deleted = Command::Closed(RunCancelReason::Deleted);
     type Act = Box<dyn Fn(&mut Stage)>;
-    let cases: Vec<(Stage, Act, CancelReason)> = vec![
-        (running(), Box::new(does(STOP)), CancelReason::Stopped),
+    let cases: Vec<(Stage, Act, RunCancelReason)> = vec![
+        (running(), Box::new(does(STOP)), RunCancelReason::Stopped),
         (
             queued(),
             Box::new(does(Command::Pause)),
-            CancelReason::Paused,
+            RunCancelReason::Paused,
         ),
         (
             running(),
             Box::new(does(Command::Skip)),
-            CancelReason::Skipped,
+            RunCancelReason::Skipped,
         ),
-        (running(), Box::new(mutes), CancelReason::SpeakerUnavailable),
-        (queued(), Box::new(by_hand), CancelReason::ReplyOrderManual),
+        (
+            running(),
+            Box::new(mutes),
+            RunCancelReason::SpeakerUnavailable,
+        ),
+        (
+            queued(),
+            Box::new(by_hand),
+            RunCancelReason::ReplyOrderManual,
+        ),
         (
             running(),
             Box::new(does(hides)),
-            CancelReason::MessageHidden,
+            RunCancelReason::MessageHidden,
         ),
-        (running(), Box::new(hands_back), CancelReason::Superseded),
-        (running(), Box::new(does(archived)), CancelReason::Archived),
-        (running(), Box::new(does(deleted)), CancelReason::Deleted),
+        (running(), Box::new(hands_back), RunCancelReason::Superseded),
+        (
+            running(),
+            Box::new(does(archived)),
+            RunCancelReason::Archived,
+        ),
+        (running(), Box::new(does(deleted)), RunCancelReason::Deleted),
     ];
     for (mut stage, act, reason) in cases {
         act(&mut stage);
@@ -270,7 +282,7 @@ fn a_copilot_that_is_turned_off_and_auto_mode_say_so() {
         copilot.does(&Command::ApplyChanges).unwrap();
 
         let ended = copilot.ended.last().unwrap();
-        assert_eq!(ended.canceled_because, Some(CancelReason::CopilotOff));
+        assert_eq!(ended.canceled_because, Some(RunCancelReason::CopilotOff));
     }
     let mut auto = Stage::of(&["Ada", "Bob"]);
     auto.s.space.auto_mode_enabled = true;
@@ -282,5 +294,5 @@ fn a_copilot_that_is_turned_off_and_auto_mode_say_so() {
     auto.does(&Command::ApplyChanges).unwrap();
 
     let ended = auto.ended.last().unwrap();
-    assert_eq!(ended.canceled_because, Some(CancelReason::AutoModeOff));
+    assert_eq!(ended.canceled_because, Some(RunCancelReason::AutoModeOff));
 }

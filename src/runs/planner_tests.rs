@@ -13,8 +13,8 @@ use crate::runs::planner::stage::failure;
 use crate::runs::planner::stage::post;
 use crate::runs::planner::stage::success;
 use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Status;
 use crate::spaces::space;
 use crate::spaces::space::InputPolicy;
 use crate::spaces::space::ReplyOrder;
@@ -257,7 +257,7 @@ fn only_a_human_who_may_post_posts() {
     assert_eq!(refusal(|_| (), stranger), Refusal::NotFound);
     assert_eq!(refusal(|_| (), ADA), Refusal::Forbidden);
     assert_eq!(
-        refusal(|it| it.seat(EVE).status = Status::Removed, EVE),
+        refusal(|it| it.seat(EVE).status = MembershipStatus::Removed, EVE),
         Refusal::Forbidden
     );
     assert_eq!(
@@ -268,7 +268,7 @@ fn only_a_human_who_may_post_posts() {
         Refusal::Forbidden
     );
     assert_eq!(
-        refusal(|it| it.s.space.status = space::Status::Archived, EVE),
+        refusal(|it| it.s.space.status = space::SpaceStatus::Archived, EVE),
         Refusal::SpaceArchived
     );
 }
@@ -301,7 +301,7 @@ fn a_mention_names_somebody_who_is_here() {
 
     let unknown = stage.does(&mentions(MembershipId(99)));
     let known = stage.does(&mentions(BOB)).unwrap();
-    stage.seat(BOB).status = Status::Removed;
+    stage.seat(BOB).status = MembershipStatus::Removed;
     let gone = stage.does(&mentions(BOB));
 
     assert_eq!(unknown, Err(Refusal::UnknownMention));
@@ -315,7 +315,7 @@ fn a_round_keeps_its_trigger_and_the_reason_of_its_choice() {
 
     let round = stage.s.round.unwrap();
     let run = stage.s.queued.unwrap();
-    assert_eq!(round.row.state, round::State::Generating);
+    assert_eq!(round.row.state, round::RoundState::Generating);
     assert_eq!(round.row.trigger_message_id, Some(stage.messages[0].id));
     assert_eq!(run.debug.trigger_message_id, Some(stage.messages[0].id));
     assert_eq!(run.round_id, Some(round.row.id));

@@ -1,6 +1,6 @@
 //! A whole turn once more: what goes, who answers again, and where that happens.
 
-use crate::conversations::message::Role;
+use crate::conversations::message::MessageRole;
 use crate::ids::MessageId;
 use crate::runs::command::Command;
 use crate::runs::command::Refusal;
@@ -66,7 +66,7 @@ fn a_turn_on_which_others_have_built_is_answered_again_in_a_branch() {
 fn alone_by_hand_or_without_a_human_it_means_the_one_message() {
     let one = ["queue Bob: regenerate, regenerate"];
     let mut alone = turn();
-    alone.seat(ADA).status = membership::Status::Removed;
+    alone.seat(ADA).status = membership::MembershipStatus::Removed;
     assert_eq!(alone.does(&regenerate(None)).unwrap(), one);
 
     let mut by_hand = turn();
@@ -74,7 +74,7 @@ fn alone_by_hand_or_without_a_human_it_means_the_one_message() {
     assert_eq!(by_hand.does(&regenerate(None)).unwrap(), one);
 
     let mut unasked = turn();
-    unasked.messages[0].role = Role::Assistant;
+    unasked.messages[0].role = MessageRole::Assistant;
     assert_eq!(unasked.does(&regenerate(None)).unwrap(), one);
 }
 

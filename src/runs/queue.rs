@@ -5,13 +5,13 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::run;
 use crate::runs::run::Column;
-use crate::runs::run::Status;
+use crate::runs::run::RunStatus;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -37,11 +37,11 @@ pub enum End {
 
 impl End {
     /// The state it leads to.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RunStatus {
         match self {
-            Self::Succeeded => Status::Succeeded,
-            Self::Failed(_) => Status::Failed,
-            Self::Canceled => Status::Canceled,
+            Self::Succeeded => RunStatus::Succeeded,
+            Self::Failed(_) => RunStatus::Failed,
+            Self::Canceled => RunStatus::Canceled,
         }
     }
 }
@@ -99,23 +99,23 @@ pub async fn claim(
     id: RunId,
     worker: &str,
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<Option<run::Model>, DbErr> {
     let claimed = run::Entity::update_many()
-        .col_expr(Column::Status, Expr::value(Status::Running))
+        .col_expr(Column::Status, Expr::value(RunStatus::Running))
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::StartedAt, Expr::value(now))
-        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .filter(Column::Id.eq(id))
-        .filter(Column::Status.eq(Status::Queued))
+        .filter(Column::Status.eq(RunStatus::Queued))
         .exec_with_returning(tx)
         .await;
     match claimed {
         Ok(mut rows) => Ok(rows.pop()),
         // Another run of the conversation runs. On PostgreSQL this transaction is lost with it;
         // the conversation's lock keeps it from ever getting here.
-        Err(error) if dialect::is_unique_violation(&error) => Ok(None),
+        Err(error) if backend::is_unique_violation(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -155,13 +155,13 @@ pub async fn beat(
     worker: &str,
     held: &[RunId],
     now: Timestamp,
-    dialect: Dialect,
+    dialect: Backend,
 ) -> Result<Vec<run::Model>, DbErr> {
     run::Entity::update_many()
-        .col_expr(Column::HeartbeatAt, dialect::lease_clock(dialect, now))
+        .col_expr(Column::HeartbeatAt, backend::lease_time(dialect, now))
         .filter(Column::Id.is_in(held.iter().copied()))
         .filter(Column::WorkerId.eq(worker))
-        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Status.eq(RunStatus::Running))
         .exec_with_returning(db)
         .await
 }
@@ -172,7 +172,7 @@ pub async fn request_cancel(
     id: RunId,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, Status::Running)
+    let res = moving(id, RunStatus::Running)
         .col_expr(Column::CancelRequestedAt, Expr::value(now))
         .col_expr(Column::KeepPartial, Expr::value(true))
         .exec(tx)
@@ -189,7 +189,7 @@ pub async fn finish(
     now: Timestamp,
 ) -> Result<bool, DbErr> {
     let mut update = ending(run, end.status(), now)
-        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease)); // the fence: a revived worker holds an older one
     if let End::Failed(error) = end {
         update = update.col_expr(Column::Error, Expr::value(json(error)));
@@ -209,7 +209,7 @@ pub async fn waits_for(
     (id, lease): (RunId, i64),
     what: Option<run::WaitingFor>,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, Status::Running)
+    let res = moving(id, RunStatus::Running)
         .filter(Column::Lease.eq(lease))
         .col_expr(Column::WaitingFor, Expr::value(what))
         .exec(tx)
@@ -226,7 +226,7 @@ pub async fn note_late(
     usage: Option<run::Usage>,
 ) -> Result<bool, DbErr> {
     let canceled = run::Entity::find_by_id(id)
-        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Status.eq(RunStatus::Canceled))
         .filter(Column::Lease.eq(lease))
         .one(tx)
         .await?;
@@ -240,7 +240,7 @@ pub async fn note_late(
         .col_expr(Column::Debug, Expr::value(json(&debug)))
         .col_expr(Column::Usage, Expr::value(usage.as_ref().map(json)))
         .filter(Column::Id.eq(id))
-        .filter(Column::Status.eq(Status::Canceled))
+        .filter(Column::Status.eq(RunStatus::Canceled))
         .filter(Column::Lease.eq(lease));
     Ok(noted.exec(tx).await?.rows_affected == 1)
 }
@@ -256,7 +256,7 @@ pub async fn expire(
     stale: &Stale,
 ) -> Result<bool, DbErr> {
     let mut update = ending(run, end.status(), now)
-        .filter(Column::Status.eq(Status::Running))
+        .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease))
         .filter(stale.condition(now));
     if let End::Failed(error) = end {
@@ -272,10 +272,10 @@ pub async fn hand_back(
     lease: i64,
 ) -> Result<bool, DbErr> {
     let nothing: Option<i64> = None;
-    let res = moving(run.id, Status::Running)
+    let res = moving(run.id, RunStatus::Running)
         .filter(Column::Lease.eq(lease))
         .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
-        .col_expr(Column::Status, Expr::value(Status::Queued))
+        .col_expr(Column::Status, Expr::value(RunStatus::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::WaitingFor, Expr::value(Option::<String>::None))
         .col_expr(Column::StartedAt, Expr::value(nothing))
@@ -292,7 +292,7 @@ pub async fn cancel_queued(
     run: &run::Model,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    end_queued(tx, run, Status::Canceled, now, None).await
+    end_queued(tx, run, RunStatus::Canceled, now, None).await
 }
 
 /// Passes over a queued run whose turn makes no sense any more; its `debug` says why.
@@ -301,7 +301,7 @@ pub async fn skip(
     run: &run::Model,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    end_queued(tx, run, Status::Skipped, now, None).await
+    end_queued(tx, run, RunStatus::Skipped, now, None).await
 }
 
 /// Fails a queued run before any model was asked.
@@ -311,31 +311,31 @@ pub async fn fail_queued(
     error: &run::Error,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    end_queued(tx, run, Status::Failed, now, Some(error)).await
+    end_queued(tx, run, RunStatus::Failed, now, Some(error)).await
 }
 
 async fn end_queued(
     tx: &impl ConnectionTrait,
     run: &run::Model,
-    to: Status,
+    to: RunStatus,
     now: Timestamp,
     error: Option<&run::Error>,
 ) -> Result<bool, DbErr> {
-    let mut update = ending(run, to, now).filter(Column::Status.eq(Status::Queued));
+    let mut update = ending(run, to, now).filter(Column::Status.eq(RunStatus::Queued));
     if let Some(error) = error {
         update = update.col_expr(Column::Error, Expr::value(json(error)));
     }
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-fn moving(id: RunId, from: Status) -> UpdateMany<run::Entity> {
+fn moving(id: RunId, from: RunStatus) -> UpdateMany<run::Entity> {
     run::Entity::update_many()
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(from))
 }
 
 /// What every end writes: the state, the hour, the bill, the story.
-fn ending(run: &run::Model, to: Status, now: Timestamp) -> UpdateMany<run::Entity> {
+fn ending(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<run::Entity> {
     run::Entity::update_many()
         .col_expr(Column::Status, Expr::value(to))
         .col_expr(Column::FinishedAt, Expr::value(now))
@@ -360,13 +360,13 @@ fn json(value: &impl serde::Serialize) -> serde_json::Value {
 pub struct Stale {
     /// How old the last heartbeat must be.
     pub after_ms: i64,
-    pub dialect: Dialect,
+    pub dialect: Backend,
 }
 
 impl Stale {
     /// A heart that beats so far in the future beat before the clock was set back.
     fn condition(&self, now: Timestamp) -> SimpleExpr {
-        let clock = || dialect::lease_clock(self.dialect, now);
+        let clock = || backend::lease_time(self.dialect, now);
         let beat = || Expr::col(Column::HeartbeatAt);
         let silent = beat().lte(clock().sub(self.after_ms));
         silent.or(beat().gte(clock().add(self.after_ms)))

@@ -47,8 +47,8 @@ pub fn edit(
         _ if speaks => {}
         Some(first) => hand_over(d, first, keeps_forced),
         None => {
-            d.cancel_queued(run::CancelReason::Superseded);
-            d.end_round(round::Status::Finished, "queue_emptied");
+            d.cancel_queued(run::RunCancelReason::Superseded);
+            d.end_round(round::RoundStatus::Finished, "queue_emptied");
         }
     }
     Ok(())
@@ -73,20 +73,20 @@ fn arranged(mut pending: Vec<slot::Model>, wanted: &[MembershipId], by: &str) ->
 /// forced turn that is removed ends with its own event.
 fn hand_over(d: &mut Draft, first: Choice, keeps_forced: bool) {
     let queued = d.queued.clone().filter(|run| {
-        let is_forced = run.kind == run::Kind::ForceTalk;
+        let is_forced = run.kind == run::RunKind::ForceTalk;
         let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
         d.is_current_turn(run) && !is_same
     });
     let Some(queued) = queued else {
         return;
     };
-    let was_forced = queued.kind == run::Kind::ForceTalk;
+    let was_forced = queued.kind == run::RunKind::ForceTalk;
     if was_forced && !keeps_forced {
-        d.cancel_queued(run::CancelReason::Superseded);
+        d.cancel_queued(run::RunCancelReason::Superseded);
     }
     let (kind, reason) = match (first.is_forced, was_forced) {
-        (true, _) => (run::Kind::ForceTalk, run::Reason::NextSlot),
-        (false, true) => (queued.kind_of_next_slot(), run::Reason::NextSlot),
+        (true, _) => (run::RunKind::ForceTalk, run::RunReason::NextSlot),
+        (false, true) => (queued.kind_of_next_slot(), run::RunReason::NextSlot),
         (false, false) => (queued.kind, queued.reason),
     };
     let trigger = queued.debug.trigger_message_id.map(Reference::Message);

@@ -7,8 +7,8 @@
 //! own node executes it never judges.
 
 use crate::clock::Timestamp;
-use crate::db::connect::Dialect;
-use crate::db::dialect;
+use crate::db::backend;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::command::Command;
@@ -146,12 +146,12 @@ const HOWEVER_YOUNG_MS: i64 = i64::MIN / 4;
 /// # Errors
 /// When the database does not answer.
 pub async fn sweep_at_start(context: &Context) -> Result<Report, DbErr> {
-    match context.db.dialect() {
-        Dialect::Sqlite => {
+    match context.db.backend() {
+        Backend::Sqlite => {
             let report = sweep_silent_for(context, HOWEVER_YOUNG_MS, |_| true).await?;
             Ok(report.unwrap_or_default())
         }
-        Dialect::Postgres => sweep(context).await,
+        Backend::Postgres => sweep(context).await,
     }
 }
 
@@ -165,14 +165,14 @@ async fn sweep_silent_for(
     crate::fail_point!("reap.begin", ?);
     let stale = Stale {
         after_ms,
-        dialect: context.db.dialect(),
+        dialect: context.db.backend(),
     };
     let mut report = Report::default();
     let asked = Instant::now();
     let (db, now) = (context.db.reader(), context.clock.now());
     let silent = queue::expired(db, now, &stale).await?;
     // After the list: a clock that was set before it is seen to have been.
-    let shows = dialect::leases_show(db, stale.dialect, now).await?;
+    let shows = backend::read_lease_time(db, stale.dialect, now).await?;
     if asked.elapsed() > context.settings.heartbeat {
         return Ok(None);
     }
@@ -217,7 +217,7 @@ async fn heal(
             let recovered = done
                 .situation
                 .queued
-                .is_some_and(|it| it.reason == run::Reason::Recovered);
+                .is_some_and(|it| it.reason == run::RunReason::Recovered);
             report.requeued += u32::from(recovered);
             tracing::warn!(run.id = %run.id, node.id = run.worker_id, "run {} was abandoned by its node", run.id);
             Ok(())
@@ -248,7 +248,7 @@ pub async fn adrift(db: &impl ConnectionTrait) -> Result<Vec<ConversationId>, Db
         .select_only()
         .column(round::Column::ConversationId)
         .filter(Expr::cust("conversation_rounds.status = 'active'"))
-        .filter(round::Column::State.eq(round::State::Generating))
+        .filter(round::Column::State.eq(round::RoundState::Generating))
         .filter(has_run("conversation_runs.status = 'queued'").not())
         .filter(has_run("conversation_runs.status = 'running'").not())
         .limit(500)

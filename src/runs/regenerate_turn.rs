@@ -31,12 +31,12 @@ pub fn is_about<'a>(d: &Draft<'a>) -> Option<&'a message::Model> {
 /// [`Refusal::BranchFirst`] when other people's words or a branch were built on what would go.
 pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
     let choices = who_answers(d, said)?;
-    let by_human = |it: &message::Model| it.role == message::Role::User;
+    let by_human = |it: &message::Model| it.role == message::MessageRole::User;
     if d.s.turn_has_fork_point || d.s.turn.iter().any(by_human) {
         return Err(Refusal::BranchFirst(said.id));
     }
-    d.end_round(round::Status::Canceled, "regenerate");
-    d.cancel_running(run::CancelReason::Superseded);
+    d.end_round(round::RoundStatus::Canceled, "regenerate");
+    d.cancel_running(run::RunCancelReason::Superseded);
     d.push(Change::HideTurn(d.s.turn.clone()));
     begin(d, said.id, choices);
     Ok(())
@@ -48,11 +48,11 @@ pub fn last_turn(d: &mut Draft, said: &message::Model) -> Result<(), Refusal> {
 /// [`Refusal::NothingToRegenerate`], [`Refusal::NoSpeaker`].
 pub fn answer_again(d: &mut Draft) -> Result<(), Refusal> {
     let tail = d.s.tail.as_ref();
-    let said = tail.filter(|it| it.role == message::Role::User);
+    let said = tail.filter(|it| it.role == message::MessageRole::User);
     let said = said.ok_or(Refusal::NothingToRegenerate)?;
     let choices = who_answers(d, said)?;
-    d.end_round(round::Status::Canceled, "regenerate");
-    d.cancel_running(run::CancelReason::Superseded);
+    d.end_round(round::RoundStatus::Canceled, "regenerate");
+    d.cancel_running(run::RunCancelReason::Superseded);
     begin(d, said.id, choices);
     Ok(())
 }
@@ -72,6 +72,10 @@ fn who_answers(d: &Draft, said: &message::Model) -> Result<Vec<Choice>, Refusal>
 }
 
 fn begin(d: &mut Draft, said: MessageId, choices: Vec<Choice>) {
-    d.new_round(round::Kind::UserTurn, choices, Reference::Message(said));
-    d.queue_current_slot(Turn::new(run::Kind::UserTurn, run::Reason::LastTurn));
+    d.new_round(
+        round::RoundKind::UserTurn,
+        choices,
+        Reference::Message(said),
+    );
+    d.queue_current_slot(Turn::new(run::RunKind::UserTurn, run::RunReason::LastTurn));
 }

@@ -2,7 +2,7 @@
 //! the moves are in `queue.rs`, and only there.
 
 use crate::clock::Timestamp;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::generation::usage::TokenUsage;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -34,9 +34,9 @@ pub struct Model {
     pub space_id: SpaceId,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
-    pub kind: Kind,
-    pub status: Status,
-    pub reason: Reason,
+    pub kind: RunKind,
+    pub status: RunStatus,
+    pub reason: RunReason,
     pub speaker_space_membership_id: MembershipId,
     /// Not due before; none: due at once on every node, whatever its clock shows.
     pub run_after: Option<Timestamp>,
@@ -64,7 +64,7 @@ pub struct Model {
     pub usage: Option<Usage>,
     pub debug: Debug,
     /// Only of a canceled run; null where it was canceled before reasons were stored.
-    pub canceled_because: Option<CancelReason>,
+    pub canceled_because: Option<RunCancelReason>,
     /// The post that canceled it, with `superseded_by_message`.
     pub superseded_by_message_id: Option<MessageId>,
 }
@@ -87,31 +87,31 @@ impl Related<crate::conversations::conversation::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// What a run is; decides what follows it.
     #[schema(as = RunKind)]
-    Kind { UserTurn, AutoMode, Regenerate, ForceTalk }
+    RunKind { UserTurn, AutoMode, Regenerate, ForceTalk }
     /// Where a run stands. The last four are final.
     #[schema(as = RunStatus)]
-    Status { Queued, Running, Succeeded, Failed, Canceled, Skipped }
+    RunStatus { Queued, Running, Succeeded, Failed, Canceled, Skipped }
     /// What a running run waits for: the decision about a tool call, or a permit to go on.
     #[schema(as = RunWaitingFor)]
     WaitingFor { Approval, Place }
     /// What caused a run.
     #[schema(as = RunReason)]
-    Reason {
+    RunReason {
         UserMessage, NextSlot, AutoMode, CopilotStart, CopilotFollowup, CopilotContinue,
         Generate, ForceTalk, Regenerate, LastTurn, Retry, Resume, Recovered,
     }
     /// Why a run was canceled.
     #[schema(as = RunCancelReason)]
-    CancelReason {
+    RunCancelReason {
         Stopped, Paused, Skipped, Superseded, SupersededByMessage, SpeakerUnavailable,
         AutoModeOff, ReplyOrderManual, CopilotOff, MessageHidden, Archived, Deleted,
     }
 }
 
-impl Status {
+impl RunStatus {
     /// As in the column, in JSON and in the log.
     pub fn word(self) -> String {
         self.to_value()
@@ -123,7 +123,7 @@ impl Status {
     }
 }
 
-impl Kind {
+impl RunKind {
     /// As in the column, in JSON and in the log.
     pub fn word(self) -> String {
         self.to_value()
@@ -231,9 +231,9 @@ pub struct View {
     pub run_seq: i64,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
-    pub kind: Kind,
-    pub status: Status,
-    pub reason: Reason,
+    pub kind: RunKind,
+    pub status: RunStatus,
+    pub reason: RunReason,
     pub speaker_space_membership_id: MembershipId,
     pub chosen_because: Option<String>,
     pub run_after: Option<Timestamp>,
@@ -244,7 +244,7 @@ pub struct View {
     pub attempt: i64,
     pub waiting_for: Option<WaitingFor>,
     /// Of a canceled run.
-    pub canceled_because: Option<CancelReason>,
+    pub canceled_because: Option<RunCancelReason>,
     /// The post that canceled it, with `superseded_by_message`.
     pub superseded_by_message_id: Option<MessageId>,
     pub error: Option<Error>,
@@ -291,15 +291,15 @@ impl Model {
 
     /// A run that a post cancels names that post.
     pub fn name_post(&mut self, post: Option<MessageId>) {
-        if self.canceled_because == Some(CancelReason::SupersededByMessage) {
+        if self.canceled_because == Some(RunCancelReason::SupersededByMessage) {
             self.superseded_by_message_id = post;
         }
     }
 
     /// What the next runs of its round are: a forced turn is followed by plain ones.
-    pub fn kind_of_next_slot(&self) -> Kind {
+    pub fn kind_of_next_slot(&self) -> RunKind {
         match self.kind {
-            Kind::ForceTalk => Kind::UserTurn,
+            RunKind::ForceTalk => RunKind::UserTurn,
             kind => kind,
         }
     }
@@ -340,7 +340,7 @@ pub async fn active_in(
     let found = found?;
     let (queued, running): (Vec<_>, Vec<_>) = found
         .into_iter()
-        .partition(|it| it.status == Status::Queued);
+        .partition(|it| it.status == RunStatus::Queued);
     Ok((queued.into_iter().next(), running.into_iter().next()))
 }
 

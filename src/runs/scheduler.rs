@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::timeline;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
@@ -203,7 +203,7 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineErr
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
     context
         .db
-        .write_proved(
+        .write_verified(
             move |tx| {
                 Box::pin(async move {
                     let (mut all, mut marked) = (Vec::new(), Vec::new());
@@ -246,7 +246,7 @@ async fn decide_and_write(
     let hand = Hand::of(context);
     context
         .db
-        .write_proved(
+        .write_verified(
             move |tx| {
                 Box::pin(async move {
                     let situation = situation::load(tx, conversation, &command)
@@ -272,7 +272,7 @@ async fn decide_and_write(
 struct Hand {
     now: Timestamp,
     node: Arc<str>,
-    dialect: Dialect,
+    dialect: Backend,
 }
 
 impl Hand {
@@ -280,7 +280,7 @@ impl Hand {
         Self {
             now: context.clock.now(),
             node: context.node.clone(),
-            dialect: context.db.dialect(),
+            dialect: context.db.backend(),
         }
     }
 

@@ -337,7 +337,7 @@ pub async fn conversations(
     let (queued, running): (Vec<_>, Vec<_>) = run::active_in_each(tx, &ids)
         .await?
         .into_iter()
-        .partition(|it| it.status == run::Status::Queued);
+        .partition(|it| it.status == run::RunStatus::Queued);
     let failed = failed_run::newest_in_each(tx, &ids).await?;
     let rounds = round::active_in_each(tx, &ids).await?;
     let slots = slot::of_rounds(tx, rounds.iter().map(|it| it.id)).await?;

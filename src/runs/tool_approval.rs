@@ -5,9 +5,9 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
+use crate::db::backend;
 use crate::db::connect::Db;
-use crate::db::dialect;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
@@ -38,7 +38,7 @@ pub struct Model {
     pub space_membership_id: MembershipId,
     pub tool: String,
     pub arguments: String,
-    pub status: Status,
+    pub status: ToolApprovalStatus,
     pub decided_by: Option<String>,
     pub created_at: Timestamp,
     pub decided_at: Option<Timestamp>,
@@ -49,10 +49,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// What became of a question.
     #[schema(as = ToolApprovalStatus)]
-    Status { Pending, Approved, Refused, Expired }
+    ToolApprovalStatus { Pending, Approved, Refused, Expired }
 }
 
 /// A character wants to call a tool, and somebody must agree.
@@ -68,7 +68,7 @@ pub struct View {
     pub tool: String,
     /// JSON.
     pub arguments: String,
-    pub status: Status,
+    pub status: ToolApprovalStatus,
     /// How people here know who decided.
     pub decided_by: Option<String>,
     pub created_at: Timestamp,
@@ -125,7 +125,7 @@ pub async fn ask(
     questions: Vec<Question>,
     now: Timestamp,
 ) -> Result<Vec<Model>, DbErr> {
-    let (space, this, kind) = (run.space_id, (run.id, run.lease), db.dialect());
+    let (space, this, kind) = (run.space_id, (run.id, run.lease), db.backend());
     let conversation = run.conversation_id;
     let rows: Vec<ActiveModel> = questions
         .into_iter()
@@ -137,7 +137,7 @@ pub async fn ask(
             space_membership_id: Set(run.speaker_space_membership_id),
             tool: Set(it.tool),
             arguments: Set(it.arguments),
-            status: Set(Status::Pending),
+            status: Set(ToolApprovalStatus::Pending),
             decided_by: Set(None),
             created_at: Set(now),
             decided_at: Set(None),
@@ -149,7 +149,7 @@ pub async fn ask(
             if conversation::lock(tx, conversation).await?.is_none() {
                 return Ok(Vec::new());
             }
-            dialect::count_alone(tx, kind, space).await?;
+            backend::serialized_in_space(tx, kind, space).await?;
             let n_open = Entity::find().filter(is_open_in(space)).count(tx).await?;
             let n_left = MAX_OPEN.saturating_sub(n_open);
             let n_left = usize::try_from(n_left).unwrap_or_default();
@@ -201,7 +201,7 @@ pub async fn open_in(
 pub async fn decide(
     db: &Db,
     id: ToolApprovalId,
-    status: Status,
+    status: ToolApprovalStatus,
     by: String,
     now: Timestamp,
 ) -> Result<Option<Model>, DbErr> {
@@ -240,7 +240,7 @@ pub async fn expire(
         Box::pin(async move {
             let pending = Entity::find()
                 .filter(Column::Id.is_in(ids))
-                .filter(Column::Status.eq(Status::Pending))
+                .filter(Column::Status.eq(ToolApprovalStatus::Pending))
                 .order_by_asc(Column::Id)
                 .all(tx)
                 .await?;
@@ -248,17 +248,17 @@ pub async fn expire(
             for row in pending {
                 let changed = Entity::update_many()
                     .set(ActiveModel {
-                        status: Set(Status::Expired),
+                        status: Set(ToolApprovalStatus::Expired),
                         decided_at: Set(Some(now)),
                         ..Default::default()
                     })
                     .filter(Column::Id.eq(row.id))
-                    .filter(Column::Status.eq(Status::Pending))
+                    .filter(Column::Status.eq(ToolApprovalStatus::Pending))
                     .exec(tx)
                     .await?;
                 if changed.rows_affected == 1 {
                     expired.push(Model {
-                        status: Status::Expired,
+                        status: ToolApprovalStatus::Expired,
                         decided_at: Some(now),
                         ..row
                     });
@@ -289,6 +289,6 @@ fn is_open_of(asked_by: Condition) -> Condition {
         .filter(asked_by)
         .filter(Expr::col((run::Entity, run::Column::Lease)).equals((Entity, Column::Lease)));
     Condition::all()
-        .add(Column::Status.eq(Status::Pending))
+        .add(Column::Status.eq(ToolApprovalStatus::Pending))
         .add(Column::ConversationRunId.in_subquery(asking.into_query()))
 }

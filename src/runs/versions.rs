@@ -8,7 +8,7 @@ use crate::conversations::job;
 use crate::conversations::job::Subject;
 use crate::conversations::message;
 use crate::conversations::timeline;
-use crate::db::dialect;
+use crate::db::backend;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -126,7 +126,7 @@ impl Engine {
         };
         let job = self.until_made_if_short(job).await?;
         match job.status {
-            job::Status::Running => Ok(Branched::Job(Box::new(job))),
+            job::JobStatus::Running => Ok(Branched::Job(Box::new(job))),
             _ => Ok(Branched::Whole {
                 row: Box::new(self.made(&job).await?),
                 is_announced: true,
@@ -143,8 +143,8 @@ impl Engine {
         let (n_messages, text_bytes) = branching::size(db, fork.conversation, at.seq).await?;
         let is_short = n_messages <= MAX_SHORT_MESSAGES && text_bytes <= MAX_SHORT_BYTES;
         let kind = match by {
-            Some(_) => job::Kind::RegenerateBranch,
-            None => job::Kind::Branch,
+            Some(_) => job::StoredJobKind::RegenerateBranch,
+            None => job::StoredJobKind::Branch,
         };
         let mut job = self.new_job(kind, fork.user, n_messages);
         job.cursor.by = by.unwrap_or_default();
@@ -180,7 +180,7 @@ impl Engine {
                 };
                 match job::insert(tx, job, subject).await {
                     Ok(job) => Ok(Begun::Job(job)),
-                    Err(error) if dialect::is_unique_violation(&error) => {
+                    Err(error) if backend::is_unique_violation(&error) => {
                         Err(EngineError::JobRunning)
                     }
                     Err(error) => Err(error.into()),
@@ -206,9 +206,9 @@ impl Engine {
 
     /// The branch of a job that ended.
     async fn made(&self, job: &job::Model) -> Result<conversation::Model, EngineError> {
-        let (job::Status::Succeeded, Some(id)) = (job.status, job.conversation_id) else {
+        let (job::JobStatus::Succeeded, Some(id)) = (job.status, job.conversation_id) else {
             return Err(match job.status {
-                job::Status::Canceled => EngineError::Lost,
+                job::JobStatus::Canceled => EngineError::Lost,
                 _ => Refusal::NotFound.into(),
             });
         };
@@ -258,7 +258,7 @@ impl Engine {
             planned => return Ok(planned),
         };
         match job.status {
-            job::Status::Running => Ok(PlannedText::Job(Box::new(job))),
+            job::JobStatus::Running => Ok(PlannedText::Job(Box::new(job))),
             _ => {
                 let run = self.regenerated_by(&job).await?;
                 Ok(PlannedText::Run(Box::new(run)))
@@ -303,8 +303,10 @@ impl Engine {
 
     async fn regenerated_by(&self, job: &job::Model) -> Result<Regenerated, EngineError> {
         match (job.status, job.conversation_id, job.run_id) {
-            (job::Status::Succeeded, Some(branch), Some(run)) => self.planned_in(branch, run).await,
-            (job::Status::Canceled, ..) => Err(EngineError::Lost),
+            (job::JobStatus::Succeeded, Some(branch), Some(run)) => {
+                self.planned_in(branch, run).await
+            }
+            (job::JobStatus::Canceled, ..) => Err(EngineError::Lost),
             _ => Err(Refusal::NothingToRegenerate.into()),
         }
     }

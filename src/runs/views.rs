@@ -22,8 +22,8 @@ use utoipa::ToSchema;
 #[schema(as = Round)]
 pub struct RoundView {
     pub id: RoundId,
-    pub status: round::Status,
-    pub state: round::State,
+    pub status: round::RoundStatus,
+    pub state: round::RoundState,
     pub cursor: i64,
     pub trigger_message_id: Option<MessageId>,
     pub slots: Vec<SlotView>,
@@ -35,7 +35,7 @@ pub struct RoundView {
 pub struct SlotView {
     pub position: i64,
     pub membership_id: MembershipId,
-    pub status: slot::Status,
+    pub status: slot::SlotStatus,
     /// A person forced it.
     pub forced: bool,
     pub skip_reason: Option<String>,
@@ -81,8 +81,8 @@ impl Runtime {
     /// In one word.
     pub fn state(&self) -> State {
         match self.round.as_ref().map(|it| it.row.state) {
-            Some(round::State::Paused) => State::Paused,
-            Some(round::State::Failed) => State::Failed,
+            Some(round::RoundState::Paused) => State::Paused,
+            Some(round::RoundState::Failed) => State::Failed,
             _ if self.running.is_some() => State::Generating,
             _ if self.queued.is_some() => State::Queued,
             _ => State::Idle,
@@ -96,7 +96,7 @@ impl Runtime {
 pub struct ConversationView {
     pub id: ConversationId,
     pub space_id: SpaceId,
-    pub kind: conversation::Kind,
+    pub kind: conversation::ConversationKind,
     pub title: String,
     #[schema(value_type = Object)]
     pub settings: serde_json::Value,

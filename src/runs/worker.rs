@@ -33,7 +33,7 @@ const A_MOMENT: Duration = Duration::from_millis(50);
 
 /// Claims until the node drains, and grants permits until it puts its runs down.
 pub async fn keep_working(context: Context) {
-    let letting_go = context.shutdown.letting_go.clone();
+    let letting_go = context.shutdown.releasing.clone();
     let mut dispatcher = Dispatcher::new(context);
     while !letting_go.is_cancelled() {
         let next = match dispatcher.look().await {
@@ -85,7 +85,7 @@ impl Dispatcher {
     async fn until(&self, next: Next) {
         match next {
             Next::Ring => std::future::pending().await,
-            Next::At(instant) => self.context.clock.until(instant).await,
+            Next::At(instant) => self.context.clock.sleep_until(instant).await,
             Next::Step(conversation) => scheduler::until_free(&self.context, conversation).await,
             Next::AnotherNode => tokio::time::sleep(A_MOMENT).await,
         }

@@ -9,8 +9,8 @@ use crate::conversations::message;
 use crate::conversations::newest;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
-use crate::db::connect::Dialect;
-use crate::db::doubt::Proof;
+use crate::db::commit_verification::CommitProof;
+use crate::db::connect::Backend;
 use crate::ids::MessageId;
 use crate::runs::error::EngineError;
 use crate::runs::plan::Change;
@@ -36,7 +36,7 @@ pub struct Writer<'a> {
     pub tx: &'a DatabaseTransaction,
     pub now: Timestamp,
     pub node: &'a str,
-    pub dialect: Dialect,
+    pub dialect: Backend,
 }
 
 /// What is to be announced once it is committed.
@@ -57,7 +57,7 @@ pub struct Written {
     /// Runs whose executor is to stop and commit what it has.
     pub asked: Vec<run::Model>,
     /// That all of this is committed.
-    pub proof: Option<Proof>,
+    pub proof: Option<CommitProof>,
 }
 
 /// A message to tell of.
@@ -89,7 +89,7 @@ impl Writer<'_> {
         // Messages are announced first, so what ends takes its numbers behind them all.
         for (run, rev) in &mut written.ended {
             // A success is told by its message.
-            *rev = (run.status != run::Status::Succeeded).then(|| next_rev(&mut s));
+            *rev = (run.status != run::RunStatus::Succeeded).then(|| next_rev(&mut s));
         }
         if let Some(enqueue) = plan.enqueue {
             self.enqueue(&mut s, &mut written, enqueue).await?;
@@ -176,13 +176,13 @@ impl Writer<'_> {
         let alternates = new.alternates.iter().map(|it| it.content.len());
         s.conversation.text_bytes += bytes(row.content.len() + alternates.sum::<usize>());
         match row.role {
-            message::Role::Assistant => {
+            message::MessageRole::Assistant => {
                 s.last_speaker = Some(row.space_membership_id);
                 s.conversation.last_speaker_membership_id = s.last_speaker;
                 s.conversation.last_assistant_seq = Some(row.seq);
             }
-            message::Role::User => s.conversation.last_user_seq = Some(row.seq),
-            message::Role::System => {}
+            message::MessageRole::User => s.conversation.last_user_seq = Some(row.seq),
+            message::MessageRole::System => {}
         }
         s.tail = Some(row.clone());
         let n_swipes = swipe::append_all(self.tx, row.id, 0, new.alternates).await?;
@@ -256,18 +256,18 @@ impl Writer<'_> {
             Change::SkipQueued(run) => {
                 won(queue::skip(tx, &run, now).await?)?;
                 self.spend(s, &run).await?;
-                self.left_queue(s, written, run, run::Status::Skipped, None);
+                self.left_queue(s, written, run, run::RunStatus::Skipped, None);
             }
             Change::CancelQueued(mut run) => {
                 run.name_post(resolve(Reference::Appended, s));
                 won(queue::cancel_queued(tx, &run, now).await?)?;
                 self.spend(s, &run).await?;
-                self.left_queue(s, written, run, run::Status::Canceled, None);
+                self.left_queue(s, written, run, run::RunStatus::Canceled, None);
             }
             Change::FailQueued(run, error) => {
                 won(queue::fail_queued(tx, &run, &error, now).await?)?;
                 self.spend(s, &run).await?;
-                self.left_queue(s, written, run, run::Status::Failed, Some(error));
+                self.left_queue(s, written, run, run::RunStatus::Failed, Some(error));
             }
             Change::Finish { mut run, end } => {
                 run.name_post(resolve(Reference::Appended, s));
@@ -293,7 +293,7 @@ impl Writer<'_> {
                 won(queue::hand_back(tx, &run, run.lease).await?)?;
                 s.running = None;
                 let mut queued = run.clone();
-                queued.status = run::Status::Queued;
+                queued.status = run::RunStatus::Queued;
                 (queued.worker_id, queued.cutoff_seq) = (None, None);
                 (queued.started_at, queued.heartbeat_at) = (None, None);
                 queued.waiting_for = None;
@@ -326,7 +326,7 @@ impl Writer<'_> {
         s: &mut Situation,
         written: &mut Written,
         mut run: run::Model,
-        status: run::Status,
+        status: run::RunStatus,
         error: Option<run::Error>,
     ) {
         s.queued = None;

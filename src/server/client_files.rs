@@ -16,7 +16,7 @@ use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
 #[folder = "static/"]
-struct Files;
+struct ClientFiles;
 
 /// Addresses that the client itself understands: it is loaded and reads them.
 const CLIENT_ROUTES: [&str; 4] = ["admin", "c", "join", "settings"];
@@ -26,7 +26,7 @@ const CLIENT_ROUTES: [&str; 4] = ["admin", "c", "join", "settings"];
 /// # Errors
 /// 404, and 405 for a file that is to be changed.
 pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
-    let Some((name, file)) = find(request.path()) else {
+    let Some((name, file)) = find_file(request.path()) else {
         return Err(ApiError::not_found());
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -36,39 +36,44 @@ pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
             "This address does not take this method.",
         ));
     }
-    let tag = tag_of(&file.metadata.sha256_hash());
-    Ok(revalidated(&request, tag, &media_type(&name), file.data))
+    let tag = etag_from_hash(&file.metadata.sha256_hash());
+    Ok(respond_with_etag(
+        &request,
+        tag,
+        &media_type(&name),
+        file.data,
+    ))
 }
 
 /// The tag of a file by the SHA-256 of its bytes.
-pub fn tag_of(hash: &[u8; 32]) -> EntityTag {
+pub fn etag_from_hash(hash: &[u8; 32]) -> EntityTag {
     EntityTag::new_strong(hex::encode(&hash[..16]))
 }
 
 /// A file that is asked for again each time, and answered with 304 where it is known: a new version
 /// is there at once.
-pub fn revalidated(
+pub fn respond_with_etag(
     request: &HttpRequest,
     tag: EntityTag,
     media_type: &str,
     body: impl MessageBody + 'static,
 ) -> HttpResponse {
     let is_known = is_known(request, &tag);
-    let mut answer = match is_known {
+    let mut response = match is_known {
         true => HttpResponse::NotModified(),
         false => HttpResponse::Ok(),
     };
-    answer
+    response
         .insert_header((header::CACHE_CONTROL, "no-cache"))
         .insert_header(ETag(tag));
     if is_known {
-        return answer.finish();
+        return response.finish();
     }
-    answer.insert_header((header::CONTENT_TYPE, media_type));
-    answer.body(body)
+    response.insert_header((header::CONTENT_TYPE, media_type));
+    response.body(body)
 }
 
-fn find(path: &str) -> Option<(String, EmbeddedFile)> {
+fn find_file(path: &str) -> Option<(String, EmbeddedFile)> {
     let path = path.strip_prefix('/')?;
     let first = path.split('/').next().unwrap_or_default();
     let name = match path {
@@ -88,7 +93,7 @@ fn find(path: &str) -> Option<(String, EmbeddedFile)> {
     if !name.split('/').all(is_plain) {
         return None;
     }
-    Files::get(name).map(|file| (name.to_owned(), file))
+    ClientFiles::get(name).map(|file| (name.to_owned(), file))
 }
 
 fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
@@ -113,11 +118,11 @@ fn media_type(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::find_file;
     use super::media_type;
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn no_path_escapes_the_folder() {
         for path in [
             "/../Cargo.toml",
             "/js/../../Cargo.toml",
@@ -131,7 +136,7 @@ mod tests {
             "/js/",
             "/nothing.js",
         ] {
-            assert!(find(path).is_none(), "{path}");
+            assert!(find_file(path).is_none(), "{path}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::accounts::names::Password;
 use crate::accounts::password::Passwords;
+use crate::accounts::secret_token;
 use crate::accounts::session;
-use crate::accounts::token;
 use crate::accounts::user;
 use crate::app;
 use crate::app::App;
@@ -21,10 +21,10 @@ use std::io::Write;
 pub async fn serve(config: Config) -> anyhow::Result<()> {
     let app = App::build(config, Clock::system()).await?;
     let node = app.engine.context().node.clone();
-    let listening = serve::listen(app).await?;
+    let server = serve::listen(app).await?;
     // Runs carry the name of the node that holds them: this line tells whose it is.
-    tracing::info!(node.id = %node, "listening on http://{}", listening.address);
-    listening.until(serve::asked_to_end()).await
+    tracing::info!(node.id = %node, "listening on http://{}", server.address);
+    server.run_until(serve::shutdown_signal()).await
 }
 
 /// Brings the database up to date.
@@ -32,15 +32,15 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
 /// # Errors
 /// When it cannot be opened, or a step fails.
 pub async fn migrate(config: &Config) -> anyhow::Result<()> {
-    let _ours = app::own_database(config, &Clock::system()).await?;
+    let _ownership = app::acquire_database_file(config, &Clock::system()).await?;
     let db = Db::connect(&app::database_options(config))
         .await
         .context("the database cannot be opened")?;
     let missing = db.missing_migrations().await?;
-    db.begin_use().await?;
+    db.mark_in_use().await?;
     db.migrate().await?;
-    db.close_in_order().await;
-    say(&format!(
+    db.close_cleanly().await;
+    print_line(&format!(
         "The database is up to date ({missing} steps were missing)."
     ))
 }
@@ -57,24 +57,24 @@ pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<(
         db.missing_migrations().await? == 0,
         "the database is not up to date: run `troupe migrate` first"
     );
-    let user = user::by_username(db.reader(), username)
+    let user = user::find_by_username(db.reader(), username)
         .await?
         .with_context(|| format!("nobody is called {username:?}"))?;
-    let password: String = token::random().chars().take(20).collect();
+    let password: String = secret_token::generate().chars().take(20).collect();
     let hash = Passwords::new().hash(Password::parse(&password)?).await?;
-    let change = user::Change {
+    let change = user::ProfileChange {
         password_hash: Some(hash),
         ..Default::default()
     };
     db.write(move |tx| {
         Box::pin(async move {
             user::update(tx, user.id, change).await?;
-            session::end_all(tx, user.id).await?;
+            session::revoke_all(tx, user.id).await?;
             Ok::<_, user::UserError>(())
         })
     })
     .await?;
-    say(&format!(
+    print_line(&format!(
         "The new password of {}: {password}",
         user.username
     ))
@@ -84,6 +84,6 @@ pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<(
 ///
 /// # Errors
 /// When nobody listens.
-pub fn say(line: &str) -> anyhow::Result<()> {
+pub fn print_line(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("the output is closed")
 }

@@ -3,6 +3,6 @@
 pub mod check;
 pub mod client_files;
 pub mod commands;
-pub mod doors;
+pub mod endpoints;
 pub mod openapi;
 pub mod serve;

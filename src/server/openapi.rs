@@ -1,7 +1,7 @@
 //! `/openapi.json`: the API document, built once and open to everyone.
 
 use crate::server::client_files;
-use crate::server::doors;
+use crate::server::endpoints;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::EntityTag;
@@ -11,23 +11,23 @@ use sha2::Digest;
 use sha2::Sha256;
 
 /// The document as it is sent.
-pub struct Published {
+pub struct OpenApiFile {
     json: Bytes,
     tag: EntityTag,
 }
 
-impl Published {
+impl OpenApiFile {
     /// The document of all doors.
     pub fn new() -> Self {
-        let json = doors::all().document().to_string();
+        let json = endpoints::all().document().to_string();
         Self {
-            tag: client_files::tag_of(&Sha256::digest(json.as_bytes()).into()),
+            tag: client_files::etag_from_hash(&Sha256::digest(json.as_bytes()).into()),
             json: json.into(),
         }
     }
 }
 
-impl Default for Published {
+impl Default for OpenApiFile {
     fn default() -> Self {
         Self::new()
     }
@@ -46,7 +46,7 @@ impl Default for Published {
         (status = 304, description = "It is still the one that `If-None-Match` names.")
     )
 )]
-pub async fn document(request: HttpRequest, published: Data<Published>) -> HttpResponse {
-    let Published { json, tag } = published.as_ref();
-    client_files::revalidated(&request, tag.clone(), "application/json", json.clone())
+pub async fn document(request: HttpRequest, file: Data<OpenApiFile>) -> HttpResponse {
+    let OpenApiFile { json, tag } = file.as_ref();
+    client_files::respond_with_etag(&request, tag.clone(), "application/json", json.clone())
 }

@@ -17,8 +17,8 @@ use crate::http::request_body;
 use crate::openai::key;
 use crate::openai::routes;
 use crate::server::client_files;
-use crate::server::doors;
-use crate::server::openapi::Published;
+use crate::server::endpoints;
+use crate::server::openapi::OpenApiFile;
 use crate::spaces::leftovers;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
@@ -32,10 +32,10 @@ use std::thread;
 use std::time::Duration;
 
 /// A peer that takes nothing for so long has gone, whatever it says.
-const SILENT_PEER: Duration = Duration::from_secs(20);
+const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that listens.
-pub struct Listening {
+pub struct BoundServer {
     /// Where, with the port that was given when any would do.
     pub address: SocketAddr,
     server: Server,
@@ -46,17 +46,17 @@ pub struct Listening {
 ///
 /// # Errors
 /// When the address cannot be had, or the engine cannot heal what the last process left.
-pub async fn listen(app: App) -> anyhow::Result<Listening> {
+pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
     let connections = app.connections.clone();
     let n_workers = thread::available_parallelism().map_or(1, NonZero::get);
-    let doors = doors::all();
-    let published = web::Data::new(Published::new());
+    let endpoints = endpoints::all();
+    let openapi_file = web::Data::new(OpenApiFile::new());
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(data.clone())
-            .app_data(published.clone())
+            .app_data(openapi_file.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
                 // Not in the words of the reader below: those give the whole query back.
@@ -67,12 +67,12 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
             .wrap(from_fn(frame::dress))
             .wrap(from_fn(meter::count))
             .wrap(from_fn(request_body::limit))
-            .configure(|it| door::mount(&doors.open, "", it))
+            .configure(|it| door::mount(&endpoints.open, "", it))
             .service(
                 web::scope("/api")
                     .wrap(from_fn(carry::through))
                     .wrap(from_fn(auth::identify))
-                    .configure(|it| door::mount(&doors.api, "/api", it)),
+                    .configure(|it| door::mount(&endpoints.api, "/api", it)),
             )
             .service(
                 web::scope("/v1")
@@ -98,7 +98,7 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
                 return;
             };
             let socket = socket2::SockRef::from(stream);
-            let _ = socket.set_tcp_user_timeout(Some(SILENT_PEER));
+            let _ = socket.set_tcp_user_timeout(Some(PEER_TIMEOUT));
             let peer = stream.peer_addr().ok();
             match peer.and_then(|peer| connections.admit(peer.ip())) {
                 // Kept with the connection until it is closed.
@@ -116,31 +116,31 @@ pub async fn listen(app: App) -> anyhow::Result<Listening> {
     app.responses.start().await?;
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
     app.shutdown
-        .spawn(probe::keep_probing(db.clone(), shutdown.clone()));
+        .spawn(probe::run_write_probe(db.clone(), shutdown.clone()));
     app.shutdown
-        .spawn(maintenance::keep_maintaining(db.clone(), shutdown.clone()));
+        .spawn(maintenance::run_maintenance(db.clone(), shutdown.clone()));
     app.shutdown
         .spawn(leftovers::keep_sweeping(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);
-    Ok(Listening {
+    Ok(BoundServer {
         address,
         server: server.run(),
         app,
     })
 }
 
-impl Listening {
+impl BoundServer {
     /// Serves until `stop` resolves, then closes in order.
     ///
     /// # Errors
     /// When the server itself fails.
-    pub async fn until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let handle = self.server.handle();
         let app = self.app;
         let closing = async move {
             stop.await;
             close(&app, &handle).await;
-            app.db.close_in_order().await;
+            app.db.close_cleanly().await;
         };
         let (served, ()) = futures::join!(self.server, closing);
         served.context("the server failed")
@@ -159,7 +159,7 @@ async fn close(app: &App, server: &ServerHandle) {
 }
 
 /// Resolves when the system asks this process to end. Asked twice, the process ends at once.
-pub async fn asked_to_end() {
+pub async fn shutdown_signal() {
     one_signal().await;
     tokio::spawn(async {
         one_signal().await;

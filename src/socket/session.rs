@@ -75,9 +75,9 @@ pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Out
     let mut session = Session {
         ears: Ears::new(app.clone(), caller.user, outbox.clone()),
         guard: Guard::begin(app.clone(), caller),
-        pulse: Pulse::new(app.pace, Instant::now()),
-        frames: Rate::new(app.pace),
-        pings: Rate::new(app.pace),
+        pulse: Pulse::new(app.socket_timeouts, Instant::now()),
+        frames: Rate::new(app.socket_timeouts),
+        pings: Rate::new(app.socket_timeouts),
         app,
         caller,
         outbox,

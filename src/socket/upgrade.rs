@@ -1,6 +1,6 @@
 //! The upgrade: who calls, from where, and whether there is room for one more.
 
-use crate::accounts::sockets::Shown;
+use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
 use crate::http::auth;
 use crate::http::auth::Credential;
@@ -67,15 +67,19 @@ pub async fn connect(
         closing.retry_after = Some(1);
         return Err(closing.into());
     }
-    let within = app.pace.write_within;
+    let within = app.socket_timeouts.write_within;
     let (answer, inlet, outlet) = wire::open(&request, payload, MOST, within).await?;
     // Only now: what is no upgrade at all takes no place.
     let address = peer::address_of(&request);
     let shown = match caller.by {
-        Credential::Session(id) => Shown::Session(id),
-        Credential::ApiKey(id) => Shown::Key(id),
+        Credential::Session(id) => CredentialId::Session(id),
+        Credential::ApiKey(id) => CredentialId::Key(id),
     };
-    let place = app.limits.sockets.take(caller.user, shown, address).await;
+    let place = app
+        .limits
+        .sockets
+        .acquire(caller.user, shown, address)
+        .await;
     let Some(place) = place else {
         let most = "There are as many sockets open, yours or from where you are, as may be.";
         return Err(ApiError::rate_limited(10, most).into());

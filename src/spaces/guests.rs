@@ -14,9 +14,9 @@ use crate::ids::UserId;
 use crate::spaces::membership;
 use crate::spaces::membership::Column;
 use crate::spaces::membership::Entity;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
 use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
@@ -50,7 +50,7 @@ pub async fn delete_if_silent(
     left: &Model,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    if left.role != Role::Guest || left.status != Status::Removed {
+    if left.role != MembershipRole::Guest || left.status != MembershipStatus::Removed {
         return Ok(());
     }
     if delete_silent(tx, vec![left.id]).await? == 1
@@ -115,7 +115,7 @@ async fn delete_silent(tx: &impl ConnectionTrait, ids: Vec<MembershipId>) -> Res
         .select_only()
         .column(Column::Id)
         .filter(Column::Id.is_in(ids))
-        .filter(Column::Status.eq(Status::Removed))
+        .filter(Column::Status.eq(MembershipStatus::Removed))
         .order_by_asc(Column::Id)
         .lock(LockType::Update)
         .into_tuple()

@@ -3,13 +3,13 @@
 //! **Invariant:** a use is taken by one conditional statement, in the transaction that gives the
 //! seat. Two people cannot take the last one, and who gets no seat takes none.
 
-use crate::accounts::token;
+use crate::accounts::secret_token;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::InviteId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::Condition;
@@ -26,7 +26,7 @@ pub struct Model {
     pub space_id: SpaceId,
     pub token_hash: String,
     /// With which newcomers sit down; never the owner's.
-    pub role: Role,
+    pub role: MembershipRole,
     /// `None`: as many as come.
     pub max_uses: Option<i64>,
     pub uses: i64,
@@ -61,7 +61,7 @@ impl ActiveModelBehavior for ActiveModel {}
 #[schema(as = Invite)]
 pub struct View {
     pub id: InviteId,
-    pub role: Role,
+    pub role: MembershipRole,
     pub max_uses: Option<i64>,
     pub uses: i64,
     pub expires_at: Option<Timestamp>,
@@ -94,7 +94,7 @@ impl Model {
 #[derive(Clone, Debug)]
 pub struct NewInvite {
     pub space: SpaceId,
-    pub role: Role,
+    pub role: MembershipRole,
     pub max_uses: Option<i64>,
     pub expires_at: Timestamp,
     pub created_by: UserId,
@@ -102,11 +102,11 @@ pub struct NewInvite {
 
 /// Makes an invite; its token is told here and never again.
 pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, String), DbErr> {
-    let token = token::random();
+    let token = secret_token::generate();
     let row = ActiveModel {
         id: NotSet,
         space_id: Set(new.space),
-        token_hash: Set(token::hash(&token)),
+        token_hash: Set(secret_token::hash(&token)),
         role: Set(new.role),
         max_uses: Set(new.max_uses),
         uses: Set(0),
@@ -131,7 +131,7 @@ pub fn of_space(space: SpaceId) -> Select<Entity> {
 /// The invite with this token, whatever has become of it.
 pub async fn by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
     Entity::find()
-        .filter(Column::TokenHash.eq(token::hash(token)))
+        .filter(Column::TokenHash.eq(secret_token::hash(token)))
         .one(db)
         .await
 }

@@ -5,7 +5,7 @@
 //! demoted or disabled, so that they may not let anybody in with its role, it opens nothing.
 
 use crate::accounts::session;
-use crate::accounts::session::Opened;
+use crate::accounts::session::NewSession;
 use crate::accounts::user;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::UserError;
@@ -15,7 +15,7 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::invite;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use crate::spaces::permissions;
 use crate::spaces::permissions::Standing;
 use crate::spaces::roster;
@@ -76,7 +76,7 @@ pub struct Joined {
     /// Whether the seat was taken just now.
     pub is_new: bool,
     /// Of an account that was made just now.
-    pub session: Option<Opened>,
+    pub session: Option<NewSession>,
 }
 
 impl Door {
@@ -85,7 +85,7 @@ impl Door {
     /// # Errors
     /// [`JoinError::Archived`], [`JoinError::Spent`].
     pub fn must_be_open(&self, now: Timestamp) -> Result<(), JoinError> {
-        if self.space.status == space::Status::Archived {
+        if self.space.status == space::SpaceStatus::Archived {
             return Err(JoinError::Archived);
         }
         match self.invite.is_spent(now) {
@@ -123,20 +123,20 @@ pub async fn may_let_in(
     db: &impl ConnectionTrait,
     space: SpaceId,
     host: Option<UserId>,
-    role: Role,
+    role: MembershipRole,
 ) -> Result<bool, DbErr> {
     let (Some(host), Some(act)) = (host, permissions::letting_in_as(role)) else {
         return Ok(false);
     };
     let host = user::Entity::find_by_id(host)
-        .filter(user::Column::Status.eq(user::Status::Active))
+        .filter(user::Column::Status.eq(user::UserStatus::Active))
         .one(db)
         .await?;
     let Some(host) = host else {
         return Ok(false);
     };
     let seat = membership::of_user(db, space, host.id).await?;
-    let standing = Standing::of(seat.as_ref(), host.role == user::Role::Admin);
+    let standing = Standing::of(seat.as_ref(), host.role == user::UserRole::Admin);
     Ok(standing.is_some_and(|it| it.may(act)))
 }
 
@@ -170,7 +170,8 @@ pub async fn join(
                 Joiner::Known { user, display_name } => (user, display_name, None),
                 Joiner::New(new) => {
                     let user = user::create(tx, new, now).await?;
-                    let session = session::open_within(tx, user.id, &user_agent, now).await?;
+                    let session =
+                        session::open_in_transaction(tx, user.id, &user_agent, now).await?;
                     (user, None, Some(session))
                 }
             };
@@ -200,7 +201,7 @@ pub async fn seat_of(
     user: &user::Model,
 ) -> Result<Option<membership::Model>, DbErr> {
     let seat = membership::of_user(db, door.space.id, user.id).await?;
-    Ok(seat.filter(|it| it.status == membership::Status::Active))
+    Ok(seat.filter(|it| it.status == membership::MembershipStatus::Active))
 }
 
 fn inside(user: user::Model, seat: membership::Model) -> Joined {

@@ -10,7 +10,7 @@ use crate::characters::asset;
 use crate::characters::asset::SPARED_MS;
 use crate::characters::attachment;
 use crate::characters::character;
-use crate::characters::character::Status;
+use crate::characters::character::CharacterStatus;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
@@ -122,7 +122,7 @@ fn is_unseated() -> Condition {
         .and_where(Expr::col((membership::Entity, membership::Column::CharacterId)).equals(of_card))
         .take();
     Condition::all()
-        .add(character::Column::Status.eq(Status::Deleted))
+        .add(character::Column::Status.eq(CharacterStatus::Deleted))
         .add(Expr::exists(seats).not())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::characters::character;
 use crate::clock::Timestamp;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -28,13 +28,13 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: MembershipId,
     pub space_id: SpaceId,
-    pub kind: Kind,
+    pub kind: MembershipKind,
     pub user_id: Option<UserId>,
     pub character_id: Option<CharacterId>,
-    pub role: Role,
+    pub role: MembershipRole,
     /// Order of the roster, and of the reply order `list`.
     pub position: i64,
-    pub status: Status,
+    pub status: MembershipStatus,
     pub participation: Participation,
     /// Written when the seat is taken, so that history stays readable.
     pub cached_display_name: String,
@@ -91,16 +91,16 @@ impl Related<crate::characters::character::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// A person's seat, or a character's.
     #[schema(as = MembershipKind)]
-    Kind { Human, Character }
+    MembershipKind { Human, Character }
     /// What the seat may do.
     #[schema(as = MembershipRole)]
-    Role { Owner, Moderator, Member, Guest }
+    MembershipRole { Owner, Moderator, Member, Guest }
     /// A removed seat cannot enter; history keeps its name.
     #[schema(as = MembershipStatus)]
-    Status { Active, Removed }
+    MembershipStatus { Active, Removed }
     /// Muted: never chosen by itself, but may be made to speak. Observer: never speaks.
     Participation { Active, Muted, Observer }
     /// Full: the AI speaks as this human.
@@ -110,11 +110,11 @@ words! {
 impl Model {
     /// May this seat speak in `conversation` at all, by choice or by force?
     pub fn can_speak(&self, conversation: ConversationId) -> bool {
-        self.status == Status::Active
+        self.status == MembershipStatus::Active
             && self.participation != Participation::Observer
             && match self.kind {
-                Kind::Character => true,
-                Kind::Human => {
+                MembershipKind::Character => true,
+                MembershipKind::Human => {
                     self.copilot_mode == CopilotMode::Full
                         && self.copilot_remaining_steps.is_some_and(|steps| steps > 0)
                         && self.copilot_conversation_id == Some(conversation)
@@ -124,14 +124,14 @@ impl Model {
 
     /// May the scheduler choose this seat by itself?
     pub fn can_be_scheduled(&self) -> bool {
-        self.status == Status::Active
-            && self.kind == Kind::Character
+        self.status == MembershipStatus::Active
+            && self.kind == MembershipKind::Character
             && self.participation == Participation::Active
     }
 
     /// Whether a run or a slot of this seat may exist: it is a character's, or its copilot is on.
     pub fn may_be_scheduled(&self) -> bool {
-        self.kind == Kind::Character || self.copilot_mode == CopilotMode::Full
+        self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
 
     /// The model that this one speaks with, of those of its own provider.
@@ -294,7 +294,7 @@ pub async fn n_spaces_of(
         .column(Column::UserId)
         .column_as(Column::Id.count(), "n")
         .filter(Column::UserId.is_in(users.iter().copied()))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(MembershipStatus::Active))
         .group_by(Column::UserId)
         .into_tuple()
         .all(db)
@@ -308,12 +308,12 @@ pub async fn n_spaces_of(
 pub struct View {
     pub id: MembershipId,
     pub space_id: SpaceId,
-    pub kind: Kind,
+    pub kind: MembershipKind,
     pub user_id: Option<UserId>,
     pub character_id: Option<CharacterId>,
-    pub role: Role,
+    pub role: MembershipRole,
     pub position: i64,
-    pub status: Status,
+    pub status: MembershipStatus,
     pub participation: Participation,
     pub display_name: String,
     pub aliases: Vec<String>,

@@ -1,10 +1,10 @@
 //! Who may do what: the table of rights, as functions over a standing.
 
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
 
 /// What somebody wants to do in a space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub enum Act {
 }
 
 /// What it takes to let somebody in with this role. `None`: nobody comes in as that.
-pub fn letting_in_as(role: Role) -> Option<Act> {
+pub fn letting_in_as(role: MembershipRole) -> Option<Act> {
     match role {
-        Role::Guest | Role::Member => Some(Act::Moderate),
-        Role::Moderator => Some(Act::Configure),
-        Role::Owner => None,
+        MembershipRole::Guest | MembershipRole::Member => Some(Act::Moderate),
+        MembershipRole::Moderator => Some(Act::Configure),
+        MembershipRole::Owner => None,
     }
 }
 
@@ -47,7 +47,7 @@ pub fn letting_in_as(role: Role) -> Option<Act> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The role of their seat, when they have one.
-    role: Option<Role>,
+    role: Option<MembershipRole>,
     runs_the_server: bool,
     only_reads: bool,
 }
@@ -56,7 +56,8 @@ impl Standing {
     /// The standing of a person with this seat, or none. `None`: an outsider, for whom the space
     /// does not exist.
     pub fn of(seat: Option<&membership::Model>, runs_the_server: bool) -> Option<Self> {
-        let seat = seat.filter(|it| it.status == Status::Active && it.kind == Kind::Human);
+        let seat = seat
+            .filter(|it| it.status == MembershipStatus::Active && it.kind == MembershipKind::Human);
         if seat.is_none() && !runs_the_server {
             return None;
         }
@@ -77,27 +78,31 @@ impl Standing {
             Act::Moderate | Act::Configure | Act::DeleteConversation | Act::EditAiText => {
                 self.manages()
             }
-            Act::Own => self.runs_the_server || self.role == Some(Role::Owner),
+            Act::Own => self.runs_the_server || self.role == Some(MembershipRole::Owner),
         }
     }
 
     /// The word in `my_role`.
     pub fn word(self) -> &'static str {
         match self.role {
-            Some(Role::Owner) => "owner",
-            Some(Role::Moderator) => "moderator",
-            Some(Role::Member) => "member",
-            Some(Role::Guest) => "guest",
+            Some(MembershipRole::Owner) => "owner",
+            Some(MembershipRole::Moderator) => "moderator",
+            Some(MembershipRole::Member) => "member",
+            Some(MembershipRole::Guest) => "guest",
             None => "admin",
         }
     }
 
     fn manages(self) -> bool {
-        self.runs_the_server || matches!(self.role, Some(Role::Owner | Role::Moderator))
+        self.runs_the_server
+            || matches!(
+                self.role,
+                Some(MembershipRole::Owner | MembershipRole::Moderator)
+            )
     }
 
     fn plays(self) -> bool {
-        self.role == Some(Role::Member) && !self.only_reads
+        self.role == Some(MembershipRole::Member) && !self.only_reads
     }
 }
 
@@ -105,19 +110,19 @@ impl Standing {
 mod tests {
     use super::Act;
     use super::Standing;
-    use crate::spaces::membership::Role;
+    use crate::spaces::membership::MembershipRole;
 
-    const GUEST: Standing = seated(Role::Guest);
-    const MEMBER: Standing = seated(Role::Member);
-    const MODERATOR: Standing = seated(Role::Moderator);
-    const OWNER: Standing = seated(Role::Owner);
+    const GUEST: Standing = seated(MembershipRole::Guest);
+    const MEMBER: Standing = seated(MembershipRole::Member);
+    const MODERATOR: Standing = seated(MembershipRole::Moderator);
+    const OWNER: Standing = seated(MembershipRole::Owner);
     const ADMIN: Standing = Standing {
         role: None,
         runs_the_server: true,
         only_reads: false,
     };
 
-    const fn seated(role: Role) -> Standing {
+    const fn seated(role: MembershipRole) -> Standing {
         Standing {
             role: Some(role),
             runs_the_server: false,
@@ -172,12 +177,12 @@ mod tests {
         };
 
         for act in [Act::Post, Act::ChangeOwnMessage, Act::Generate, Act::Direct] {
-            assert!(!silent(Role::Member).may(act), "{act:?}");
-            assert!(!silent(Role::Guest).may(act), "{act:?}");
+            assert!(!silent(MembershipRole::Member).may(act), "{act:?}");
+            assert!(!silent(MembershipRole::Guest).may(act), "{act:?}");
         }
-        assert!(silent(Role::Member).may(Act::See));
-        assert!(!silent(Role::Owner).may(Act::Post));
-        assert!(silent(Role::Owner).may(Act::Configure));
+        assert!(silent(MembershipRole::Member).may(Act::See));
+        assert!(!silent(MembershipRole::Owner).may(Act::Post));
+        assert!(silent(MembershipRole::Owner).may(Act::Configure));
     }
 
     #[test]

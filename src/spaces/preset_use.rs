@@ -1,6 +1,6 @@
 //! Where presets are used: whoever sits there may read them.
 
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::PresetId;
 use crate::ids::UserId;
 use crate::spaces::membership;
@@ -21,7 +21,7 @@ use sea_orm::sea_query::SimpleExpr;
 /// Does a space in which this user sits go by this preset, or one of its seats?
 pub async fn is_met(
     db: &impl ConnectionTrait,
-    dialect: Dialect,
+    dialect: Backend,
     user: UserId,
     preset: PresetId,
 ) -> Result<bool, DbErr> {
@@ -29,7 +29,7 @@ pub async fn is_met(
         .select_only()
         .column(membership::Column::SpaceId)
         .filter(membership::Column::PresetId.eq(preset))
-        .filter(membership::Column::Status.eq(membership::Status::Active));
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     let used = Condition::any()
         .add(space::Column::Id.in_subquery(seats.into_query()))
         .add(of_settings(dialect).eq(preset.to_string()));
@@ -38,13 +38,13 @@ pub async fn is_met(
 }
 
 /// `settings.preset.preset_id` of a space, as text: in old settings anything may stand there.
-fn of_settings(dialect: Dialect) -> SimpleExpr {
+fn of_settings(dialect: Backend) -> SimpleExpr {
     let column = Expr::col((space::Entity, space::Column::Settings));
     match dialect {
-        Dialect::Sqlite => {
+        Backend::Sqlite => {
             let path = Expr::value("$.preset.preset_id");
             Expr::cust_with_exprs("CAST(json_extract(?, ?) AS TEXT)", [column, path])
         }
-        Dialect::Postgres => Expr::cust_with_exprs("($1 #>> '{preset,preset_id}')", [column]),
+        Backend::Postgres => Expr::cust_with_exprs("($1 #>> '{preset,preset_id}')", [column]),
     }
 }

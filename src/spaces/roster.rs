@@ -3,7 +3,7 @@
 //! **Invariant:** a person or a character sits in a space once. Who comes back sits on the same
 //! seat as before, so that history keeps one author.
 
-use crate::accounts::likeness::Likeness;
+use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::user;
 use crate::characters::character;
 use crate::clock::Timestamp;
@@ -17,11 +17,11 @@ use crate::spaces::membership::ActiveModel;
 use crate::spaces::membership::Column;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::Entity;
-use crate::spaces::membership::Kind;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
 use crate::spaces::needs_step;
 use crate::spaces::tenancy;
 use sea_orm::ActiveModelTrait;
@@ -64,7 +64,7 @@ pub enum Newcomer {
 #[derive(Clone, Debug)]
 pub struct Person {
     pub user: user::Model,
-    pub role: Role,
+    pub role: MembershipRole,
     /// The name for this space; `None`: the one of an earlier membership, else the account's.
     pub display_name: Option<String>,
 }
@@ -116,7 +116,7 @@ pub async fn take_seat(
         .await?;
     if earlier
         .as_ref()
-        .is_some_and(|it| it.status == Status::Active)
+        .is_some_and(|it| it.status == MembershipStatus::Active)
     {
         return Err(SeatError::AlreadyMember);
     }
@@ -152,7 +152,7 @@ async fn revive(
     newcomer: &Newcomer,
 ) -> Result<Model, DbErr> {
     let mut row = seat.clone().into_active_model();
-    row.status = Set(Status::Active);
+    row.status = Set(MembershipStatus::Active);
     match newcomer {
         // Who was made an observer stays one: to leave and come back is no way around it.
         Newcomer::User(person) => {
@@ -174,7 +174,7 @@ async fn revive(
 pub fn blank_human(
     space: SpaceId,
     user: UserId,
-    role: Role,
+    role: MembershipRole,
     name: String,
     position: i64,
     now: Timestamp,
@@ -182,7 +182,7 @@ pub fn blank_human(
     ActiveModel {
         user_id: Set(Some(user)),
         role: Set(role),
-        ..blank(space, Kind::Human, name, position, now)
+        ..blank(space, MembershipKind::Human, name, position, now)
     }
 }
 
@@ -195,34 +195,40 @@ fn blank_character(
     ActiveModel {
         character_id: Set(Some(card.id)),
         avatar_hash: Set(card.avatar_hash),
-        ..blank(space, Kind::Character, card.name, position, now)
+        ..blank(space, MembershipKind::Character, card.name, position, now)
     }
 }
 
 /// A seat of somebody who is not here: history keeps the name, nobody speaks from it.
 pub fn left(
     space: SpaceId,
-    kind: Kind,
+    kind: MembershipKind,
     name: String,
     position: i64,
     now: Timestamp,
 ) -> ActiveModel {
     ActiveModel {
-        status: Set(Status::Removed),
+        status: Set(MembershipStatus::Removed),
         ..blank(space, kind, name, position, now)
     }
 }
 
-fn blank(space: SpaceId, kind: Kind, name: String, position: i64, now: Timestamp) -> ActiveModel {
+fn blank(
+    space: SpaceId,
+    kind: MembershipKind,
+    name: String,
+    position: i64,
+    now: Timestamp,
+) -> ActiveModel {
     ActiveModel {
         id: NotSet,
         space_id: Set(space),
         kind: Set(kind),
         user_id: Set(None),
         character_id: Set(None),
-        role: Set(Role::Member),
+        role: Set(MembershipRole::Member),
         position: Set(position),
-        status: Set(Status::Active),
+        status: Set(MembershipStatus::Active),
         participation: Set(Participation::Active),
         cached_display_name: Set(name),
         own_display_name: Set(None),
@@ -265,10 +271,10 @@ pub async fn leave(db: &Db, id: MembershipId, now: Timestamp) -> Result<Model, L
             // Looked at again under the lock: the space may have been handed to them just now.
             tenancy::locked(tx, space).await?.ok_or(LeaveError::Gone)?;
             let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.filter(|it| it.status == Status::Active);
+            let seat = seat.filter(|it| it.status == MembershipStatus::Active);
             let seat = seat.ok_or(LeaveError::Gone)?;
             match seat.role {
-                Role::Owner => Err(LeaveError::Owner),
+                MembershipRole::Owner => Err(LeaveError::Owner),
                 _ => {
                     let left = emptied(seat).update(tx).await?;
                     guests::delete_if_silent(tx, &left, now).await?;
@@ -282,7 +288,7 @@ pub async fn leave(db: &Db, id: MembershipId, now: Timestamp) -> Result<Model, L
 
 fn emptied(seat: Model) -> ActiveModel {
     let mut row = seat.into_active_model();
-    row.status = Set(Status::Removed);
+    row.status = Set(MembershipStatus::Removed);
     row.copilot_mode = Set(CopilotMode::None);
     row.copilot_remaining_steps = Set(None);
     row.copilot_conversation_id = Set(None);
@@ -293,7 +299,7 @@ fn emptied(seat: Model) -> ActiveModel {
 pub async fn taken_by(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::UserId.eq(user))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(MembershipStatus::Active))
         .order_by_asc(Column::SpaceId)
         .all(db)
         .await
@@ -311,9 +317,10 @@ pub async fn is_mistaken_for_another(
         .filter(membership::is_active())
         .all(tx)
         .await?;
-    let likeness = Likeness::of(name);
+    let likeness = NameSkeleton::from_name(name);
     let mut others = seats.iter().filter(|it| who.is_none() || it.user_id != who);
-    Ok(others.any(|it| Likeness::of(&it.cached_display_name).is_like(&likeness)))
+    Ok(others
+        .any(|it| NameSkeleton::from_name(&it.cached_display_name).is_confusable_with(&likeness)))
 }
 
 /// Writes an account's new name on the person's active memberships, and returns those. Memberships
@@ -354,7 +361,7 @@ async fn write(
     whose: SimpleExpr,
     columns: Vec<(Column, SimpleExpr)>,
 ) -> Result<Vec<Model>, DbErr> {
-    let seats = whose.and(Column::Status.eq(Status::Active));
+    let seats = whose.and(Column::Status.eq(MembershipStatus::Active));
     // In one order: two who lock many rows in different orders wait for each other.
     let in_order = Entity::find().filter(seats.clone());
     let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);

@@ -11,10 +11,10 @@ use crate::spaces::membership;
 use crate::spaces::membership::ActiveModel;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::Entity;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
 use crate::spaces::needs_step;
 use crate::spaces::roster;
 use crate::spaces::space;
@@ -34,7 +34,7 @@ use serde_json::json;
 #[derive(Clone, Debug, Default)]
 pub struct SeatChange {
     /// [`Role::Owner`] hands the space over.
-    pub role: Option<Role>,
+    pub role: Option<MembershipRole>,
     /// The place in the roster, counted from 0; those behind make room.
     pub position: Option<i64>,
     pub participation: Option<Participation>,
@@ -92,7 +92,7 @@ pub async fn change(
             let seats = membership::active_in(tx, space_id).await?;
             let present = seats
                 .iter()
-                .find(|it| it.id == id && it.status == Status::Active)
+                .find(|it| it.id == id && it.status == MembershipStatus::Active)
                 .ok_or(ChangeError::Gone)?;
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(ChangeError::Stale(Box::new(present.clone())));
@@ -102,7 +102,8 @@ pub async fn change(
                 None => None,
             };
             let mut others = Vec::new();
-            let becomes_owner = change.role == Some(Role::Owner) && present.role != Role::Owner;
+            let becomes_owner =
+                change.role == Some(MembershipRole::Owner) && present.role != MembershipRole::Owner;
             let handed_over = match becomes_owner {
                 true => Some(hand_over(tx, space, present, &seats, &mut others).await?),
                 false => None,
@@ -158,9 +159,9 @@ async fn hand_over(
     seats: &[Model],
     others: &mut Vec<Model>,
 ) -> Result<space::Model, DbErr> {
-    for owner in seats.iter().filter(|it| it.role == Role::Owner) {
+    for owner in seats.iter().filter(|it| it.role == MembershipRole::Owner) {
         let mut row = owner.clone().into_active_model();
-        row.role = Set(Role::Moderator);
+        row.role = Set(MembershipRole::Moderator);
         others.push(row.update(tx).await?);
     }
     let mut row = space.into_active_model();

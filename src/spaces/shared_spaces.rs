@@ -5,7 +5,7 @@ use crate::ids::MembershipId;
 use crate::ids::UserId;
 use crate::spaces::membership::Column;
 use crate::spaces::membership::Entity;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipStatus;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -65,9 +65,9 @@ fn of_user(user: UserId) -> Select<Entity> {
         .select_only()
         .column(Column::SpaceId)
         .filter(Column::UserId.eq(user))
-        .filter(Column::Status.eq(Status::Active));
+        .filter(Column::Status.eq(MembershipStatus::Active));
     Entity::find()
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Status.eq(MembershipStatus::Active))
         .filter(Column::SpaceId.in_subquery(spaces.into_query()))
 }
 

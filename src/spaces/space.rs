@@ -1,7 +1,7 @@
 //! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
 
 use crate::clock::Timestamp;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
@@ -19,7 +19,7 @@ pub struct Model {
     pub name: String,
     pub description: String,
     pub owner_id: Option<UserId>,
-    pub status: Status,
+    pub status: SpaceStatus,
     pub reply_order: ReplyOrder,
     pub replies_per_turn: RepliesPerTurn,
     pub card_handling_mode: CardHandlingMode,
@@ -48,10 +48,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// An archived space refuses every write; reads go on.
     #[schema(as = SpaceStatus)]
-    Status { Active, Archived }
+    SpaceStatus { Active, Archived }
     /// Who speaks next.
     ReplyOrder { Manual, Natural, List, Pooled }
     /// Whether a trigger wakes one speaker or an ordered list.
@@ -86,7 +86,7 @@ pub struct View {
     pub name: String,
     pub description: String,
     pub owner_id: Option<UserId>,
-    pub status: Status,
+    pub status: SpaceStatus,
     pub reply_order: ReplyOrder,
     pub replies_per_turn: RepliesPerTurn,
     pub card_handling_mode: CardHandlingMode,

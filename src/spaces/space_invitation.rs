@@ -6,13 +6,13 @@
 use crate::accounts::user;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::db::words::words;
+use crate::db::string_enum::string_enum;
 use crate::ids::InvitationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::joining;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use crate::spaces::roster;
 use crate::spaces::roster::Newcomer;
 use crate::spaces::roster::Person;
@@ -37,9 +37,9 @@ pub struct Model {
     /// The invited person; no foreign key.
     pub user_id: UserId,
     /// The role that accepting gives; never the owner's.
-    pub role: Role,
+    pub role: MembershipRole,
     pub invited_by: UserId,
-    pub status: Status,
+    pub status: InvitationStatus,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
 }
@@ -62,10 +62,10 @@ impl Related<crate::spaces::space::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-words! {
+string_enum! {
     /// Whether an invitation can be accepted, and if not, how it ended.
     #[schema(as = InvitationStatus)]
-    Status { Pending, Accepted, Declined, Revoked }
+    InvitationStatus { Pending, Accepted, Declined, Revoked }
 }
 
 /// An invitation, as those who may invite read it.
@@ -75,8 +75,8 @@ pub struct View {
     pub id: InvitationId,
     pub space_id: SpaceId,
     pub user_id: UserId,
-    pub role: Role,
-    pub status: Status,
+    pub role: MembershipRole,
+    pub status: InvitationStatus,
     pub invited_by: UserId,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
@@ -98,7 +98,7 @@ impl Model {
     }
 
     fn is_pending(&self, now: Timestamp) -> bool {
-        self.status == Status::Pending && self.expires_at > now
+        self.status == InvitationStatus::Pending && self.expires_at > now
     }
 }
 
@@ -122,7 +122,7 @@ pub enum InvitationError {
 pub struct NewInvitation {
     pub space: SpaceId,
     pub user: UserId,
-    pub role: Role,
+    pub role: MembershipRole,
     pub invited_by: UserId,
 }
 
@@ -142,13 +142,13 @@ pub async fn create(
             let present = Entity::find()
                 .filter(Column::SpaceId.eq(new.space))
                 .filter(Column::UserId.eq(new.user))
-                .filter(Column::Status.eq(Status::Pending))
+                .filter(Column::Status.eq(InvitationStatus::Pending))
                 .one(tx)
                 .await?;
             match present {
                 Some(present) if present.is_pending(now) => return Ok((present, false)),
                 Some(expired) => {
-                    end(tx, expired.id, Status::Revoked).await?;
+                    end(tx, expired.id, InvitationStatus::Revoked).await?;
                 }
                 None => {}
             }
@@ -158,7 +158,7 @@ pub async fn create(
                 user_id: Set(new.user),
                 role: Set(new.role),
                 invited_by: Set(new.invited_by),
-                status: Set(Status::Pending),
+                status: Set(InvitationStatus::Pending),
                 created_at: Set(now),
                 expires_at: Set(now.plus_ms(LIFETIME_MS)),
             };
@@ -180,7 +180,7 @@ pub fn of_user(user: UserId, now: Timestamp) -> Select<Entity> {
 
 fn pending(now: Timestamp) -> Select<Entity> {
     Entity::find()
-        .filter(Column::Status.eq(Status::Pending))
+        .filter(Column::Status.eq(InvitationStatus::Pending))
         .filter(Column::ExpiresAt.gt(now))
 }
 
@@ -189,7 +189,7 @@ fn pending(now: Timestamp) -> Select<Entity> {
 /// # Errors
 /// When the database fails.
 pub async fn revoke(db: &Db, id: InvitationId) -> Result<bool, DbErr> {
-    db.write(move |tx| Box::pin(async move { end(tx, id, Status::Revoked).await }))
+    db.write(move |tx| Box::pin(async move { end(tx, id, InvitationStatus::Revoked).await }))
         .await
 }
 
@@ -206,7 +206,7 @@ pub async fn decline(
     db.write(move |tx| {
         Box::pin(async move {
             let found = theirs(tx, id, user).await?;
-            match found.is_pending(now) && end(tx, id, Status::Declined).await? {
+            match found.is_pending(now) && end(tx, id, InvitationStatus::Declined).await? {
                 true => Ok(()),
                 false => Err(InvitationError::Ended),
             }
@@ -237,7 +237,7 @@ pub async fn accept(
             if !found.is_pending(now) {
                 return Err(InvitationError::Ended);
             }
-            if space.status == space::Status::Archived {
+            if space.status == space::SpaceStatus::Archived {
                 return Err(InvitationError::Archived);
             }
             // An invitation is worth what its author may do now.
@@ -245,9 +245,11 @@ pub async fn accept(
             if !joining::may_let_in(tx, space.id, author, found.role).await? {
                 return Err(InvitationError::Ended);
             }
-            end(tx, id, Status::Accepted).await?;
+            end(tx, id, InvitationStatus::Accepted).await?;
             let present = membership::of_user(tx, space.id, user.id).await?;
-            if let Some(seat) = present.filter(|it| it.status == membership::Status::Active) {
+            if let Some(seat) =
+                present.filter(|it| it.status == membership::MembershipStatus::Active)
+            {
                 return Ok(seat);
             }
             let newcomer = Newcomer::User(Person {
@@ -276,11 +278,15 @@ async fn theirs(
 }
 
 /// Ends a pending invitation; `false`: it is not pending any more.
-async fn end(tx: &impl ConnectionTrait, id: InvitationId, status: Status) -> Result<bool, DbErr> {
+async fn end(
+    tx: &impl ConnectionTrait,
+    id: InvitationId,
+    status: InvitationStatus,
+) -> Result<bool, DbErr> {
     let ended = Entity::update_many()
         .col_expr(Column::Status, Expr::value(status))
         .filter(Column::Id.eq(id))
-        .filter(Column::Status.eq(Status::Pending))
+        .filter(Column::Status.eq(InvitationStatus::Pending))
         .exec(tx)
         .await?;
     Ok(ended.rows_affected == 1)

@@ -5,7 +5,7 @@ use crate::db::connect::Db;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::membership;
-use crate::spaces::membership::Role;
+use crate::spaces::membership::MembershipRole;
 use crate::spaces::needs_step;
 use crate::spaces::roster;
 use crate::spaces::space;
@@ -38,7 +38,7 @@ use serde_json::Value;
 pub struct Rules {
     pub name: Option<String>,
     pub description: Option<String>,
-    pub status: Option<space::Status>,
+    pub status: Option<space::SpaceStatus>,
     pub reply_order: Option<space::ReplyOrder>,
     pub replies_per_turn: Option<space::RepliesPerTurn>,
     pub card_handling_mode: Option<space::CardHandlingMode>,
@@ -90,7 +90,8 @@ pub async fn create(
             let mut row = blank(Some(owner), now).into_active_model();
             row.id = NotSet;
             let space = with_rules(row, rules).insert(tx).await?;
-            let seat = roster::blank_human(space.id, owner, Role::Owner, owner_name, 0, now);
+            let seat =
+                roster::blank_human(space.id, owner, MembershipRole::Owner, owner_name, 0, now);
             membership::Entity::insert(seat).exec(tx).await?;
             Ok(space)
         })
@@ -111,7 +112,7 @@ fn blank(owner: Option<UserId>, now: Timestamp) -> Model {
         name: String::new(),
         description: String::new(),
         owner_id: owner,
-        status: space::Status::Active,
+        status: space::SpaceStatus::Active,
         reply_order: space::ReplyOrder::Natural,
         replies_per_turn: space::RepliesPerTurn::One,
         card_handling_mode: space::CardHandlingMode::Swap,
@@ -214,7 +215,7 @@ pub fn of_user(user: UserId) -> Select<Entity> {
         .select_only()
         .column(membership::Column::SpaceId)
         .filter(membership::Column::UserId.eq(user))
-        .filter(membership::Column::Status.eq(membership::Status::Active));
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     Entity::find()
         .filter(Column::Id.in_subquery(seats.into_query()))
         .filter(Column::IsHidden.eq(false))

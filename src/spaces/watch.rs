@@ -6,8 +6,8 @@
 
 use crate::accounts::api_key;
 use crate::accounts::session;
-use crate::accounts::sockets::Shown;
-use crate::accounts::sockets::Sockets;
+use crate::accounts::socket_limit::CredentialId;
+use crate::accounts::socket_limit::SocketLimit;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::db::connect::Db;
@@ -65,14 +65,14 @@ impl Watch {
     ///
     /// # Errors
     /// When the database fails: then nobody is told anything.
-    pub async fn look(&mut self, sockets: &Sockets) -> Result<(), DbErr> {
-        let shown = sockets.shown();
+    pub async fn look(&mut self, sockets: &SocketLimit) -> Result<(), DbErr> {
+        let shown = sockets.credentials();
         let sessions = self.open_sessions(&shown).await?;
         let keys = self.open_keys(&shown).await?;
         for (it, user) in shown {
             let order = match it {
-                Shown::Session(id) if !sessions.contains(&id) => Order::SessionEnded(id),
-                Shown::Key(id) if !keys.contains(&id) => Order::KeyRevoked(id),
+                CredentialId::Session(id) if !sessions.contains(&id) => Order::SessionEnded(id),
+                CredentialId::Key(id) if !keys.contains(&id) => Order::KeyRevoked(id),
                 _ => continue,
             };
             self.hub.publish_here(Envelope::order(user, order));
@@ -80,7 +80,10 @@ impl Watch {
         self.look_at_rights().await
     }
 
-    async fn open_sessions(&self, of: &[(Shown, UserId)]) -> Result<HashSet<SessionId>, DbErr> {
+    async fn open_sessions(
+        &self,
+        of: &[(CredentialId, UserId)],
+    ) -> Result<HashSet<SessionId>, DbErr> {
         let ids: Vec<SessionId> = of.iter().filter_map(|(it, _)| it.session()).collect();
         let mut open = HashSet::new();
         for some in ids.chunks(AT_ONCE) {
@@ -88,7 +91,7 @@ impl Watch {
                 .inner_join(user::Entity)
                 .filter(session::Column::Id.is_in(some.iter().copied()))
                 .filter(session::Column::ExpiresAt.gt(self.clock.now()))
-                .filter(user::Column::Status.eq(user::Status::Active))
+                .filter(user::Column::Status.eq(user::UserStatus::Active))
                 .select_only()
                 .column(session::Column::Id)
                 .into_tuple()
@@ -99,7 +102,7 @@ impl Watch {
         Ok(open)
     }
 
-    async fn open_keys(&self, of: &[(Shown, UserId)]) -> Result<HashSet<ApiKeyId>, DbErr> {
+    async fn open_keys(&self, of: &[(CredentialId, UserId)]) -> Result<HashSet<ApiKeyId>, DbErr> {
         let ids: Vec<ApiKeyId> = of.iter().filter_map(|(it, _)| it.key()).collect();
         let mut open = HashSet::new();
         for some in ids.chunks(AT_ONCE) {
@@ -107,7 +110,7 @@ impl Watch {
                 .inner_join(user::Entity)
                 .filter(api_key::Column::Id.is_in(some.iter().copied()))
                 .filter(api_key::Column::RevokedAt.is_null())
-                .filter(user::Column::Status.eq(user::Status::Active))
+                .filter(user::Column::Status.eq(user::UserStatus::Active))
                 .select_only()
                 .column(api_key::Column::Id)
                 .into_tuple()

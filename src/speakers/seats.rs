@@ -2,8 +2,8 @@
 
 use crate::ids::CharacterId;
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipStatus;
 use crate::speakers::candidates::Candidate;
 use std::collections::HashMap;
 
@@ -16,8 +16,9 @@ pub fn candidates(
     seats: &[membership::Model],
     talkativeness: &HashMap<CharacterId, f64>,
 ) -> Vec<Candidate> {
-    let is_here =
-        |it: &&membership::Model| it.kind == Kind::Character && it.status == Status::Active;
+    let is_here = |it: &&membership::Model| {
+        it.kind == MembershipKind::Character && it.status == MembershipStatus::Active
+    };
     let candidate = |it: &membership::Model| Candidate {
         id: it.id,
         position: it.position,

@@ -3,8 +3,8 @@
 //! **Invariant:** a label takes its words out of a list that the program knows: no name, no id and
 //! no text of anybody, so that neither content nor memory leaks this way.
 
-use crate::telemetry::process::Process;
-use crate::telemetry::requests::Requests;
+use crate::telemetry::process_metrics::ProcessMetrics;
+use crate::telemetry::request_metrics::RequestMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::EncodeMetric;
@@ -18,23 +18,23 @@ use std::fmt;
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The meters of all rooms. Made once, with the parts of the house.
-pub struct Metrics {
+pub struct MetricsRegistry {
     /// What doors are asked; counted here, as no room below the doors knows them.
-    pub requests: Requests,
+    pub requests: RequestMetrics,
     registry: Registry,
 }
 
-impl Metrics {
+impl MetricsRegistry {
     /// Gathers the meters that `rooms` registers, beside those of the process itself.
-    pub fn gather(started_at_ms: i64, rooms: impl FnOnce(&mut Registry)) -> Self {
+    pub fn gather(started_at_ms: i64, register_modules: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Process { started_at_ms }));
+        registry.register_collector(Box::new(ProcessMetrics { started_at_ms }));
         let ours = registry.sub_registry_with_prefix("troupe");
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         ours.register("build", "The program that runs", version);
-        let requests = Requests::default();
+        let requests = RequestMetrics::default();
         requests.register(ours);
-        rooms(ours);
+        register_modules(ours);
         Self { requests, registry }
     }
 
@@ -50,28 +50,32 @@ impl Metrics {
 }
 
 /// A figure that nobody keeps: it is looked up each time somebody asks.
-pub struct Looked<F> {
+pub struct GaugeFn<F> {
     name: &'static str,
     help: &'static str,
-    look: F,
+    read_value: F,
 }
 
-impl<F: Fn() -> usize + Send + Sync + 'static> Looked<F> {
+impl<F: Fn() -> usize + Send + Sync + 'static> GaugeFn<F> {
     /// The figure that `look` finds. `look` must be quick.
-    pub fn up(name: &'static str, help: &'static str, look: F) -> Box<Self> {
-        Box::new(Self { name, help, look })
+    pub fn new(name: &'static str, help: &'static str, read_value: F) -> Box<Self> {
+        Box::new(Self {
+            name,
+            help,
+            read_value,
+        })
     }
 }
 
-impl<F> fmt::Debug for Looked<F> {
+impl<F> fmt::Debug for GaugeFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl<F: Fn() -> usize + Send + Sync + 'static> Collector for Looked<F> {
+impl<F: Fn() -> usize + Send + Sync + 'static> Collector for GaugeFn<F> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let figure = ConstGauge::new((self.look)());
+        let figure = ConstGauge::new((self.read_value)());
         let kind = figure.metric_type();
         figure.encode(encoder.encode_descriptor(self.name, self.help, None, kind)?)
     }
@@ -79,16 +83,16 @@ impl<F: Fn() -> usize + Send + Sync + 'static> Collector for Looked<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::Looked;
-    use super::Metrics;
+    use super::GaugeFn;
+    use super::MetricsRegistry;
 
     #[test]
-    fn what_is_looked_up_is_as_it_is_when_somebody_asks() {
+    fn a_gauge_function_is_read_at_each_scrape() {
         let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(1));
         let own = n.clone();
-        let look = move || own.load(std::sync::atomic::Ordering::Relaxed);
-        let metrics = Metrics::gather(0, |it| {
-            it.register_collector(Looked::up("things", "Things", look));
+        let read_value = move || own.load(std::sync::atomic::Ordering::Relaxed);
+        let metrics = MetricsRegistry::gather(0, |it| {
+            it.register_collector(GaugeFn::new("things", "Things", read_value));
         });
 
         n.store(7, std::sync::atomic::Ordering::Relaxed);

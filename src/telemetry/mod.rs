@@ -2,7 +2,7 @@
 //!
 //! Each room counts what happens in it, in a meter of its own; `metrics` gathers them.
 
-pub mod log;
+pub mod logging;
 pub mod metrics;
-pub mod process;
-pub mod requests;
+pub mod process_metrics;
+pub mod request_metrics;

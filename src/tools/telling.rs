@@ -1,7 +1,7 @@
 //! How a model is told of what it called, and of what came of that.
 
 use crate::llm::request::Message;
-use crate::llm::request::Role;
+use crate::llm::request::PromptRole;
 use crate::llm::tool::Answered;
 use crate::llm::tool::ToolCall;
 use crate::tools::tool::Outcome;
@@ -13,7 +13,7 @@ const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 pub fn asked(text: impl Into<String>, calls: Vec<ToolCall>) -> Message {
     Message {
         calls,
-        ..Message::new(Role::Assistant, text)
+        ..Message::new(PromptRole::Assistant, text)
     }
 }
 
@@ -24,7 +24,7 @@ pub fn answered(call: &ToolCall, output: impl Into<String>) -> Message {
             id: call.id.clone(),
             name: call.name.clone(),
         }),
-        ..Message::new(Role::User, output)
+        ..Message::new(PromptRole::User, output)
     }
 }
 

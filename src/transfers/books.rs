@@ -143,7 +143,10 @@ pub struct Arrived {
 /// Reads a book of a file as if it came alone. `None`: it is none, or past a limit.
 pub fn judge(book: document::Lorebook) -> Option<Arrived> {
     let mut whole = object(&book.document);
-    whole["name"] = json!(names::fitted(&book.name, file::MAX_NAME_CHARS)?);
+    whole["name"] = json!(names::truncate_to_display_name(
+        &book.name,
+        file::MAX_NAME_CHARS
+    )?);
     whole["entries"] = Value::Array(book.entries);
     let draft = file::from_value(whole, "").ok()?;
     Some(Arrived {

@@ -87,13 +87,13 @@ pub struct Space {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Seat {
     pub key: i64,
-    pub kind: membership::Kind,
+    pub kind: membership::MembershipKind,
     /// The account of a person, to know them again where they have one of that name.
     pub username: Option<String>,
     pub character: Option<i64>,
-    pub role: membership::Role,
+    pub role: membership::MembershipRole,
     pub position: i64,
-    pub status: membership::Status,
+    pub status: membership::MembershipStatus,
     pub participation: membership::Participation,
     pub name: String,
     pub aliases: Vec<String>,
@@ -108,7 +108,7 @@ pub struct Seat {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Character {
     pub key: i64,
-    pub status: character::Status,
+    pub status: character::CharacterStatus,
     pub card: Value,
     pub created_at: Timestamp,
 }
@@ -167,7 +167,7 @@ pub struct Asset {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Conversation {
     pub key: i64,
-    pub kind: conversation::Kind,
+    pub kind: conversation::ConversationKind,
     pub title: String,
     pub parent: Option<i64>,
     /// The number of the message of the parent that a branch begins at.
@@ -185,7 +185,7 @@ pub struct Conversation {
 pub struct Message {
     pub seq: i64,
     pub seat: i64,
-    pub role: message::Role,
+    pub role: message::MessageRole,
     pub content: String,
     pub visibility: message::Visibility,
     pub active_swipe: i64,
@@ -231,9 +231,9 @@ pub enum Past {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Round {
     pub key: RoundId,
-    pub status: round::Status,
-    pub kind: round::Kind,
-    pub state: round::State,
+    pub status: round::RoundStatus,
+    pub kind: round::RoundKind,
+    pub state: round::RoundState,
     pub cursor: i64,
     pub trigger_seq: Option<i64>,
     pub seed: i64,
@@ -247,7 +247,7 @@ pub struct Round {
 pub struct Slot {
     pub position: i64,
     pub seat: i64,
-    pub status: slot::Status,
+    pub status: slot::SlotStatus,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
     #[serde(default)]
@@ -259,9 +259,9 @@ pub struct Slot {
 pub struct Run {
     pub round: Option<RoundId>,
     pub slot_position: Option<i64>,
-    pub kind: run::Kind,
-    pub status: run::Status,
-    pub reason: run::Reason,
+    pub kind: run::RunKind,
+    pub status: run::RunStatus,
+    pub reason: run::RunReason,
     pub seat: i64,
     pub run_after: Option<Timestamp>,
     pub burst_started_at: Option<Timestamp>,
@@ -281,7 +281,7 @@ pub struct Run {
     pub target_seq: Option<i64>,
     pub expected_last_seq: Option<i64>,
     #[serde(default)]
-    pub canceled_because: Option<run::CancelReason>,
+    pub canceled_because: Option<run::RunCancelReason>,
     #[serde(default)]
     pub superseded_by_seq: Option<i64>,
     pub figures: Option<run::PromptRecord>,

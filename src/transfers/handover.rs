@@ -20,9 +20,9 @@ use crate::ids::UserId;
 use crate::presets::preset;
 use crate::presets::stated::Stated;
 use crate::spaces::membership;
-use crate::spaces::membership::Kind;
-use crate::spaces::membership::Role;
-use crate::spaces::membership::Status;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
 use crate::spaces::roster;
 use crate::spaces::space;
 use crate::tools::allowance;
@@ -72,7 +72,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
                 return Err(ImportError::Canceled);
             }
             let (owner, limit) = (it.owner.id, it.limit);
-            user::lock(tx, owner).await?;
+            user::lock_row(tx, owner).await?;
             let cards = cards(tx, it.owner.id, &it.head).await?;
             let presets = presets(tx, it.owner.id, &it.head, it.now).await?;
             let pictures = it.assets.give(tx, &cards, it.now).await?;
@@ -96,7 +96,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
             };
             let space = row.update(tx).await?;
             let mut import = it.import.into_active_model();
-            import.status = Set(import_job::Status::Succeeded);
+            import.status = Set(import_job::ImportStatus::Succeeded);
             import.hidden_space_id = Set(None);
             import.space_id = Set(Some(space.id));
             import.finished_at = Set(Some(it.now));
@@ -138,10 +138,12 @@ async fn presets(
         let row = preset::ActiveModel {
             id: NotSet,
             owner_id: Set(Some(owner)),
-            name: Set(names::fitted(&it.name, 100).unwrap_or_else(|| "?".to_owned())),
+            name: Set(
+                names::truncate_to_display_name(&it.name, 100).unwrap_or_else(|| "?".to_owned())
+            ),
             document: Set(it.document.clone()),
             origin: Set(it.origin.clone()),
-            status: Set(preset::Status::Active),
+            status: Set(preset::PresetStatus::Active),
             created_at: Set(now),
             updated_at: Set(now),
         };
@@ -179,21 +181,21 @@ async fn seat_all(
             ..Default::default()
         };
         let card = seat.character.and_then(|key| cards.get(&key).copied());
-        let name = seat.username.as_deref().map(user::fold);
-        if let (Kind::Character, Some(card)) = (seat.kind, card)
+        let name = seat.username.as_deref().map(user::normalize_username);
+        if let (MembershipKind::Character, Some(card)) = (seat.kind, card)
             && seated.insert(card)
         {
             row.character_id = Set(Some(card));
             row.avatar_hash = Set(pictures.get(&card).cloned());
             row.status = Set(seat.status);
-        } else if seat.kind == Kind::Human
+        } else if seat.kind == MembershipKind::Human
             && name.as_ref() == Some(&it.owner.username_key)
             && !is_owner_seated
         {
             is_owner_seated = true;
             row.user_id = Set(Some(it.owner.id));
-            row.role = Set(Role::Owner);
-            row.status = Set(Status::Active);
+            row.role = Set(MembershipRole::Owner);
+            row.status = Set(MembershipStatus::Active);
         }
         row.update(tx).await?;
     }
@@ -201,7 +203,14 @@ async fn seat_all(
         let last = it.head.seats.iter().map(|it| it.position).max();
         let position = last.map_or(0, |it| it.saturating_add(1));
         let (owner, name) = (it.owner.id, it.owner.display_name.clone());
-        let row = roster::blank_human(it.hidden, owner, Role::Owner, name, position, it.now);
+        let row = roster::blank_human(
+            it.hidden,
+            owner,
+            MembershipRole::Owner,
+            name,
+            position,
+            it.now,
+        );
         row.insert(tx).await?;
     }
     Ok(())

@@ -35,11 +35,11 @@ const PAGE: u64 = 50;
 /// How many messages are asked for at a time.
 const PIECE: usize = 1_000;
 
-const ENDED_RUNS: [run::Status; 4] = [
-    run::Status::Succeeded,
-    run::Status::Failed,
-    run::Status::Canceled,
-    run::Status::Skipped,
+const ENDED_RUNS: [run::RunStatus; 4] = [
+    run::RunStatus::Succeeded,
+    run::RunStatus::Failed,
+    run::RunStatus::Canceled,
+    run::RunStatus::Skipped,
 ];
 
 /// Which texts each run wrote: found while the messages go out.
@@ -120,7 +120,7 @@ impl<'a> Leaving<'a> {
         use round::Column;
         let mut page = round::Entity::find()
             .filter(Column::ConversationId.eq(self.conversation))
-            .filter(Column::Status.ne(round::Status::Active))
+            .filter(Column::Status.ne(round::RoundStatus::Active))
             .order_by_asc(Column::Id)
             .limit(PAGE);
         if let Some(at) = self.rounds {

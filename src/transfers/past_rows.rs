@@ -182,7 +182,7 @@ struct Rows {
 
 impl Rows {
     fn add_round(&mut self, scene: &Scene, it: document::Round) -> Result<(), ImportError> {
-        if it.status == round::Status::Active {
+        if it.status == round::RoundStatus::Active {
             return Err(broken("the rounds"));
         }
         for slot in it.slots {

@@ -73,7 +73,7 @@ pub async fn furnish(
                 };
                 let row = conversation::Model {
                     kind: it.kind,
-                    title: names::fitted(&it.title, 200).unwrap_or_default(),
+                    title: names::truncate_to_display_name(&it.title, 200).unwrap_or_default(),
                     parent_conversation_id: parent,
                     last_seq: it.last_seq.max(0),
                     auto_mode_turns: it.auto_mode_turns.max(0),
@@ -94,7 +94,8 @@ pub async fn furnish(
 }
 
 fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, ImportError> {
-    let name = names::fitted(&it.name, 100).ok_or_else(|| broken(document::SPACE))?;
+    let name =
+        names::truncate_to_display_name(&it.name, 100).ok_or_else(|| broken(document::SPACE))?;
     Ok(space::ActiveModel {
         id: Set(id),
         name: Set(name),
@@ -118,7 +119,7 @@ fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, Import
 }
 
 fn empty_seat(space: SpaceId, it: &document::Seat) -> membership::ActiveModel {
-    let name = names::fitted(&it.name, 100).unwrap_or_else(|| "?".to_owned());
+    let name = names::truncate_to_display_name(&it.name, 100).unwrap_or_else(|| "?".to_owned());
     let mut row = roster::left(space, it.kind, name, it.position, it.created_at);
     row.participation = Set(it.participation);
     row.aliases = Set(json!(it.aliases));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::page::Page;
 use crate::page::Screen;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
 use crate::support::facts::Facts;
@@ -53,11 +53,11 @@ impl House {
 
     /// A house with these settings.
     pub async fn with(upstream: Upstream, env: &[(&str, &str)]) -> House {
-        House::on(Backend::Sqlite, upstream, env).await
+        House::on(TestBackend::Sqlite, upstream, env).await
     }
 
     /// A house with these settings, on a database of this kind.
-    pub async fn on(backend: Backend, upstream: Upstream, env: &[(&str, &str)]) -> House {
+    pub async fn on(backend: TestBackend, upstream: Upstream, env: &[(&str, &str)]) -> House {
         let database = migrated_database(&backend).await;
         let server = Server::start(&database, env).await;
         House {

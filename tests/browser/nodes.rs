@@ -16,7 +16,7 @@ use crate::house::House;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Screen;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::process::Server;
@@ -48,7 +48,7 @@ impl Nodes {
         let redis = RedisServer::start().await;
         let (model, bus) = (upstream.base_url(), redis.url());
         let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
-        let house = House::on(Backend::Postgres, upstream, &env).await;
+        let house = House::on(TestBackend::Postgres, upstream, &env).await;
         let company = Company::of(house, "member").await;
         Nodes { company, redis }
     }

@@ -193,7 +193,7 @@ fn the_clock_of_the_database_is_asked_in_one_place() {
     let sql = "//! Doc.\nconst A: &str = \"SELECT 1 WHERE at < now()\";\nconst B: &str = \"CURRENT_TIMESTAMP\";\nfn f() { clock.now(); }\n";
 
     assert_eq!(broken("src/accounts/session.rs", sql).len(), 2);
-    assert_eq!(broken("src/db/dialect.rs", sql), Vec::<String>::new());
+    assert_eq!(broken("src/db/backend.rs", sql), Vec::<String>::new());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::json;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::facts::Facts;
@@ -105,7 +105,7 @@ fn settings_are_read_from_a_file_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migrate_then_check_says_what_works() {
-    for backend in Backend::all() {
+    for backend in TestBackend::all() {
         let folder = tempfile::tempdir().unwrap();
         let database = fresh_database(&backend).await;
         let env = on(&database);
@@ -116,8 +116,8 @@ async fn migrate_then_check_says_what_works() {
         let after = troupe(folder.path(), &env, &["check"]);
 
         let (is_well, line) = match backend {
-            Backend::Sqlite => (true, "is not there yet; the first start makes it"),
-            Backend::Postgres => (false, "wrong migrations:"),
+            TestBackend::Sqlite => (true, "is not there yet; the first start makes it"),
+            TestBackend::Postgres => (false, "wrong migrations:"),
         };
         assert_eq!(before.status.success(), is_well);
         assert!(told(&before).contains(line), "{}", told(&before));
@@ -133,7 +133,7 @@ async fn migrate_then_check_says_what_works() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forgotten_password_is_replaced_and_every_session_ends() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
     let admin = Person::set_up(&server.url(), "admin").await;
     let env = on(&database);
@@ -163,7 +163,7 @@ async fn a_forgotten_password_is_replaced_and_every_session_ends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_sqlite_file_has_one_server() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
     let env = on(&database);
     let mut env = borrowed(&env);
@@ -181,7 +181,7 @@ async fn one_sqlite_file_has_one_server() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_cannot_be_opened_ends_the_start() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::start(&database, &[]).await;
     let admin = Person::set_up(&server.url(), "admin").await;
     let body = json!({"name": "x", "base_url": "http://127.0.0.1:1/v1", "model": "m", "api_key": "sk-planted"});
@@ -208,7 +208,7 @@ async fn a_key_that_cannot_be_opened_ends_the_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_environments_provider_is_the_default_at_every_start() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let env = [
         ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
         ("TROUPE_LLM_API_KEY", "sk-planted"),
@@ -251,7 +251,7 @@ async fn the_environments_provider_is_the_default_at_every_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_server_ends_in_order_when_it_is_asked_to() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::start(&database, &[]).await;
 
     server.sigterm();

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
 use crate::support::fold::Fold;
@@ -207,11 +207,11 @@ async fn wait_until_stale(room: &Room) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let room = Room::open(Backend::Postgres, json!({}), &["Ada"]).await;
+    let room = Room::open(TestBackend::Postgres, json!({}), &["Ada"]).await;
     let tab = Fold::open(&room.person, room.conversation).await;
 
     let gate = room.hold_next_reply();
@@ -254,7 +254,7 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_server_on_the_same_file_refuses_to_start() {
-    let room = Room::open(Backend::Sqlite, json!({}), &["Ada"]).await;
+    let room = Room::open(TestBackend::Sqlite, json!({}), &["Ada"]).await;
     let mut second = Server::prepare(&room.database, &[]);
 
     second.spawn();

@@ -13,7 +13,7 @@ use sea_orm::Database;
 use sea_orm::Statement;
 use troupe::db::connect::Db;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
@@ -45,8 +45,8 @@ on_both! {
         let mut facts = Facts::open(&database).await;
 
         let guards = match backend {
-            Backend::Sqlite => "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%UNIQUE%WHERE%' ORDER BY name",
-            Backend::Postgres => "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%UNIQUE%WHERE%' ORDER BY indexname",
+            TestBackend::Sqlite => "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%UNIQUE%WHERE%' ORDER BY name",
+            TestBackend::Postgres => "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%UNIQUE%WHERE%' ORDER BY indexname",
         };
         let guards: Vec<String> = facts.rows(guards).await.iter().map(|row| word(&row[0])).collect();
 
@@ -85,8 +85,8 @@ on_both! {
         // that is forbidden.
         let forget = "UPDATE messages SET conversation_run_id = NULL WHERE conversation_run_id =";
         let (explain, column) = match backend {
-            Backend::Sqlite => (format!("EXPLAIN QUERY PLAN {forget} x'00'"), "detail"),
-            Backend::Postgres => {
+            TestBackend::Sqlite => (format!("EXPLAIN QUERY PLAN {forget} x'00'"), "detail"),
+            TestBackend::Postgres => {
                 let forbid = format!("ALTER DATABASE {} SET enable_seqscan = off", name_of(&database));
                 connection.execute_unprepared(&forbid).await.expect("it is ours");
                 (format!("EXPLAIN {forget} gen_random_uuid()"), "QUERY PLAN")
@@ -107,8 +107,8 @@ on_both! {
         let mut facts = Facts::open(&database).await;
 
         let sought = match backend {
-            Backend::Sqlite => SOUGHT_ON_SQLITE,
-            Backend::Postgres => SOUGHT_ON_POSTGRES,
+            TestBackend::Sqlite => SOUGHT_ON_SQLITE,
+            TestBackend::Postgres => SOUGHT_ON_POSTGRES,
         };
         let sought: Vec<String> = facts.rows(sought).await.iter().map(|row| word(&row[0])).collect();
 
@@ -205,11 +205,11 @@ fn finish(mut process: Child) {
 async fn schema(database: &TestDatabase) -> Vec<String> {
     let mut facts = Facts::open(database).await;
     let questions: &[&str] = match database.backend() {
-        Backend::Sqlite => &[
+        TestBackend::Sqlite => &[
             "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1",
             "SELECT version FROM seaql_migrations ORDER BY 1",
         ],
-        Backend::Postgres => &[
+        TestBackend::Postgres => &[
             "SELECT concat(table_name, '.', column_name, ' ', data_type, ' ', is_nullable, ' ', column_default) \
              FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
             "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
@@ -229,12 +229,12 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
 /// On SQLite the lock beside the file keeps a second process from getting this far.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_together() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }
     for _ in 0..5 {
-        let database = fresh_database(&Backend::Postgres).await;
+        let database = fresh_database(&TestBackend::Postgres).await;
         let mut nodes = Vec::new();
         for _ in 0..4 {
             nodes.push(connect(database.url()).await);
@@ -250,12 +250,12 @@ async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_toget
     }
 }
 
-async fn tables(facts: &mut Facts, backend: Backend) -> Vec<String> {
+async fn tables(facts: &mut Facts, backend: TestBackend) -> Vec<String> {
     let sql = match backend {
-        Backend::Sqlite => {
+        TestBackend::Sqlite => {
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name"
         }
-        Backend::Postgres => {
+        TestBackend::Postgres => {
             "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
         }
     };

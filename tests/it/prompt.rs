@@ -9,13 +9,13 @@ use sea_orm::DbErr;
 use std::time::Duration;
 use std::time::Instant;
 use troupe::conversations::conversation;
-use troupe::conversations::message::Role;
+use troupe::conversations::message::MessageRole;
 use troupe::conversations::timeline;
 use troupe::ids::ConversationId;
 use troupe::prompt::blocks::Kind;
 use troupe::runs::preparation;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::statements::Statements;
@@ -28,7 +28,8 @@ async fn write_history(room: &EngineRoom, n_messages: i64) {
         .write(move |tx| {
             Box::pin(async move {
                 for seq in 1..=n_messages {
-                    let mut row = timeline::blank(id, seat, Role::User, seq.to_string(), now);
+                    let mut row =
+                        timeline::blank(id, seat, MessageRole::User, seq.to_string(), now);
                     (row.seq, row.rev, row.token_count) = (seq, seq, 1);
                     timeline::append(tx, row).await?;
                 }
@@ -128,7 +129,7 @@ async fn cost_of_prompt(
 }
 
 async fn a_long_conversation_costs_what_a_short_one_costs(
-    backend: Backend,
+    backend: TestBackend,
     take: impl Fn(&EngineRoom) -> Vec<String>,
 ) {
     let room = EngineRoom::on(backend).wired().open().await;
@@ -157,15 +158,16 @@ async fn on_sqlite_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    a_long_conversation_costs_what_a_short_one_costs(Backend::Sqlite, |_| statements.take()).await;
+    a_long_conversation_costs_what_a_short_one_costs(TestBackend::Sqlite, |_| statements.take())
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    a_long_conversation_costs_what_a_short_one_costs(Backend::Postgres, |room| {
+    a_long_conversation_costs_what_a_short_one_costs(TestBackend::Postgres, |room| {
         room.wire.as_ref().expect("a wired room").take()
     })
     .await;

@@ -6,8 +6,8 @@ use sea_orm::ConnectionTrait;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use troupe::conversations::conversation;
-use troupe::db::connect::Dialect;
-use troupe::db::dialect;
+use troupe::db::backend;
+use troupe::db::connect::Backend;
 use troupe::ids::MessageId;
 use troupe::ids::RunId;
 use troupe::rounds::round;
@@ -15,7 +15,7 @@ use troupe::runs::due;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
 use crate::support::backends::on_both;
 use crate::support::queue_bench::Bench;
@@ -24,26 +24,26 @@ use crate::support::queue_bench::broken;
 
 const MINUTE: i64 = 60_000;
 
-const EVERY_STATUS: [Status; 6] = [
-    Status::Queued,
-    Status::Running,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Canceled,
-    Status::Skipped,
+const EVERY_STATUS: [RunStatus; 6] = [
+    RunStatus::Queued,
+    RunStatus::Running,
+    RunStatus::Succeeded,
+    RunStatus::Failed,
+    RunStatus::Canceled,
+    RunStatus::Skipped,
 ];
 
 /// The verbs of `queue.rs`, each with the one state from which it may win.
-const EVERY_MOVE: [(&str, Status); 9] = [
-    ("claim", Status::Queued),
-    ("skip", Status::Queued),
-    ("cancel_queued", Status::Queued),
-    ("fail_queued", Status::Queued),
-    ("request_cancel", Status::Running),
-    ("finish", Status::Running),
-    ("fail", Status::Running),
-    ("expire", Status::Running),
-    ("hand_back", Status::Running),
+const EVERY_MOVE: [(&str, RunStatus); 9] = [
+    ("claim", RunStatus::Queued),
+    ("skip", RunStatus::Queued),
+    ("cancel_queued", RunStatus::Queued),
+    ("fail_queued", RunStatus::Queued),
+    ("request_cancel", RunStatus::Running),
+    ("finish", RunStatus::Running),
+    ("fail", RunStatus::Running),
+    ("expire", RunStatus::Running),
+    ("hand_back", RunStatus::Running),
 ];
 
 on_both! {
@@ -67,7 +67,7 @@ on_both! {
 
     async fn an_end_wins_only_under_the_lease_that_runs(backend) {
         let bench = Bench::on(backend).await;
-        let run = bench.in_status(Status::Running);
+        let run = bench.in_status(RunStatus::Running);
         bench.insert(&run).await;
 
         for verb in ["finish", "fail", "expire", "hand_back"] {
@@ -91,7 +91,7 @@ on_both! {
         queue::hand_back(bench.db(), &run, 1).await.unwrap();
         let third = claim().await.unwrap().expect("it was given back");
 
-        assert_eq!(claimed.status, Status::Running);
+        assert_eq!(claimed.status, RunStatus::Running);
         assert_eq!((claimed.lease, claimed.worker_id.as_deref()), (1, Some(NODE)));
         assert_eq!(claimed.started_at, Some(bench.now()));
         assert!(claimed.heartbeat_at.is_some());
@@ -101,7 +101,7 @@ on_both! {
 
     async fn the_second_run_of_a_conversation_is_not_claimed(backend) {
         let bench = Bench::on(backend).await;
-        let (running, waiting) = (bench.in_status(Status::Running), bench.blank());
+        let (running, waiting) = (bench.in_status(RunStatus::Running), bench.blank());
         bench.insert(&running).await;
         bench.insert(&waiting).await;
 
@@ -134,8 +134,8 @@ on_both! {
         for n in 1..=12 {
             bench.room.clock.advance_ms(10);
             let newer = run::Model {
-                kind: run::Kind::ForceTalk,
-                reason: run::Reason::Generate,
+                kind: run::RunKind::ForceTalk,
+                reason: run::RunReason::Generate,
                 round_id: Some(round.id),
                 slot_position: Some(n),
                 attempt: 2,
@@ -163,7 +163,7 @@ on_both! {
 
     async fn the_queued_place_is_found_by_a_plan_for_any_value_too(backend) {
         let bench = Bench::on(backend).await;
-        if bench.dialect() == Dialect::Postgres {
+        if bench.dialect() == Backend::Postgres {
             // What the server does by itself from the sixth execution on, unless told not to.
             let generic = "SET plan_cache_mode = force_generic_plan";
             bench.db().execute_unprepared(generic).await.unwrap();
@@ -177,7 +177,7 @@ on_both! {
 
     async fn a_queued_run_leaves_the_running_one_alone(backend) {
         let bench = Bench::on(backend).await;
-        let running = bench.in_status(Status::Running);
+        let running = bench.in_status(RunStatus::Running);
         bench.insert(&running).await;
 
         let queued = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
@@ -188,7 +188,7 @@ on_both! {
 
     async fn the_cutoff_is_the_newest_message_of_the_conversation(backend) {
         let bench = Bench::on(backend).await;
-        let run = bench.in_status(Status::Running);
+        let run = bench.in_status(RunStatus::Running);
         bench.insert(&run).await;
         let row = bench.room.row().await;
         let row = conversation::Model { last_seq: 42, ..row };
@@ -205,7 +205,7 @@ on_both! {
             completion_tokens: 5,
             estimated: false,
         };
-        let mut run = bench.in_status(Status::Running);
+        let mut run = bench.in_status(RunStatus::Running);
         bench.insert(&run).await;
         run.usage = Some(usage);
         run.debug.chosen_because = Some("next in rotation".to_owned());
@@ -214,7 +214,7 @@ on_both! {
         assert!(bench.tries("fail", &run, run.lease).await);
 
         let expected = run::Model {
-            status: Status::Failed,
+            status: RunStatus::Failed,
             finished_at: Some(bench.now()),
             error: Some(broken()),
             ..run
@@ -224,7 +224,7 @@ on_both! {
 
     async fn a_canceled_run_says_when_that_was_asked(backend) {
         let bench = Bench::on(backend).await;
-        let asked_before = bench.in_status(Status::Running);
+        let asked_before = bench.in_status(RunStatus::Running);
         bench.insert(&asked_before).await;
         assert!(bench.tries("request_cancel", &asked_before, 0).await);
         let asked = bench.row(asked_before.id).await;
@@ -236,16 +236,16 @@ on_both! {
         assert!(won.unwrap());
         let after = bench.row(asked.id).await;
         assert_eq!(after.cancel_requested_at, asked.cancel_requested_at);
-        assert_eq!((after.status, after.keep_partial), (Status::Canceled, true));
+        assert_eq!((after.status, after.keep_partial), (RunStatus::Canceled, true));
     }
 
     async fn a_beat_renews_what_is_ours_and_brings_it_back(backend) {
         let bench = Bench::on(backend).await;
         let there = bench.room.another_conversation().await;
-        let ours = bench.in_status(Status::Running);
-        let done = bench.in_status(Status::Succeeded);
+        let ours = bench.in_status(RunStatus::Running);
+        let done = bench.in_status(RunStatus::Succeeded);
         let queued = bench.blank();
-        let mut theirs = bench.in_status(Status::Running);
+        let mut theirs = bench.in_status(RunStatus::Running);
         theirs.conversation_id = there;
         theirs.worker_id = Some("node-b".to_owned());
         for run in [&ours, &done, &queued, &theirs] {
@@ -267,7 +267,7 @@ on_both! {
 
     async fn only_a_silent_run_is_expired(backend) {
         let bench = Bench::on(backend).await;
-        let mut run = bench.in_status(Status::Running);
+        let mut run = bench.in_status(RunStatus::Running);
         run.heartbeat_at = Some(bench.now().plus_ms(-10 * MINUTE));
         bench.insert(&run).await;
         let expired = async || {
@@ -288,7 +288,7 @@ on_both! {
 
     async fn who_is_stale_is_judged_by_one_clock(backend) {
         let bench = Bench::on(backend).await;
-        let mut run = bench.in_status(Status::Running);
+        let mut run = bench.in_status(RunStatus::Running);
         run.heartbeat_at = Some(bench.now());
         bench.insert(&run).await;
 
@@ -296,7 +296,7 @@ on_both! {
         let now = bench.now().plus_ms(24 * 60 * MINUTE);
         let expired = queue::expired(bench.db(), now, &bench.stale()).await.unwrap();
 
-        let judged_by_the_node = bench.dialect() == Dialect::Sqlite;
+        let judged_by_the_node = bench.dialect() == Backend::Sqlite;
         assert_eq!(expired.len(), usize::from(judged_by_the_node));
     }
 
@@ -307,8 +307,8 @@ on_both! {
             bench.insert(&bench.in_status(status)).await;
             let second = bench.try_insert(&bench.in_status(status)).await;
 
-            let is_refused = second.as_ref().is_err_and(dialect::is_unique_violation);
-            let is_active = matches!(status, Status::Queued | Status::Running);
+            let is_refused = second.as_ref().is_err_and(backend::is_unique_violation);
+            let is_active = matches!(status, RunStatus::Queued | RunStatus::Running);
             assert_eq!(is_refused, is_active, "{status:?}: {second:?}");
         }
     }
@@ -320,19 +320,19 @@ on_both! {
             bench.insert_round(&round::Model { status, ..past }).await
         };
 
-        for status in [round::Status::Finished, round::Status::Finished, round::Status::Active] {
+        for status in [round::RoundStatus::Finished, round::RoundStatus::Finished, round::RoundStatus::Active] {
             insert(status).await.unwrap();
         }
-        let second = insert(round::Status::Active).await;
+        let second = insert(round::RoundStatus::Active).await;
 
-        assert!(dialect::is_unique_violation(&second.unwrap_err()));
+        assert!(backend::is_unique_violation(&second.unwrap_err()));
     }
 
     async fn the_newest_run_is_the_one_with_the_greatest_number(backend) {
         let bench = Bench::on(backend).await;
         let (early_id, late_id) = (RunId::new(), RunId::new());
-        let first = run::Model { id: late_id, ..bench.in_status(Status::Failed) };
-        let second = run::Model { id: early_id, ..bench.in_status(Status::Failed) };
+        let first = run::Model { id: late_id, ..bench.in_status(RunStatus::Failed) };
+        let second = run::Model { id: early_id, ..bench.in_status(RunStatus::Failed) };
         bench.insert(&first).await;
         bench.insert(&second).await;
 
@@ -340,7 +340,7 @@ on_both! {
         let doubled = run::Model { id: RunId::new(), ..second.clone() };
 
         assert_eq!(newest.map(|it| it.id), Some(early_id), "not the one with the greatest id");
-        assert!(dialect::is_unique_violation(&bench.try_insert(&doubled).await.unwrap_err()));
+        assert!(backend::is_unique_violation(&bench.try_insert(&doubled).await.unwrap_err()));
     }
 
     async fn the_dispatcher_sees_the_soonest_runs_of_free_conversations(backend) {
@@ -350,7 +350,7 @@ on_both! {
         let mut sooner = bench.blank_in(bench.room.another_conversation().await);
         sooner.run_after = Some(bench.now().plus_ms(-500));
         let busy = bench.room.another_conversation().await;
-        let mut running = bench.in_status(Status::Running);
+        let mut running = bench.in_status(RunStatus::Running);
         running.conversation_id = busy;
         let blocked = bench.blank_in(busy);
         for run in [&later, &sooner, &running, &blocked] {

@@ -22,12 +22,12 @@ use troupe::ids::UserId;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::spaces::invite;
 use troupe::spaces::invite::NewInvite;
-use troupe::spaces::membership::Role;
+use troupe::spaces::membership::MembershipRole;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::queue_bench::Bench;
 
@@ -61,11 +61,11 @@ async fn look_then_take(
     now: Timestamp,
 ) -> Result<bool, DbErr> {
     let found = run::Entity::find_by_id(id).one(tx).await?;
-    if found.is_none_or(|it| it.status != Status::Queued) {
+    if found.is_none_or(|it| it.status != RunStatus::Queued) {
         return Ok(false);
     }
     let taken = run::Entity::update_many()
-        .col_expr(run::Column::Status, Expr::value(Status::Running))
+        .col_expr(run::Column::Status, Expr::value(RunStatus::Running))
         .col_expr(run::Column::WorkerId, Expr::value("racer"))
         .col_expr(run::Column::Lease, Expr::col(run::Column::Lease).add(1))
         .col_expr(run::Column::StartedAt, Expr::value(now))
@@ -135,7 +135,7 @@ async fn post(bench: &Bench, db: &Db) -> (RunId, i64) {
 /// Takes whatever is queued, and ends it at once.
 async fn take_queued(bench: &Bench, db: &Db, order: Cutoff) {
     let queued = run::Entity::find()
-        .filter(run::Column::Status.eq(Status::Queued))
+        .filter(run::Column::Status.eq(RunStatus::Queued))
         .one(db.reader())
         .await;
     let Some(queued) = queued.expect("the database answers") else {
@@ -168,7 +168,7 @@ async fn newest(tx: &DatabaseTransaction, id: ConversationId) -> Result<i64, DbE
 
 /// Races posts against claims; counts the messages that were planned into a run which does not
 /// have them in sight.
-async fn lost_messages(backend: Backend, n_posts: usize, order: Cutoff) -> usize {
+async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> usize {
     let bench = Bench::on(backend).await;
     let (posting, taking) = (bench.room.another_db().await, bench.room.another_db().await);
     let mut planned = Vec::new();
@@ -239,7 +239,7 @@ async fn uses_too_many(bench: &Bench, n_rounds: usize, how: Use) -> usize {
     for _ in 0..n_rounds {
         let new = NewInvite {
             space: bench.room.space,
-            role: Role::Guest,
+            role: MembershipRole::Guest,
             max_uses: Some(1),
             expires_at: bench.now().plus_ms(1),
             created_by: UserId(1),
@@ -291,7 +291,7 @@ on_both! {
             join_all(racers).await;
 
             let running = run::Entity::find()
-                .filter(run::Column::Status.eq(Status::Running))
+                .filter(run::Column::Status.eq(RunStatus::Running))
                 .all(bench.db())
                 .await
                 .unwrap();
@@ -311,10 +311,10 @@ on_both! {
 /// first statement on, so there nobody can come between the look and the taking.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let bench = Bench::on(Backend::Postgres).await;
+    let bench = Bench::on(TestBackend::Postgres).await;
 
     assert!(double_claims(&bench, 100, Claim::LookThenTake).await > 0);
 }
@@ -322,20 +322,20 @@ async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
 /// On PostgreSQL alone, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
 
-    assert!(lost_messages(Backend::Postgres, 300, Cutoff::BeforeTheClaim).await > 0);
+    assert!(lost_messages(TestBackend::Postgres, 300, Cutoff::BeforeTheClaim).await > 0);
 }
 
 /// On PostgreSQL alone, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_use_that_is_looked_at_first_is_seen_to_be_taken_twice() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let bench = Bench::on(Backend::Postgres).await;
+    let bench = Bench::on(TestBackend::Postgres).await;
 
     assert!(uses_too_many(&bench, 50, Use::LookThenTake).await > 0);
 }

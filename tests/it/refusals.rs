@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::process::Server;
 use crate::support::wait;
@@ -86,7 +86,7 @@ async fn check_says_of_each_part_whether_it_works() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_says_that_the_model_does_not_answer() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let model = [
         ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:9/v1"),
         ("TROUPE_LLM_MODEL", "any"),

@@ -18,8 +18,8 @@ use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::conversations::message;
 use troupe::conversations::timeline;
+use troupe::db::connect::Backend;
 use troupe::db::connect::Db;
-use troupe::db::connect::Dialect;
 use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::runs::command::Command;
@@ -27,12 +27,12 @@ use troupe::runs::command::End;
 use troupe::runs::command::Written;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::scheduler;
 use troupe::spaces::space::RepliesPerTurn;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::invariants;
@@ -83,7 +83,7 @@ async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Resul
             greatest.flatten().unwrap_or_default() + 1
         }
     };
-    let role = message::Role::User;
+    let role = message::MessageRole::User;
     let text = "Hi.".to_owned();
     let mut row = timeline::blank(new.conversation, new.author, role, text, new.now);
     row.seq = seq;
@@ -125,7 +125,7 @@ async fn numbers(room: &EngineRoom, n_rounds: usize, how: Number) -> (Vec<i64>, 
 /// Reads, lets the other writer read too, then writes; in a transaction begun as SQLite begins
 /// one unless told otherwise.
 async fn reads_then_writes(db: &Db, id: ConversationId, both_read: &Barrier) -> Result<(), DbErr> {
-    let tx = db.pulse().begin().await?;
+    let tx = db.heartbeat_connection().begin().await?;
     let row = conversation::Entity::find_by_id(id).one(&tx).await?;
     both_read.wait().await;
     let rev = row.expect("the conversation").rev + 1;
@@ -141,7 +141,7 @@ async fn reads_then_writes(db: &Db, id: ConversationId, both_read: &Barrier) -> 
 async fn enqueue_by_parameter(db: &impl ConnectionTrait, plan: run::Model) -> Result<(), DbErr> {
     let mut conflict = OnConflict::column(run::Column::ConversationId);
     conflict
-        .target_and_where(run::Column::Status.eq(Status::Queued))
+        .target_and_where(run::Column::Status.eq(RunStatus::Queued))
         .update_column(run::Column::RunAfter);
     run::Entity::insert(plan.into_active_model())
         .on_conflict(conflict)
@@ -179,17 +179,17 @@ fn written(text: &str) -> Written {
 }
 
 async fn allow_runs(room: &EngineRoom) {
-    let trigger = match room.db.dialect() {
-        Dialect::Sqlite => "DROP TRIGGER no_run",
-        Dialect::Postgres => "DROP TRIGGER no_run ON conversation_runs",
+    let trigger = match room.db.backend() {
+        Backend::Sqlite => "DROP TRIGGER no_run",
+        Backend::Postgres => "DROP TRIGGER no_run ON conversation_runs",
     };
     room.facts().await.execute(trigger).await;
 }
 
 async fn forbid_runs(room: &EngineRoom) {
-    let trigger = match room.db.dialect() {
-        Dialect::Sqlite => NO_RUN_ON_SQLITE,
-        Dialect::Postgres => NO_RUN_ON_POSTGRES,
+    let trigger = match room.db.backend() {
+        Backend::Sqlite => NO_RUN_ON_SQLITE,
+        Backend::Postgres => NO_RUN_ON_POSTGRES,
     };
     room.facts().await.execute(trigger).await;
 }
@@ -220,7 +220,7 @@ on_both! {
 
     async fn an_upsert_finds_the_queued_place_only_by_the_literal(backend) {
         let bench = Bench::on(backend).await;
-        if bench.dialect() == Dialect::Postgres {
+        if bench.dialect() == Backend::Postgres {
             // What the server does by itself from the sixth execution on, unless told not to.
             let generic = "SET plan_cache_mode = force_generic_plan";
             bench.db().execute_unprepared(generic).await.unwrap();
@@ -267,7 +267,7 @@ on_both! {
         let refused = step(ended.clone()).await;
 
         assert!(matches!(refused, Err(EngineError::Database(_))), "{refused:?}");
-        assert_eq!(room.only_run().await.status, Status::Running, "nor has it ended");
+        assert_eq!(room.only_run().await.status, RunStatus::Running, "nor has it ended");
         assert!(room.answers().await.is_empty(), "nor is its text there");
 
         allow_runs(&room).await;
@@ -275,7 +275,7 @@ on_both! {
 
         assert_eq!(room.answers().await, ["Hello."]);
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Succeeded, Status::Queued], "Bob is next");
+        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Queued], "Bob is next");
         room.close_deaf().await;
     }
 
@@ -334,9 +334,9 @@ on_both! {
 
         match backend {
             // The second is refused at once, whatever the busy timeout.
-            Backend::Sqlite => assert_eq!(n_done, 1),
+            TestBackend::Sqlite => assert_eq!(n_done, 1),
             // The second writes over the first.
-            Backend::Postgres => assert_eq!(n_done, 2),
+            TestBackend::Postgres => assert_eq!(n_done, 2),
         }
         assert_eq!(room.row().await.rev, 1, "two writers, one change");
         for db in writers {
@@ -349,10 +349,13 @@ on_both! {
 /// On PostgreSQL alone: a transaction that writes on SQLite has the whole file to itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_by_the_greatest_are_seen_to_collide() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).not_started().open().await;
+    let room = EngineRoom::on(TestBackend::Postgres)
+        .not_started()
+        .open()
+        .await;
 
     let (_, n_refused) = numbers(&room, 25, Number::ByTheGreatest).await;
 

@@ -13,7 +13,7 @@ use troupe::db::connect::Db;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
 use crate::support::backends::on_both;
 use crate::support::queue_bench::Bench;
@@ -46,7 +46,7 @@ const EVERY_LOSS: [Loss; 3] = [Loss::Reaped, Loss::Canceled, Loss::TakenAnew];
 /// A run that this node holds, silent for too long.
 async fn held(bench: &Bench) -> run::Model {
     bench.clear().await;
-    let run = bench.in_status(Status::Running);
+    let run = bench.in_status(RunStatus::Running);
     bench.insert(&run).await;
     run
 }
@@ -73,7 +73,7 @@ async fn finish(bench: &Bench, db: &Db, run: &run::Model, fence: Fence) -> bool 
         Box::pin(async move {
             match fence {
                 Fence::Right => queue::finish(tx, &run, run.lease, &End::Succeeded, now).await,
-                Fence::ByState => end_loosely(tx, &run, Some(Status::Running)).await,
+                Fence::ByState => end_loosely(tx, &run, Some(RunStatus::Running)).await,
                 Fence::ById => end_loosely(tx, &run, None).await,
             }
         })
@@ -84,10 +84,10 @@ async fn finish(bench: &Bench, db: &Db, run: &run::Model, fence: Fence) -> bool 
 async fn end_loosely(
     tx: &DatabaseTransaction,
     run: &run::Model,
-    from: Option<Status>,
+    from: Option<RunStatus>,
 ) -> Result<bool, DbErr> {
     let mut update = run::Entity::update_many()
-        .col_expr(run::Column::Status, Expr::value(Status::Succeeded))
+        .col_expr(run::Column::Status, Expr::value(RunStatus::Succeeded))
         .col_expr(run::Column::FinishedAt, Expr::value(run.created_at))
         .filter(run::Column::Id.eq(run.id));
     if let Some(from) = from {
@@ -114,7 +114,7 @@ async fn reap(bench: &Bench, db: &Db, run: &run::Model, how: Reap) -> bool {
                     let end = End::Failed(broken());
                     queue::expire(tx, &run, run.lease, &end, now, &stale).await
                 }
-                Reap::ByState => end_loosely(tx, &run, Some(Status::Running)).await,
+                Reap::ByState => end_loosely(tx, &run, Some(RunStatus::Running)).await,
             }
         })
     });
@@ -123,7 +123,14 @@ async fn reap(bench: &Bench, db: &Db, run: &run::Model, how: Reap) -> bool {
 
 /// One heartbeat of the node; says whether the run is still its own.
 async fn beats(bench: &Bench, db: &Db, run: &run::Model) -> bool {
-    let beat = queue::beat(db.pulse(), NODE, &[run.id], bench.now(), bench.dialect()).await;
+    let beat = queue::beat(
+        db.heartbeat_connection(),
+        NODE,
+        &[run.id],
+        bench.now(),
+        bench.dialect(),
+    )
+    .await;
     let alive = beat.expect("the database answers");
     alive.iter().any(|it| it.id == run.id)
 }
@@ -174,7 +181,7 @@ on_both! {
         for loss in EVERY_LOSS {
             let run = held(&bench).await;
             let row = bench.row(run.id).await;
-            let is_ours = row.status == Status::Running && row.lease == run.lease;
+            let is_ours = row.status == RunStatus::Running && row.lease == run.lease;
             lose(&bench, &run, loss).await;
 
             assert!(is_ours, "the look itself was right");
@@ -201,7 +208,7 @@ on_both! {
             );
 
             assert!(finished != reaped, "finished: {finished}, reaped: {reaped}");
-            let expected = if finished { Status::Succeeded } else { Status::Failed };
+            let expected = if finished { RunStatus::Succeeded } else { RunStatus::Failed };
             assert_eq!(bench.row(run.id).await.status, expected);
         }
         node.close().await;
@@ -272,7 +279,7 @@ on_both! {
         bench.insert(&newer).await;
         let put_back = || {
             run::Entity::update_many()
-                .col_expr(run::Column::Status, Expr::value(Status::Queued))
+                .col_expr(run::Column::Status, Expr::value(RunStatus::Queued))
                 .filter(run::Column::Id.eq(run.id))
                 .exec(bench.db())
         };
@@ -280,7 +287,7 @@ on_both! {
         // However often it tries: a person has posted, and the queued place is taken.
         for _ in 0..2 {
             let refused = put_back().await.unwrap_err();
-            assert!(troupe::db::dialect::is_unique_violation(&refused), "{refused}");
+            assert!(troupe::db::backend::is_unique_violation(&refused), "{refused}");
         }
 
         assert!(bench.tries("expire", &run, run.lease).await, "the right one heals it");

@@ -37,9 +37,9 @@ use utoipa::ToSchema;
 #[into_params(parameter_in = Query)]
 pub struct Filter {
     #[param(inline)]
-    status: Option<run::Status>,
+    status: Option<run::RunStatus>,
     #[param(inline)]
-    kind: Option<run::Kind>,
+    kind: Option<run::RunKind>,
     // Any number: where there is no such place, there are no runs.
     #[param(value_type = Option<i64>)]
     space_id: Option<SpaceId>,
@@ -99,7 +99,7 @@ pub async fn list(
         kind: filter.kind,
         error_code: page::text_of(request.query_string(), "error_code")?,
     };
-    let runs = wanted.runs(app.db.dialect());
+    let runs = wanted.runs(app.db.backend());
     let found = page
         .newest_first(runs, run::Column::Id, app.db.reader())
         .await?;
@@ -156,7 +156,7 @@ impl Names {
     fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<View> {
         let conversation = self.conversations.get(&run.conversation_id)?;
         let speaker = self.speakers.get(&run.speaker_space_membership_id);
-        let is_running = run.status == run::Status::Running;
+        let is_running = run.status == run::RunStatus::Running;
         let beat = run.heartbeat_at.filter(|_| is_running);
         Some(View {
             run: run.view(),

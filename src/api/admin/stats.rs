@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::http::auth::Admin;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -132,9 +132,9 @@ pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiRes
     let now = app.clock.now();
     Ok(Json(View {
         version: env!("CARGO_PKG_VERSION"),
-        database: match app.db.dialect() {
-            Dialect::Sqlite => "sqlite",
-            Dialect::Postgres => "postgres",
+        database: match app.db.backend() {
+            Backend::Sqlite => "sqlite",
+            Backend::Postgres => "postgres",
         },
         started_at: app.started_at,
         uptime_ms: now.ms_since(app.started_at),
@@ -164,7 +164,7 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
         queued_runs: load.n_queued,
         running_runs: load.n_running,
         oldest_queued_age_ms: load.oldest_queued_at.map(|at| now.ms_since(at).max(0)),
-        open_sockets: app.limits.sockets.count(),
+        open_sockets: app.limits.sockets.n_open(),
     })
 }
 
@@ -173,7 +173,7 @@ async fn token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> 
     let today = now.0.div_euclid(DAY_MS);
     let first = today - days + 1;
     let from = Timestamp(first * DAY_MS);
-    let spent = ledger::spent_since(db, app.db.dialect(), from).await?;
+    let spent = ledger::spent_since(db, app.db.backend(), from).await?;
     let told = those_who_spent_most(&spent);
     let names = space::Entity::find()
         .filter(space::Column::Id.is_in(told.iter().copied()))
@@ -221,7 +221,7 @@ fn by_day(spent: &[Spent], told: &HashSet<SpaceId>) -> Vec<((i64, Option<SpaceId
 }
 
 fn date(day: i64) -> String {
-    let at = Timestamp(day * DAY_MS).utc();
+    let at = Timestamp(day * DAY_MS).to_utc();
     at.format("%Y-%m-%d").to_string()
 }
 

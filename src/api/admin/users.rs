@@ -1,15 +1,15 @@
 //! Everybody with an account, for those who run the server.
 
-use crate::accounts::name_schemas::ShownName;
+use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
-use crate::accounts::register;
-use crate::accounts::register::Change;
-use crate::accounts::register::ChangeError;
-use crate::accounts::register::Changed;
-use crate::accounts::register::Visits;
 use crate::accounts::user;
-use crate::accounts::user::Role;
-use crate::accounts::user::Status;
+use crate::accounts::user::UserRole;
+use crate::accounts::user::UserStatus;
+use crate::accounts::user_directory;
+use crate::accounts::user_directory::AdminUserChange;
+use crate::accounts::user_directory::SignInSummary;
+use crate::accounts::user_directory::UserChange;
+use crate::accounts::user_directory::UserChangeError;
 use crate::api::session;
 use crate::api::users;
 use crate::app::App;
@@ -45,7 +45,7 @@ use utoipa::ToSchema;
 #[into_params(parameter_in = Query)]
 pub struct Filter {
     #[param(inline)]
-    status: Option<Status>,
+    status: Option<UserStatus>,
 }
 
 /// An account as an admin reads it.
@@ -53,7 +53,7 @@ pub struct Filter {
 #[schema(as = AdminUser)]
 pub struct View {
     #[serde(flatten)]
-    user: user::View,
+    user: user::UserView,
     /// Browsers that are signed in.
     n_sessions: i64,
     /// Spaces with a seat of theirs.
@@ -70,12 +70,12 @@ pub struct View {
 pub struct ChangeUser {
     #[serde(default, deserialize_with = "json::present")]
     #[schema(nullable = false)]
-    role: Option<Role>,
+    role: Option<UserRole>,
     #[serde(default, deserialize_with = "json::present")]
     #[schema(nullable = false)]
-    status: Option<Status>,
+    status: Option<UserStatus>,
     #[serde(default, deserialize_with = "json::present")]
-    #[schema(value_type = ShownName)]
+    #[schema(value_type = DisplayNameSchema)]
     display_name: Option<String>,
     #[serde(default, deserialize_with = "json::present")]
     #[schema(value_type = Password)]
@@ -99,7 +99,7 @@ pub async fn list(
     page: Page,
 ) -> ApiResult<Json<Listing<View>>> {
     let text = page::text_of(request.query_string(), "q")?;
-    let found = register::search(text.as_deref(), filter.status);
+    let found = user_directory::search(text.as_deref(), filter.status);
     let found = page.of(found, user::Column::Id, app.db.reader()).await?;
     Ok(Json(Listing {
         data: views(&app, found.data).await?,
@@ -144,7 +144,7 @@ pub async fn change(
 ) -> ApiResult<Json<View>> {
     let body = body.read().await?;
     let name = body.display_name.as_deref();
-    let change = Change {
+    let change = AdminUserChange {
         role: body.role,
         status: body.status,
         display_name: name.map(users::display_name_of).transpose()?,
@@ -167,9 +167,9 @@ async fn apply(
     tx: &impl ConnectionTrait,
     by: UserId,
     id: UserId,
-    change: Change,
-) -> ApiResult<(Changed, Vec<membership::Model>)> {
-    let changed = register::change(tx, by, id, change).await?;
+    change: AdminUserChange,
+) -> ApiResult<(UserChange, Vec<membership::Model>)> {
+    let changed = user_directory::change_user(tx, by, id, change).await?;
     if changed.before.display_name == changed.after.display_name {
         return Ok((changed, Vec::new()));
     }
@@ -178,19 +178,19 @@ async fn apply(
 }
 
 /// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.
-fn tell(app: &App, changed: &Changed, seats: &[membership::Model]) {
-    let Changed {
+fn tell(app: &App, changed: &UserChange, seats: &[membership::Model]) {
+    let UserChange {
         before,
         after,
-        ended,
+        revoked_sessions: ended,
     } = changed;
     for session in ended {
         session::tell_ended(app, after.id, *session);
     }
-    if (before.status, after.status) == (Status::Active, Status::Disabled) {
+    if (before.status, after.status) == (UserStatus::Active, UserStatus::Disabled) {
         app.hub.publish(Envelope::order(after.id, Order::Disabled));
     }
-    if (before.role, after.role) == (Role::Admin, Role::User) {
+    if (before.role, after.role) == (UserRole::Admin, UserRole::User) {
         app.hub.publish(Envelope::order(after.id, Order::RoleLost));
     }
     for seat in seats {
@@ -206,10 +206,10 @@ async fn view(app: &App, user: user::Model) -> ApiResult<View> {
 async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
     let db = app.db.reader();
     let ids: Vec<UserId> = users.iter().map(|it| it.id).collect();
-    let visits = register::visits(db, &ids, app.clock.now()).await?;
+    let visits = user_directory::load_sign_in_summaries(db, &ids, app.clock.now()).await?;
     let n_spaces = membership::n_spaces_of(db, &ids).await?;
     let view = |user: user::Model| {
-        let Visits {
+        let SignInSummary {
             n_sessions,
             last_seen_at,
         } = visits.get(&user.id).copied().unwrap_or_default();
@@ -224,14 +224,14 @@ async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
     Ok(users.into_iter().map(view).collect())
 }
 
-impl From<ChangeError> for ApiError {
-    fn from(error: ChangeError) -> Self {
+impl From<UserChangeError> for ApiError {
+    fn from(error: UserChangeError) -> Self {
         match error {
-            ChangeError::Gone => Self::not_found(),
-            ChangeError::NotAdmin => Self::forbidden(error.to_string()),
-            ChangeError::LastAdmin => Self::conflict("last_admin", error.to_string()),
-            ChangeError::Guest => Self::invalid_value("role", error.to_string()),
-            ChangeError::Db(error) => error.into(),
+            UserChangeError::NotFound => Self::not_found(),
+            UserChangeError::NotAdmin => Self::forbidden(error.to_string()),
+            UserChangeError::LastAdmin => Self::conflict("last_admin", error.to_string()),
+            UserChangeError::GuestWithoutPassword => Self::invalid_value("role", error.to_string()),
+            UserChangeError::Db(error) => error.into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The chat-completion presets of SillyTavern, in: prompts, their order, nudges, formats, samplers.
 
+use crate::import_warning::ImportWarning;
 use crate::presets::document::Entry;
 use crate::presets::document::Preset;
 use crate::presets::formats::chat_entries;
@@ -7,7 +8,6 @@ use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::integer;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::truth;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -232,11 +232,11 @@ fn tell_what_is_idle(reading: &mut Reading) {
     let n_scripts = scripts.and_then(Value::as_array).map_or(0, Vec::len);
     if n_scripts > 0 {
         let sentence = format!("{n_scripts} scripts that replace text are kept and not run.");
-        reading.warn(Warning::new("scripts_unused", sentence).with("n", n_scripts));
+        reading.warn(ImportWarning::new("scripts_unused", sentence).with("n", n_scripts));
     }
 }
 
-fn unused(field: &str, what: &str) -> Warning {
+fn unused(field: &str, what: &str) -> ImportWarning {
     let sentence = format!("`{field}`, {what}, is kept and not used.");
-    Warning::new("field_unused", sentence).with("field", field)
+    ImportWarning::new("field_unused", sentence).with("field", field)
 }

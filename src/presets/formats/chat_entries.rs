@@ -1,6 +1,7 @@
 //! The prompts of a chat-completion preset and the order they stand in, as our entries.
 
-use crate::llm::request::Role;
+use crate::import_warning::ImportWarning;
+use crate::llm::request::PromptRole;
 use crate::presets::document::Entry;
 use crate::presets::document::Place;
 use crate::presets::document::Preset;
@@ -13,7 +14,6 @@ use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::integer;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::truth;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -76,7 +76,7 @@ pub fn entries(prompts: Vec<Value>, orders: Option<&Orders>, reading: &mut Readi
         if entries.iter().any(|it| it.id == id) {
             let name = cut(&id);
             let sentence = format!("“{name}” stands in the order twice: once is kept.");
-            reading.warn(Warning::new("entry_twice", sentence).with("name", name));
+            reading.warn(ImportWarning::new("entry_twice", sentence).with("name", name));
             continue;
         }
         let at = prompts.iter().position(|it| identifier(it) == id);
@@ -84,7 +84,7 @@ pub fn entries(prompts: Vec<Value>, orders: Option<&Orders>, reading: &mut Readi
         let Some(mut entry) = found.or_else(|| usual(&id)) else {
             let name = cut(&id);
             let sentence = format!("“{name}” stands in the order, but there is no such prompt.");
-            reading.warn(Warning::new("entry_missing", sentence).with("name", name));
+            reading.warn(ImportWarning::new("entry_missing", sentence).with("name", name));
             continue;
         };
         entry.enabled = line.get("enabled").and_then(truth).unwrap_or(true);
@@ -119,7 +119,7 @@ fn complete(entries: &mut Vec<Entry>, orders: Option<&Orders>, reading: &mut Rea
         let at = after.map_or(1, |it| it + 1).min(entries.len());
         entries.splice(at..at, usual("personaDescription"));
         let sentence = "The order is from before personas: theirs stands before the character.";
-        reading.warn(Warning::new("order_without_persona", sentence));
+        reading.warn(ImportWarning::new("order_without_persona", sentence));
     }
     if !has(entries, Slot::History) {
         let before = entries
@@ -128,7 +128,7 @@ fn complete(entries: &mut Vec<Entry>, orders: Option<&Orders>, reading: &mut Rea
         let at = before.unwrap_or(entries.len());
         entries.splice(at..at, usual("chatHistory"));
         let sentence = "The order had no place for the conversation: it was given one.";
-        reading.warn(Warning::new("order_without_history", sentence));
+        reading.warn(ImportWarning::new("order_without_history", sentence));
     }
 }
 
@@ -168,7 +168,7 @@ fn entry(mut prompt: Map<String, Value>, reading: &mut Reading) -> Entry {
     if prompt.get("marker").and_then(truth) == Some(true) {
         let name = cut(&label);
         let sentence = format!("“{name}” stands for something that is not there yet.");
-        reading.warn(Warning::new("entry_marker_unknown", sentence).with("name", name));
+        reading.warn(ImportWarning::new("entry_marker_unknown", sentence).with("name", name));
     }
     let mut entry = Entry {
         slot,
@@ -202,11 +202,11 @@ fn forget_if(prompt: &mut Map<String, Value>, field: &str, known: bool) {
     }
 }
 
-fn role(found: Option<Value>) -> Role {
+fn role(found: Option<Value>) -> PromptRole {
     match found.as_ref().and_then(Value::as_str) {
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        _ => Role::System,
+        Some("user") => PromptRole::User,
+        Some("assistant") => PromptRole::Assistant,
+        _ => PromptRole::System,
     }
 }
 
@@ -238,7 +238,7 @@ fn triggers(prompt: &mut Map<String, Value>, label: &str, reading: &mut Reading)
             Err(_) => {
                 let name = cut(label);
                 let sentence = format!("“{name}” names a kind of turn that is not known.");
-                reading.warn(Warning::new("turn_unknown", sentence).with("name", name));
+                reading.warn(ImportWarning::new("turn_unknown", sentence).with("name", name));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Reads the fields of a file that other tools have written: numbers as text, `-1` for "off".
 
-use crate::warning::Warning;
+use crate::import_warning::ImportWarning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -20,7 +20,7 @@ const PRIVATE: [&str; 7] = [
 pub struct Reading {
     pub fields: Map<String, Value>,
     pub stated: Map<String, Value>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 impl Reading {
@@ -91,12 +91,12 @@ impl Reading {
         });
         if said_something {
             let sentence = "Addresses and passwords in the file were not taken over.";
-            self.warn(Warning::new("secrets_left_out", sentence));
+            self.warn(ImportWarning::new("secrets_left_out", sentence));
         }
     }
 
     /// Something to tell whoever brought the file.
-    pub fn warn(&mut self, warning: Warning) {
+    pub fn warn(&mut self, warning: ImportWarning) {
         self.warnings.push(warning);
     }
 
@@ -104,7 +104,7 @@ impl Reading {
         if !found.is_null() {
             let found: String = found.to_string().chars().take(40).collect();
             let sentence = format!("`{field}` is {found}, which makes no sense: left out.");
-            let warning = Warning::new("value_left_out", sentence).with("field", field);
+            let warning = ImportWarning::new("value_left_out", sentence).with("field", field);
             self.warn(warning.with("value", found));
         }
     }

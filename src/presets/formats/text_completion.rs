@@ -1,10 +1,10 @@
 //! The sampler presets of SillyTavern for text completion, in and out. An order of prompts has no
 //! place in them.
 
+use crate::import_warning::ImportWarning;
 use crate::presets::formats::reading::Reading;
 use crate::presets::formats::reading::is_blank;
 use crate::presets::formats::reading::number;
-use crate::warning::Warning;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -86,7 +86,7 @@ pub fn read(reading: &mut Reading) -> Value {
     if !idle.is_empty() {
         let idle = idle.join(", ");
         let sentence = format!("No provider here understands these, they are only kept: {idle}.");
-        reading.warn(Warning::new("samplers_unused", sentence).with("names", idle));
+        reading.warn(ImportWarning::new("samplers_unused", sentence).with("names", idle));
     }
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
 }

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_pattern_tells_what_its_signs_say() {
-        let told = |pattern| tell_in(pattern, NOON.utc());
+        let told = |pattern| tell_in(pattern, NOON.to_utc());
 
         assert_eq!(told("YYYY-MM-DD HH:mm:ss"), "2026-11-21 12:04:05");
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_time_is_told_at_a_distance_from_utc() {
-        let told = |place| tell_elsewhere(place, NOON.utc());
+        let told = |place| tell_elsewhere(place, NOON.to_utc());
 
         assert_eq!(told("UTC+2").as_deref(), Some("2:04 PM"));
         assert_eq!(told("utc-3:30").as_deref(), Some("8:34 AM"));

@@ -276,7 +276,7 @@ impl<'a> Expansion<'a> {
                 })
             }
             "roll" => return None,
-            _ => calendar::tell(name, world.now?.utc())?,
+            _ => calendar::tell(name, world.now?.to_utc())?,
         };
         Some(Effect::Plain(plain))
     }
@@ -313,17 +313,17 @@ impl<'a> Expansion<'a> {
             }
             "datetimeformat" => {
                 let pattern = self.args(call, depth).join("::");
-                calendar::tell_in(&pattern, self.world.now?.utc())
+                calendar::tell_in(&pattern, self.world.now?.to_utc())
             }
             "time" => {
-                calendar::tell_elsewhere(self.args(call, depth).first()?, self.world.now?.utc())?
+                calendar::tell_elsewhere(self.args(call, depth).first()?, self.world.now?.to_utc())?
             }
             _ => {
                 let offset = name.strip_prefix("time_")?;
                 let minutes = self.args(call, depth);
                 let minutes = minutes.first().map(|it| format!(":{it}"));
                 let place = offset.to_owned() + &minutes.unwrap_or_default();
-                calendar::tell_elsewhere(&place, self.world.now?.utc())?
+                calendar::tell_elsewhere(&place, self.world.now?.to_utc())?
             }
         };
         Some(told)

@@ -7,7 +7,7 @@
 //! a line of JSON that says what it is, and the frame as clients get it.
 
 use crate::ids::ConversationId;
-use crate::keys;
+use crate::key_derivation;
 use crate::realtime::bus::signal::Signal;
 use crate::realtime::event::Cargo;
 use crate::realtime::event::Delta;
@@ -91,7 +91,7 @@ pub struct Seal {
 impl Seal {
     /// With the secret of the house.
     pub fn new(secret: &str) -> Self {
-        let key = keys::for_purpose(secret, PURPOSE);
+        let key = key_derivation::derive_key(secret, PURPOSE);
         Self {
             cipher: XChaCha20Poly1305::new(&Key::from(key)),
         }

@@ -5,7 +5,7 @@
 //!
 //! What is counted is a hash with the house's secret: Redis learns no name and no address.
 
-use crate::keys;
+use crate::key_derivation;
 use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
 use redis::AsyncConnectionConfig;
@@ -112,7 +112,7 @@ impl Tally {
         let redis = Redis {
             client: Client::open(url)?,
             prefix,
-            key: keys::for_purpose(secret, PURPOSE),
+            key: key_derivation::derive_key(secret, PURPOSE),
             node: Uuid::now_v7(),
             n: AtomicU64::new(0),
             script: Script::new(SCRIPT),

@@ -55,7 +55,7 @@ impl ServerTool for Time {
         .parse()
         .map_err(|_| "`utc_offset` must look like +02:00.".to_owned())?;
         let now = self.clock.now();
-        let local = now.utc().with_timezone(&offset);
+        let local = now.to_utc().with_timezone(&offset);
         let told = json!({
             "time": local.to_rfc3339_opts(SecondsFormat::Secs, true),
             "weekday": local.format("%A").to_string(),

@@ -6,7 +6,7 @@ use crate::support::answer::Answer;
 use crate::support::answer::refusal;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::expect;
@@ -45,7 +45,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_shown_once_and_stored_as_a_hash() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let made = expect(
         201,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::person::expect;
@@ -101,7 +101,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_card_is_refused_and_nothing_is_stored() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let before = expect(200, admin.get("/api/characters").await);
     let cases = [

@@ -2,12 +2,12 @@
 
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::http_client;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clients_own_addresses_load_the_client() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let client = http_client();
 
     for path in [
@@ -28,7 +28,7 @@ async fn the_clients_own_addresses_load_the_client() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_has_a_page_of_its_own() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
 
     let page = Answer::to(http_client().get(format!("{}/docs", app.base))).await;
 
@@ -40,7 +40,7 @@ async fn the_api_has_a_page_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_known_is_not_sent_again() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let url = format!("{}/js/main.js", app.base);
     let first = Answer::to(http_client().get(&url)).await;
     assert_eq!(

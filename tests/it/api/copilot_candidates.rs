@@ -6,7 +6,7 @@ use troupe::llm::tokens;
 
 use crate::realtime::stage::Stage;
 use crate::realtime::stage::code;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
 use crate::support::facts::Facts;
@@ -24,11 +24,11 @@ pub struct Room {
 }
 
 impl Room {
-    async fn open(backend: Backend) -> Room {
+    async fn open(backend: TestBackend) -> Room {
         Room::open_with(backend, &[]).await
     }
 
-    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Room {
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> Room {
         let upstream = Upstream::start().await;
         let base_url = upstream.base_url();
         let model = [

@@ -9,7 +9,7 @@ use troupe::llm::registry::ProviderKind;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::decoy::Decoy;
 use crate::support::person::expect;
 use crate::support::upstream::server::Upstream;
@@ -17,7 +17,10 @@ use crate::support::upstream::server::Upstream;
 const DOOR: &str = "/api/providers/discover";
 
 async fn app_with(env: &[(&str, &str)], places: Vec<Place>) -> TestApp {
-    TestApp::start_changed(Backend::Sqlite, env, |app| app.places = Arc::new(places)).await
+    TestApp::start_changed(TestBackend::Sqlite, env, |app| {
+        app.server_addresses = Arc::new(places)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@ use crate::api::join::uses;
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::cast::user_id;
@@ -68,7 +68,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guests_count_as_registrations_and_those_who_were_not_let_in_do_not() {
     let limit = [("LIMIT_REGISTRATIONS_PER_HOUR", "2")];
-    let app = TestApp::start_with(Backend::Sqlite, &limit).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &limit).await;
     let admin = app.admin().await;
     let invite = admin.invite(1, json!({"role": "guest"})).await;
     let token = token_of(&invite);
@@ -85,7 +85,7 @@ async fn guests_count_as_registrations_and_those_who_were_not_let_in_do_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_guesses_tokens_waits_and_who_has_an_old_link_does_not() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let invite = admin.invite(1, json!({"role": "guest"})).await;
     let dead = admin.invite(1, json!({"role": "guest"})).await;
@@ -125,7 +125,7 @@ async fn who_guesses_tokens_waits_and_who_has_an_old_link_does_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disabled_account_joins_nothing() {
-    let (cast, _) = Cast::meet(Backend::Sqlite).await;
+    let (cast, _) = Cast::meet(TestBackend::Sqlite).await;
     let invite = cast
         .owner
         .invite(cast.space, json!({"role": "member"}))

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use troupe::http::door::Door;
-use troupe::server::doors;
+use troupe::server::endpoints;
 
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::http_client;
 
 /// Every method that a door may have.
@@ -22,7 +22,7 @@ const METHODS: [Method; 5] = [
 ];
 
 fn all() -> Vec<Door> {
-    let doors = doors::all();
+    let doors = endpoints::all();
     [doors.api, doors.open].concat()
 }
 
@@ -68,7 +68,7 @@ fn the_surface_is_this_and_a_new_door_is_seen() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_address_takes_the_methods_of_its_doors_and_names_them_to_others() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let client = http_client();
 
     for (address, methods) in surface() {

@@ -5,7 +5,7 @@ use reqwest::RequestBuilder;
 
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
 
@@ -27,7 +27,7 @@ async fn refused(request: RequestBuilder) -> (u16, String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_bodies_are_told_apart() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let json = "application/json";
     let cases: &[(&str, Vec<u8>, u16, &str, &str)] = &[
@@ -140,7 +140,7 @@ async fn broken_bodies_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_over_one_mebibyte_is_too_large() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let post = |n: usize| {
         let body = format!(r#"{{"name":"x","description":"{}"}}"#, "x".repeat(n));
@@ -157,7 +157,7 @@ async fn a_body_over_one_mebibyte_is_too_large() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_and_methods_that_are_not_there_say_so() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let not_found = [
         (Method::GET, "/nowhere"),
@@ -202,7 +202,7 @@ async fn addresses_and_methods_that_are_not_there_say_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_out_of_range_is_400() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
     for query in [
@@ -223,7 +223,7 @@ async fn a_page_out_of_range_is_400() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_learns_nothing_but_to_sign_in() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let stranger =
         |method: Method, path: &str| http_client().request(method, format!("{}{path}", app.base));
@@ -252,7 +252,7 @@ async fn a_stranger_learns_nothing_but_to_sign_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_wears_the_security_headers_and_an_id() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let client = http_client();
     let mut ids = Vec::new();
 
@@ -295,7 +295,7 @@ async fn every_answer_wears_the_security_headers_and_an_id() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_on_the_way_to_the_door_has_its_request_id_too() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     app.app.db.clone().close().await;
 

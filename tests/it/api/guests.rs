@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::answer::refusal;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::facts::Facts;
@@ -161,7 +161,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_lives_as_long_as_the_session() {
-    let (cast, _) = Cast::meet(Backend::Sqlite).await;
+    let (cast, _) = Cast::meet(TestBackend::Sqlite).await;
     let (guest, _, _) = zoe(&cast).await;
 
     cast.app.app.clock.advance_ms(30 * 86_400_000 - 1);

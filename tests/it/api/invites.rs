@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::facts::Facts;
@@ -176,7 +176,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_names_the_public_address() {
     let public = [("TROUPE_PUBLIC_URL", "https://troupe.example/app/")];
-    let app = TestApp::start_with(Backend::Sqlite, &public).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &public).await;
     let admin = app.admin().await;
 
     let made = admin.invite(1, json!({"role": "guest"})).await;

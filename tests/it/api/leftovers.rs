@@ -8,7 +8,7 @@ use troupe::spaces::leftovers::Report;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::form::bring;
@@ -158,7 +158,7 @@ async fn a_picture_is_shown_without_reading_its_card() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let card = imported(&admin).await;
     assert_eq!(face(&admin, &card).await.status(), 200);

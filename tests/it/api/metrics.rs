@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api::admin::office::Office;
 use crate::support::answer::Answer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
 use crate::support::person::Person;
@@ -67,7 +67,7 @@ async fn key_of(person: &Person) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
     let public = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
-    let office = Office::open_with(Backend::Sqlite, &public).await;
+    let office = Office::open_with(TestBackend::Sqlite, &public).await;
     let ann = office.app.person("ann").await;
     let (admins, anns) = (key_of(&office.admin).await, key_of(&ann).await);
     let elsewhere = ("x-forwarded-for", "203.0.113.7");
@@ -170,8 +170,8 @@ on_both! {
             assert_eq!(after.get(&series), Some(&value), "{series} in {after:#?}");
         }
         let pool = match backend {
-            Backend::Sqlite => "read",
-            Backend::Postgres => "all",
+            TestBackend::Sqlite => "read",
+            TestBackend::Postgres => "all",
         };
         for series in [
             r#"troupe_events_published_total{kind="delta"}"#.to_owned(),
@@ -226,7 +226,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn however_odd_the_requests_the_figures_stay_few() {
-    let office = Office::open(Backend::Sqlite).await;
+    let office = Office::open(TestBackend::Sqlite).await;
     let ann = office.app.person("ann").await;
     let odd = async |n: usize| {
         let method = Method::from_bytes(format!("ODD{n}").as_bytes()).unwrap();

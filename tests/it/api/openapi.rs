@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::realtime::stage::Stage;
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::contract;
 use crate::support::contract::document;
 use crate::support::ear::Ear;
@@ -246,7 +246,7 @@ fn the_documents_have_every_field_that_clients_rely_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_is_open_to_everyone_and_sent_once() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let url = format!("{}/openapi.json", app.base);
 
     let first = Answer::to(http_client().get(&url)).await;
@@ -262,7 +262,7 @@ async fn it_is_open_to_everyone_and_sent_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_said_to_be_open_is_open_and_the_rest_asks_who_calls() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
     for (path, method, operation) in operations() {

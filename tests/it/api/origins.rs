@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
 use crate::support::raw::RawAnswer;
@@ -71,7 +71,7 @@ fn foreign(host: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_our_own_origin_may_use_the_cookie() {
     for env in [&[][..], PUBLIC] {
-        let app = TestApp::start_with(Backend::Sqlite, env).await;
+        let app = TestApp::start_with(TestBackend::Sqlite, env).await;
         let admin = app.admin().await;
         let (base, host) = (app.base.as_str(), app.base.strip_prefix("http://").unwrap());
         let cookie = ("Cookie", admin.cookie());
@@ -116,7 +116,7 @@ async fn only_our_own_origin_may_use_the_cookie() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn behind_a_proxy_the_public_origin_is_ours() {
-    let app = TestApp::start_with(Backend::Sqlite, PUBLIC).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, PUBLIC).await;
     let admin = app.admin().await;
     // As the proxy passes it on: with the name that the browser asked for.
     let host = "troupe.example";
@@ -160,7 +160,7 @@ async fn with(app: &TestApp, person: &Person, headers: &[(&str, &str)]) -> (u16,
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_browsers_own_word_counts() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
     for (site, status) in [
@@ -178,7 +178,7 @@ async fn the_browsers_own_word_counts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_unsafe_method_is_guarded_and_reading_is_not() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let ask = |method: Method, path: &str| {
         http_client()
@@ -206,7 +206,7 @@ async fn every_unsafe_method_is_guarded_and_reading_is_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_no_cookie() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let key = admin.post("/api/api_keys", json!({"name": "bot"})).await.1["key"].clone();
     let ask = |scheme: &str| {

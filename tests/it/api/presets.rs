@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::chat_files::bring;
@@ -208,7 +208,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_makes_no_sense_is_named_and_nothing_is_stored() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let entry = |more: Value| json!({"prompt_order": [{"id": "a"}, more]});
     let cases = [
@@ -246,7 +246,7 @@ async fn what_makes_no_sense_is_named_and_nothing_is_stored() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preset_leaves_in_either_form() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let order = json!([{"id": "main", "slot": "main", "text": "Be brief."}]);
     let made = make(
@@ -269,7 +269,7 @@ async fn a_preset_leaves_in_either_form() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_defaults_are_a_document_that_can_be_kept() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
     let defaults = expect(200, admin.get("/api/presets/defaults").await);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::facts::Facts;
@@ -153,7 +153,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let dead = id(&make(&admin, "Dead").await);
 
@@ -178,7 +178,7 @@ async fn the_demo_model_passes_the_test_and_a_dead_address_says_why_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_must_be_allowed() {
     let app = TestApp::start_with(
-        Backend::Sqlite,
+        TestBackend::Sqlite,
         &[("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")],
     )
     .await;
@@ -208,7 +208,7 @@ async fn an_address_must_be_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_takes_a_name_a_model_and_an_address() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let whole = json!({"name": "x", "base_url": NOWHERE, "model": "m"});
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -24,7 +24,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(backend: Backend) -> Stage {
+    async fn set(backend: TestBackend) -> Stage {
         let app = TestApp::start_with(backend, IDLE).await;
         let ann = app.admin().await;
         let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});

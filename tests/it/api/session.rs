@@ -8,7 +8,7 @@ use crate::support::answer::Answer;
 use crate::support::answer::refusal;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
@@ -31,7 +31,7 @@ fn without_id(mut answer: (u16, Value)) -> (u16, Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_wrong_sign_in_gets_the_same_answer() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
     let wrong_password = without_id(try_in(&app, "admin", "wrong horse").await);
@@ -51,7 +51,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_ten_failures_every_try_waits_right_or_wrong() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     for _ in 0..10 {
         assert_eq!(try_in(&app, "admin", "wrong horse").await.0, 401);
@@ -76,7 +76,7 @@ async fn after_ten_failures_every_try_waits_right_or_wrong() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guessing_at_once_gains_no_guess() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
     let answers = join_all((0..40).map(|_| try_in(&app, "admin", "wrong horse"))).await;
@@ -94,7 +94,7 @@ async fn guessing_at_once_gains_no_guess() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_cookie_is_for_the_server_alone() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let sign_in = json!({"username": "admin", "password": RIGHT});
     let request = http_client()
@@ -114,7 +114,7 @@ async fn a_session_cookie_is_for_the_server_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn behind_https_the_cookie_is_secure() {
     let public = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
-    let app = TestApp::start_with(Backend::Sqlite, &public).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &public).await;
     let body = json!({"username": "admin", "password": RIGHT, "display_name": "A"});
 
     let request = http_client()
@@ -191,7 +191,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_cookie_is_nobody_and_is_not_adopted() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let request = http_client()
         .post(format!("{}/api/session", app.base))

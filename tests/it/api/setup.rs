@@ -63,7 +63,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_set_up_once() {
-    let app = TestApp::start(crate::support::backends::Backend::Sqlite).await;
+    let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
     let visitor = Person::at(&app.base);
     assert_eq!(
         visitor.get("/api/setup").await,
@@ -86,7 +86,7 @@ async fn a_server_is_set_up_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_sample_does_not_come_back() {
-    let app = TestApp::start(crate::support::backends::Backend::Sqlite).await;
+    let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let spaces = expect(200, admin.get("/api/spaces").await);
 

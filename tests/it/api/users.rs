@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -14,7 +14,7 @@ use crate::support::program::Program;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registration_is_closed_unless_it_is_opened() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
@@ -26,7 +26,7 @@ async fn registration_is_closed_unless_it_is_opened() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_registers_before_the_admin() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
     let early = Person::at(&app.base).post("/api/users", body).await;
@@ -37,7 +37,7 @@ async fn nobody_registers_before_the_admin() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_invitation_makes_no_account() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
 
@@ -50,7 +50,7 @@ async fn a_bad_invitation_makes_no_account() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_hour_takes_so_many_registrations_and_failed_ones_do_not_count() {
     let env = [OPEN, &[("LIMIT_REGISTRATIONS_PER_HOUR", "2")]].concat();
-    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     app.admin().await;
     let register = async |username: &str| {
         let body =
@@ -168,7 +168,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_makes_themselves_more_than_they_are() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     app.admin().await;
     let ben = app.person("ben").await;
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::chat_files::fetch;
 use crate::support::chat_files::import;
@@ -65,7 +65,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(backend: Backend) -> Stage {
+    async fn set(backend: TestBackend) -> Stage {
         let (app, upstream) = (
             TestApp::start_with(backend, OPEN).await,
             Upstream::start().await,

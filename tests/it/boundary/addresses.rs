@@ -1,7 +1,7 @@
 //! Limits per address: by the connection's own, unless a proxy that is trusted says for whom it
 //! asks.
 
-use troupe::accounts::sockets::Shown;
+use troupe::accounts::socket_limit::CredentialId;
 use troupe::ids::SessionId;
 use troupe::ids::UserId;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::answer::Answer;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
 use crate::support::raw::RawAnswer;
@@ -44,7 +44,7 @@ fn claimed(nth: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_gets_around_a_limit_by_what_they_say_of_themselves() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     for nth in 0..10 {
         let claim = guess(&app, nth).header("x-forwarded-for", claimed(nth));
         assert_eq!(Answer::to(claim).await.status, 401);
@@ -66,7 +66,7 @@ async fn nobody_gets_around_a_limit_by_what_they_say_of_themselves() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_signed_in_by_a_header_of_a_proxy() {
     let env = [("TROUPE_TRUSTED_PROXIES", "127.0.0.1")];
-    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     app.admin().await;
 
     for header in [
@@ -87,7 +87,7 @@ async fn nobody_is_signed_in_by_a_header_of_a_proxy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn behind_a_trusted_proxy_everybody_is_counted_for_themselves() {
     let env = [("TROUPE_TRUSTED_PROXIES", "127.0.0.0/8, 10.0.0.0/8")];
-    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     let from = |nth: usize, chain: String| guess(&app, nth).header("x-forwarded-for", chain);
     for nth in 0..10 {
         // What the caller wrote first changes from one to the next; the proxy's word does not.
@@ -113,7 +113,7 @@ async fn new_accounts_are_counted_by_the_same_address() {
         ("LIMIT_REGISTRATIONS_PER_HOUR", "1"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),
     ];
-    let app = TestApp::start_with(Backend::Sqlite, &[OPEN, &limit].concat()).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN, &limit].concat()).await;
     app.admin().await;
     let register = async |name: &str, chain: &str| {
         let body = json!({"username": name, "password": "correct horse", "display_name": "X"});
@@ -146,17 +146,17 @@ async fn an_address_holds_so_many_sockets_whoever_they_belong_to() {
         ("LIMIT_SOCKETS_PER_ADDRESS", "2"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),
     ];
-    let app = TestApp::start_with(Backend::Sqlite, &[OPEN, &limit].concat()).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN, &limit].concat()).await;
     let (ann, ben) = (app.admin().await, app.person("ben").await);
     let home = Some("198.51.100.7");
     // A socket that nobody reads goes on until the server has noticed: it is held by its limit.
     let address =
-        troupe::accounts::limits::Address::from(std::net::IpAddr::from([198, 51, 100, 7]));
-    let browser = Shown::Session(SessionId(0));
+        troupe::accounts::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));
+    let browser = CredentialId::Session(SessionId(0));
     let mut held = Vec::new();
     for it in 1..=2 {
         let sockets = &app.app.limits.sockets;
-        held.push(sockets.take(UserId(it), browser, Some(address)).await);
+        held.push(sockets.acquire(UserId(it), browser, Some(address)).await);
     }
     assert!(held.iter().all(Option::is_some));
 

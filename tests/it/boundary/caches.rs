@@ -6,7 +6,7 @@ use serde_json::json;
 use super::rooms::House;
 use super::rooms::all_doors;
 use crate::support::answer::Answer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::http_client;
 use crate::support::program::Program;
 
@@ -24,7 +24,7 @@ fn addresses_of_v1() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_private_answer_may_be_kept_by_a_cache() {
-    let house = House::furnish(Backend::Sqlite, &[]).await;
+    let house = House::furnish(TestBackend::Sqlite, &[]).await;
     let program = Program::of(&house.admin).await;
     let mut addresses: Vec<String> = all_doors().iter().map(|it| house.address(it)).collect();
     addresses.extend(addresses_of_v1());
@@ -56,7 +56,7 @@ async fn no_private_answer_may_be_kept_by_a_cache() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_stream_of_a_program_may_be_kept_by_a_cache() {
-    let house = House::furnish(Backend::Sqlite, &[]).await;
+    let house = House::furnish(TestBackend::Sqlite, &[]).await;
     let program = Program::of(&house.admin).await;
     let url = format!("{}/v1/responses", house.app.base);
     let models = program.get("/models").await.1;

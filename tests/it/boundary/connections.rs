@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use troupe::accounts::connections::Connections;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::person::Person;
 use crate::support::person::http_client;
@@ -54,8 +54,8 @@ async fn is_served(stream: &mut TcpStream) -> bool {
 
 /// A server that counts connections from this machine like those from elsewhere.
 async fn counting(env: &[(&str, &str)]) -> TestApp {
-    TestApp::start_changed(Backend::Sqlite, env, |app| {
-        let connections = Connections::new(&app.config, None).counting_loopback();
+    TestApp::start_changed(TestBackend::Sqlite, env, |app| {
+        let connections = Connections::new(&app.config, None).with_loopback_limit();
         app.connections = Arc::new(connections);
     })
     .await
@@ -81,7 +81,7 @@ async fn an_address_holds_so_many_connections_and_others_are_served() {
     let app = counting(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "8")]).await;
     let open = async |n: usize| {
         wait::until("so many connections are open", async || {
-            (app.app.connections.count() == n).then_some(())
+            (app.app.connections.n_open() == n).then_some(())
         })
         .await;
     };
@@ -135,7 +135,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
         slow.spawn(trickle_for_ever("127.0.0.2", app.base.clone()));
     }
     wait::until("the address holds all that it may", async || {
-        (app.app.connections.count() >= 256).then_some(())
+        (app.app.connections.n_open() >= 256).then_some(())
     })
     .await;
 
@@ -147,7 +147,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
         assert!([401, 429].contains(&answer.0), "{}", answer.1);
     }
 
-    assert!(app.app.connections.count() <= 256 + 30);
+    assert!(app.app.connections.n_open() <= 256 + 30);
     slow.shutdown().await;
     app.close().await;
 }
@@ -155,7 +155,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
 /// From loopback, which no limit of an address holds: as an attack through a proxy looks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::prepare(&database, &[]);
     server.max_files = Some(256);
     server.launch().await;
@@ -184,7 +184,7 @@ async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_accept_loop_survives_running_out_of_descriptors() {
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
     let fds = format!("/proc/{}/fd", server.pid());
     let used = std::fs::read_dir(&fds).unwrap().count();

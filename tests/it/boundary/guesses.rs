@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::http_client;
 
@@ -64,7 +64,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whether_a_name_exists_is_not_told_by_the_time_it_takes() {
-    let app = TestApp::start_with(Backend::Sqlite, &[("LIMIT_LOGIN_FAILURES", "0")]).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &[("LIMIT_LOGIN_FAILURES", "0")]).await;
     app.admin().await;
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
 
@@ -118,7 +118,8 @@ async fn every_step_gives_a_new_session_and_ends_the_old_one() {
         ("http://troupe.example", false),
         ("https://troupe.example", true),
     ] {
-        let app = TestApp::start_with(Backend::Sqlite, &[("TROUPE_PUBLIC_URL", public_url)]).await;
+        let app =
+            TestApp::start_with(TestBackend::Sqlite, &[("TROUPE_PUBLIC_URL", public_url)]).await;
         let client = http_client();
         let to = |method: Method, path: &str, cookie: &str| {
             let url = format!("{}{path}", app.base);
@@ -155,7 +156,7 @@ async fn a_fresh_server_lets_nobody_in_by_default() {
     let config = troupe::config::Config::read(|_| None).unwrap();
     assert!(config.bind.ip().is_loopback());
     assert!(!config.open_registration);
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
 
     for (name, password) in [
         ("admin", "admin"),

@@ -1,6 +1,6 @@
 //! What every answer wears, whatever it is, and what none may tell.
 
-use troupe::accounts::sockets::Shown;
+use troupe::accounts::socket_limit::CredentialId;
 use troupe::ids::SessionId;
 use troupe::ids::UserId;
 
@@ -12,7 +12,7 @@ use super::rooms::House;
 use super::rooms::all_doors;
 use super::rooms::client_files;
 use crate::support::answer::Answer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::http_client;
 use crate::support::raw::UPGRADE;
@@ -53,7 +53,7 @@ fn wears_all<'a>(what: &str, status: u16, header: impl Fn(&str) -> &'a str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_of_every_door_wears_the_security_headers() {
-    let house = House::furnish(Backend::Sqlite, &[]).await;
+    let house = House::furnish(TestBackend::Sqlite, &[]).await;
     let mut seen = BTreeSet::new();
     let mut look = async |what: &str, request: reqwest::RequestBuilder| {
         let answer = Answer::to(request).await;
@@ -125,14 +125,14 @@ async fn every_answer_of_every_door_wears_the_security_headers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_upgrade_and_a_foreign_name_wear_them_too() {
-    let house = House::furnish(Backend::Sqlite, &[("LIMIT_SOCKETS_PER_USER", "1")]).await;
+    let house = House::furnish(TestBackend::Sqlite, &[("LIMIT_SOCKETS_PER_USER", "1")]).await;
     let base = &house.app.base;
     let ours = base.strip_prefix("http://").unwrap();
     let cookie = ("Cookie", house.admin.cookie());
     let origin = ("Origin", base.as_str());
-    let browser = Shown::Session(SessionId(0));
+    let browser = CredentialId::Session(SessionId(0));
     let sockets = &house.app.app.limits.sockets;
-    let _held = sockets.take(UserId(1), browser, None).await;
+    let _held = sockets.acquire(UserId(1), browser, None).await;
 
     for (host, headers, status) in [
         (ours, UPGRADE.to_vec(), 401),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 use crate::support::raw::UPGRADE;
 use crate::support::raw::exchange;
@@ -26,7 +26,7 @@ fn misdirected() -> (u16, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_foreign_name_gets_nothing_from_any_door() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let body = r#"{"username":"evil","password":"correct horse","display_name":"E"}"#;
     let length = body.len().to_string();
     let json = [
@@ -60,7 +60,7 @@ async fn a_foreign_name_gets_nothing_from_any_door() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cookie_and_a_key_open_no_door_under_a_foreign_name() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let made = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
     let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
@@ -90,7 +90,7 @@ async fn a_cookie_and_a_key_open_no_door_under_a_foreign_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whether_it_is_well_is_told_under_any_name() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
 
     for path in ["/healthz", "/readyz"] {
         let line = format!("GET {path} HTTP/1.1");
@@ -110,7 +110,7 @@ async fn whether_it_is_well_is_told_under_any_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_with_a_name_inside_is_judged_by_both() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let host = app.base.strip_prefix("http://").unwrap();
     let ask = async |name: &str, host: &str| {
         let line = format!("GET http://{name}/api/setup HTTP/1.1");
@@ -130,7 +130,7 @@ async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
         ("TROUPE_PUBLIC_URL", "https://troupe.example"),
         ("TROUPE_ALLOWED_HOSTS", "my-host,troupe.lan"),
     ];
-    let app = TestApp::start_with(Backend::Sqlite, &env).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     let base = on_loopback(&app);
     let ask = async |host: &str| {
         let line = "GET /api/setup HTTP/1.1";

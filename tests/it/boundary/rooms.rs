@@ -4,10 +4,10 @@ use reqwest::Method;
 use reqwest::RequestBuilder;
 use serde_json::json;
 use troupe::http::door::Door;
-use troupe::server::doors;
+use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::http_client;
@@ -26,7 +26,7 @@ pub struct House {
 
 impl House {
     /// Furnishes it: a provider, a space with a character, a message and its reply.
-    pub async fn furnish(backend: Backend, env: &[(&str, &str)]) -> House {
+    pub async fn furnish(backend: TestBackend, env: &[(&str, &str)]) -> House {
         let upstream = Upstream::start().await;
         let app = TestApp::start_with(backend, env).await;
         let admin = app.admin().await;
@@ -77,7 +77,7 @@ impl House {
 
 /// Every door there is.
 pub fn all_doors() -> Vec<Door> {
-    let doors = doors::all();
+    let doors = endpoints::all();
     [doors.api, doors.open].concat()
 }
 

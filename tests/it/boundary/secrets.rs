@@ -285,7 +285,7 @@ fn the_settings_do_not_show_their_secrets() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_of_a_test_is_heard_by_the_log() {
     // Otherwise the rule above would hold for want of a log: a request leaves its trace there.
-    let database = fresh_database(&crate::support::backends::Backend::Sqlite).await;
+    let database = fresh_database(&crate::support::backends::TestBackend::Sqlite).await;
     let server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
     let admin = Person::set_up(&server.url(), "admin").await;
     expect(200, admin.get("/api/session").await);

@@ -6,10 +6,10 @@ use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use troupe::accounts::body_pace::BodyPace;
+use troupe::accounts::body_timeouts::BodyTimeouts;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::program::Program;
@@ -44,10 +44,10 @@ fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
 
 /// A server on which a body that stalls is given up soon.
 async fn hasty() -> TestApp {
-    TestApp::start_changed(Backend::Sqlite, &[], |app| {
-        app.body_pace = BodyPace {
+    TestApp::start_changed(TestBackend::Sqlite, &[], |app| {
+        app.body_timeouts = BodyTimeouts {
             grace: Duration::from_millis(100),
-            ..BodyPace::default()
+            ..BodyTimeouts::default()
         };
     })
     .await

@@ -1,13 +1,13 @@
 //! What is wrong on the wire itself.
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::raw::exchange;
 use crate::support::raw::request;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_with_two_lengths_is_no_request() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let host = app.base.strip_prefix("http://").unwrap();
     let smuggled = "0\r\n\r\nGET /api/setup HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let ambiguous: [&[(&str, &str)]; 6] = [
@@ -36,7 +36,7 @@ async fn a_request_with_two_lengths_is_no_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_path_leads_out_of_the_clients_folder() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
 
     for path in [
         "/../Cargo.toml",

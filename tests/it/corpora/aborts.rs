@@ -17,7 +17,7 @@ use crate::corpora::line::Line;
 use crate::corpora::peer::TEXT;
 use crate::corpora::peer::frame;
 use crate::corpora::strings;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 
 const ABORTS: u64 = 1_000;
@@ -105,7 +105,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_head_makes_the_server_panic() {
-    let mut apart = Apart::start(Backend::Sqlite, &[]).await;
+    let mut apart = Apart::start(TestBackend::Sqlite, &[]).await;
     let url = apart.server.url();
     let heads = odd_heads(url.trim_start_matches("http://"));
 
@@ -166,7 +166,7 @@ async fn say_everything(apart: &Apart) -> usize {
 async fn no_stranger_writes_a_line_into_the_log() {
     for (format, level) in [("pretty", "debug"), ("json", "info")] {
         let env = [("LOG_FORMAT", format), ("RUST_LOG", level)];
-        let mut apart = Apart::start(Backend::Sqlite, &env).await;
+        let mut apart = Apart::start(TestBackend::Sqlite, &env).await;
 
         let n = say_everything(&apart).await;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::corpora::house::SETTINGS;
 use crate::corpora::peer::Peer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::person::Person;
@@ -27,7 +27,7 @@ pub struct Apart {
 
 impl Apart {
     /// Starts it with more settings.
-    pub async fn start(backend: Backend, env: &[(&str, &str)]) -> Apart {
+    pub async fn start(backend: TestBackend, env: &[(&str, &str)]) -> Apart {
         let database = fresh_database(&backend).await;
         let server = Server::start(&database, &[SETTINGS, env].concat()).await;
         let admin = Person::set_up(&server.url(), "admin").await;

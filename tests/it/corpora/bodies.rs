@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::corpora::house::House;
 use crate::corpora::line::Line;
 use crate::corpora::line::Reply;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 
 /// A post of a space: what stands between the key and the end of the head, and all that follows.
@@ -45,7 +45,7 @@ async fn names(house: &House) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_in_pieces_is_a_body() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let whole = br#"{"name":"In pieces"}"#;
     let bytes: Vec<&[u8]> = whole.chunks(1).collect();
 
@@ -59,7 +59,7 @@ async fn a_body_in_pieces_is_a_body() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pieces_without_end_are_too_large() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let piece = vec![b' '; 64 * 1024];
     let pieces: Vec<&[u8]> = (0..200).map(|_| piece.as_slice()).collect();
 
@@ -72,7 +72,7 @@ async fn pieces_without_end_are_too_large() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_length_that_is_none_or_two_is_refused() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let before = names(&house).await;
     let body = br#"{"name":"Smuggled"}"#;
     let heads = [
@@ -105,7 +105,7 @@ async fn a_length_that_is_none_or_two_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_pieces_are_refused() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let before = names(&house).await;
     let bodies: [&[u8]; 8] = [
         b"zz\r\n{}\r\n0\r\n\r\n",
@@ -132,7 +132,7 @@ async fn broken_pieces_are_refused() {
 /// Whatever is cut off, nothing of it is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_does_not_come_whole_does_nothing() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let before = names(&house).await;
     let body = br#"{"name":"Half"}"#;
     let whole = chunked(&[body]);
@@ -163,7 +163,7 @@ async fn a_body_that_does_not_come_whole_does_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_longer_than_it_said_is_cut_where_it_said() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let before = names(&house).await;
     let body = br#"{"name":"Longer"}"#;
 
@@ -181,7 +181,7 @@ async fn what_is_longer_than_it_said_is_cut_where_it_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_to_be_asked_for_the_body_is_asked() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let body = br#"{"name":"Asked for"}"#;
     let head = format!("expect: 100-continue\r\ncontent-length: {}\r\n", body.len());
 
@@ -200,7 +200,7 @@ async fn who_waits_to_be_asked_for_the_body_is_asked() {
 /// Nothing is unpacked, so nothing can grow by being unpacked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_packed_body_is_refused_and_not_unpacked() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     // A small stored block, and the beginning of a stream that says it is compressed.
     let gzip: &[u8] = &[
         0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 0, 0xfd, 0xff, b'{', b'}',

@@ -15,7 +15,7 @@ use crate::corpora::line::Line;
 use crate::corpora::manners::documented;
 use crate::corpora::manners::of_all_doors;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
@@ -211,7 +211,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_door_takes_the_fields_that_its_document_tells_of_and_no_others() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let documents = all_doors().into_iter().map(|it| documented(&it));
     let mut wrong = Vec::new();
     let mut n_fields = 0;

@@ -8,7 +8,7 @@ use crate::corpora::house::House;
 use crate::corpora::house::all_doors;
 use crate::corpora::line::Line;
 use crate::corpora::strings;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 
 /// Headers that somebody reads, here or in a library below.
@@ -182,7 +182,7 @@ pub fn odd_heads(host: &str) -> Vec<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_is_none_is_refused_and_the_server_lives() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let host = house.app.base.trim_start_matches("http://").to_owned();
     let mut heads = odd_heads(&host);
     let texts = strings::all()

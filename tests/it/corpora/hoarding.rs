@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::corpora::peer::Peer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 use crate::support::wait;
 
@@ -14,7 +14,7 @@ const MOST: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_thousand_sockets_one_person_gets_twenty() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let key = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
     let key = key["key"].as_str().expect("the key");

@@ -7,10 +7,10 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::app::App;
 use troupe::http::door::Door;
-use troupe::server::doors;
+use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::facts::Facts;
 use crate::support::facts::TextRow;
 use crate::support::facts::word;
@@ -60,12 +60,12 @@ struct State {
 
 impl House {
     /// Opens and furnishes it.
-    pub async fn open(backend: Backend) -> House {
+    pub async fn open(backend: TestBackend) -> House {
         House::open_changed(backend, |_| {}).await
     }
 
     /// The same with some parts changed before the doors open.
-    pub async fn open_changed(backend: Backend, change: impl FnOnce(&mut App)) -> House {
+    pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> House {
         let app = TestApp::start_changed(backend, SETTINGS, change).await;
         let admin = app.admin().await;
         let key = expect(
@@ -192,7 +192,7 @@ async fn plant_canaries(app: &TestApp) {
 
 /// Every door there is.
 pub fn all_doors() -> Vec<Door> {
-    let all = doors::all();
+    let all = endpoints::all();
     [all.api, all.open].concat()
 }
 

@@ -9,7 +9,7 @@ use crate::corpora::house::House;
 use crate::corpora::line::Line;
 use crate::corpora::manners::Manners;
 use crate::corpora::manners::of_all_doors;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 
 /// Every kind of value, at its edges.
@@ -197,7 +197,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_no_document_is_refused_by_every_door() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     for document in documents() {
         // Long ones take long to read: each goes to some of the doors.
         let step = if document.bytes.len() > 50_000 { 5 } else { 1 };
@@ -227,7 +227,7 @@ async fn a_body_that_is_no_document_is_refused_by_every_door() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_megabytes_of_small_numbers_are_too_large() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
     let body = format!("{{\"name\":[{}0]}}", "0,".repeat(5_000_000));
 
     let mut place = 0;
@@ -249,7 +249,7 @@ async fn ten_megabytes_of_small_numbers_are_too_large() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_content_type_is_refused_by_every_door() {
-    let house = House::open(Backend::Sqlite).await;
+    let house = House::open(TestBackend::Sqlite).await;
 
     let tally = to_readers(&house, |door| {
         let attacks = MEDIA_TYPES.map(|media_type| {

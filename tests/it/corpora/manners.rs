@@ -267,12 +267,12 @@ mod tests {
     use super::Shape;
     use super::of_all_doors;
     use crate::corpora::house::House;
-    use crate::support::backends::Backend;
+    use crate::support::backends::TestBackend;
 
     /// What the corpora rest on: if asking finds nothing out, they attack nothing.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn asking_a_door_finds_out_what_it_takes() {
-        let house = House::open(Backend::Sqlite).await;
+        let house = House::open(TestBackend::Sqlite).await;
 
         let all = of_all_doors(&house).await;
 

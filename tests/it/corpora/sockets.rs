@@ -17,7 +17,7 @@ use crate::corpora::peer::PONG;
 use crate::corpora::peer::Peer;
 use crate::corpora::peer::TEXT;
 use crate::corpora::peer::frame;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 use crate::support::person::id;
 
@@ -28,8 +28,8 @@ const FOR_EVER: Duration = Duration::from_secs(100_000);
 const MOST_GROWTH: u64 = 24 * 1024;
 
 async fn house(frames_within: Duration) -> House {
-    House::open_changed(Backend::Sqlite, |app| {
-        app.pace.frames_within = frames_within;
+    House::open_changed(TestBackend::Sqlite, |app| {
+        app.socket_timeouts.frames_within = frames_within;
     })
     .await
 }
@@ -264,7 +264,7 @@ async fn of_ten_thousand_subscriptions_two_hundred_are_granted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_million_empty_pieces_cost_nothing() {
-    let apart = Apart::start(Backend::Sqlite, &[]).await;
+    let apart = Apart::start(TestBackend::Sqlite, &[]).await;
     let mut witness = apart.peer().await;
     let mut peer = apart.peer().await;
     let before = apart.server.memory_kib();
@@ -286,7 +286,7 @@ async fn a_million_empty_pieces_cost_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_in_pieces_without_end_is_closed_and_not_kept() {
-    let apart = Apart::start(Backend::Sqlite, &[]).await;
+    let apart = Apart::start(TestBackend::Sqlite, &[]).await;
     let mut witness = apart.peer().await;
     let before = apart.server.memory_kib();
     let piece = frame(MORE, &[b' '; 32 * 1024]);

@@ -13,7 +13,7 @@ use super::kinds::refusal;
 use super::kinds::sends;
 use super::kinds::spec;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::model_call::KEY;
 use crate::support::model_call::registry;
 use crate::support::person::expect;
@@ -57,7 +57,7 @@ async fn every_kind_is_probed_by_a_word_be_it_only_thought() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_is_set_up_tried_and_listed_through_the_doors() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     for kind in ALL {
         let upstream = Upstream::start().await;

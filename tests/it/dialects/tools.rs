@@ -11,8 +11,8 @@ use troupe::llm::delta::FinishReason;
 use troupe::llm::provider::Ability;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::request::Message;
+use troupe::llm::request::PromptRole;
 use troupe::llm::request::Request;
-use troupe::llm::request::Role;
 use troupe::llm::tool::Answered;
 use troupe::llm::tool::Attachment;
 use troupe::llm::tool::Format;
@@ -39,14 +39,14 @@ fn request() -> Request {
             name: "weather".to_owned(),
             arguments: "{\"city\":\"Oslo\"}".to_owned(),
         }],
-        ..Message::new(Role::Assistant, "Let me see.")
+        ..Message::new(PromptRole::Assistant, "Let me see.")
     };
     let came = Message {
         answers: Some(Answered {
             id: "call_1".to_owned(),
             name: "weather".to_owned(),
         }),
-        ..Message::new(Role::User, "rain")
+        ..Message::new(PromptRole::User, "rain")
     };
     let shown = Message {
         attachments: vec![Attachment {
@@ -54,10 +54,10 @@ fn request() -> Request {
             data: "AAAA".to_owned(),
             name: None,
         }],
-        ..Message::new(Role::User, "Like here?")
+        ..Message::new(PromptRole::User, "Like here?")
     };
     Request {
-        messages: vec![Message::new(Role::User, "Hi."), called, came, shown],
+        messages: vec![Message::new(PromptRole::User, "Hi."), called, came, shown],
         tools: vec![Tool {
             name: "weather".to_owned(),
             description: Some("Tells it.".to_owned()),

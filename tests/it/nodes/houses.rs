@@ -7,7 +7,7 @@ use troupe::app::App;
 use troupe::clock::Clock;
 
 use crate::support::app::settings;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::facts::Facts;
 use crate::support::nodes::Nodes;
@@ -31,7 +31,7 @@ async fn g4_five_nodes_that_start_at_once_on_an_empty_database_all_start() {
 
 async fn five_start_at_once() {
     let model = model_env("http://127.0.0.1:9/v1");
-    let database = Arc::new(fresh_database(&Backend::Postgres).await);
+    let database = Arc::new(fresh_database(&TestBackend::Postgres).await);
     let starts = (0..5).map(|_| {
         let database = database.clone();
         tokio::spawn(async move {
@@ -149,7 +149,7 @@ async fn two_houses_on_one_redis_hear_nothing_of_each_other() {
     let nodes = Nodes::open().await;
     let url = nodes.redis.url();
     let env = [("REDIS_URL", url.as_str())];
-    let other = crate::support::app::TestApp::start_with(Backend::Postgres, &env).await;
+    let other = crate::support::app::TestApp::start_with(TestBackend::Postgres, &env).await;
     let line = other.app.hub.bus().line().unwrap().clone();
     crate::support::wait::until("it is connected", async || {
         (line.meter.connected.get() == 1).then_some(())

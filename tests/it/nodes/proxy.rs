@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::ear::Ear;
@@ -115,7 +115,7 @@ struct House {
 
 impl House {
     async fn open() -> House {
-        let database = fresh_database(&Backend::Postgres).await;
+        let database = fresh_database(&TestBackend::Postgres).await;
         let redis = RedisServer::start().await;
         let upstream = Upstream::start().await;
         let port = TcpListener::bind("127.0.0.1:0")

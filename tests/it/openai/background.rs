@@ -6,7 +6,7 @@ use super::stage::Stage;
 use super::stage::id;
 use super::stage::kinds;
 use super::stage::text;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::program::refusal;
@@ -141,11 +141,11 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_on_one_node_ends_what_another_works_on() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }
-    let stage = Stage::open(Backend::Postgres).await;
+    let stage = Stage::open(TestBackend::Postgres).await;
     stage
         .upstream
         .always(Script::stream().role().words("One two ").hang());
@@ -169,11 +169,11 @@ async fn a_cancel_on_one_node_ends_what_another_works_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_closing_node_has_not_answered_yet_another_one_answers() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }
-    let stage = Stage::open(Backend::Postgres).await;
+    let stage = Stage::open(TestBackend::Postgres).await;
     stage.upstream.next(Script::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let response = stage.program.respond(body).await;

@@ -10,7 +10,7 @@ use super::stage::kinds;
 use super::stage::said;
 use super::stage::text;
 use super::stage::types;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
@@ -34,7 +34,7 @@ struct House {
 }
 
 impl House {
-    async fn open(backend: Backend, env: &[(&str, &str)]) -> House {
+    async fn open(backend: TestBackend, env: &[(&str, &str)]) -> House {
         let database = fresh_database(&backend).await;
         let upstream = Upstream::start().await;
         let server = start(&database, &upstream, env).await;
@@ -189,11 +189,11 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_node_answers_and_ends_what_a_killed_one_left() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let mut house = House::open(Backend::Postgres, &[]).await;
+    let mut house = House::open(TestBackend::Postgres, &[]).await;
     house.upstream.next(Script::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let untold = house.program.respond(body).await;
@@ -216,11 +216,11 @@ async fn another_node_answers_and_ends_what_a_killed_one_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_stood_still_writes_nothing_into_what_another_ended() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let house = House::open(Backend::Postgres, &[]).await;
+    let house = House::open(TestBackend::Postgres, &[]).await;
     let gate = Gate::closed();
     gate.step();
     let words = Script::say("One two three.").gated(&gate);

@@ -7,7 +7,7 @@ use futures::stream;
 use serde_json::json;
 
 use super::stage::text;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::person::Person;
 use crate::support::process::Server;
@@ -52,7 +52,7 @@ async fn call(program: &Program, n_calls: usize) {
 async fn calls_that_are_not_stored_leave_nothing_in_memory() {
     let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
     let n_calls = if is_long { 10_000 } else { 1_000 };
-    let database = fresh_database(&Backend::Sqlite).await;
+    let database = fresh_database(&TestBackend::Sqlite).await;
     let upstream = Upstream::start().await;
     upstream.answer_with(|body| {
         let messages = body["messages"].as_array().expect("a request has messages");

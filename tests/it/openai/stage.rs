@@ -7,7 +7,7 @@ use serde_json::json;
 use troupe::app::App;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::program::Program;
@@ -25,22 +25,22 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub async fn open(backend: Backend) -> Stage {
+    pub async fn open(backend: TestBackend) -> Stage {
         Stage::open_with(backend, &[]).await
     }
 
     /// With settings beside those of the model; anybody may register.
-    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Stage {
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> Stage {
         Stage::open_all(backend, env, |_| {}).await
     }
 
     /// With some parts changed before the doors open.
-    pub async fn open_changed(backend: Backend, change: impl FnOnce(&mut App)) -> Stage {
+    pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> Stage {
         Stage::open_all(backend, &[], change).await
     }
 
     async fn open_all(
-        backend: Backend,
+        backend: TestBackend,
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> Stage {

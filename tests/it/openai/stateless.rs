@@ -7,7 +7,7 @@ use super::stage::id;
 use super::stage::kinds;
 use super::stage::plain;
 use super::stage::said;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::statements::Statements;
@@ -69,7 +69,7 @@ async fn no_statement_of_it_names_a_table_of_responses() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    let stage = Stage::open(Backend::Sqlite).await;
+    let stage = Stage::open(TestBackend::Sqlite).await;
     let body = json!({ "input": "Hi.", "store": false });
     stage.program.respond(body.clone()).await;
     statements.take();

@@ -11,7 +11,7 @@ use super::voices::ada;
 use super::voices::space;
 use super::voices::speakers;
 use super::voices::written;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
 use crate::support::person::expect;
@@ -21,7 +21,7 @@ use crate::support::program::Program;
 use crate::support::upstream::script::Script;
 
 /// A stage with a space in which Ada, Bob and Cid sit.
-async fn theater(backend: Backend, settings: Value) -> (Stage, Value, Vec<Value>) {
+async fn theater(backend: TestBackend, settings: Value) -> (Stage, Value, Vec<Value>) {
     let stage = Stage::open(backend).await;
     let house = stage.admin.create_space("The stage", settings).await;
     let mut seats = Vec::new();

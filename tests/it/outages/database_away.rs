@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::support::answer::Answer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::ear::Ear;
 use crate::support::own_postgres::Postgres;
@@ -63,7 +63,7 @@ pub async fn said_by_people(room: &Room) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }

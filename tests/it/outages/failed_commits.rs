@@ -13,7 +13,7 @@ use troupe::db::connect::Db;
 use crate::support::acknowledged::Acknowledged;
 use crate::support::acknowledged::Writer;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
@@ -127,7 +127,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_of_sqlite_whose_commit_failed_is_never_used_again() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let db = &app.app.db;
     mark_connection(db).await;
     assert!(is_marked(db).await, "the mark shows which connection it is");
@@ -140,11 +140,11 @@ async fn a_connection_of_sqlite_whose_commit_failed_is_never_used_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_of_postgres_whose_commit_failed_is_closed() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let app = TestApp::start(Backend::Postgres).await;
+    let app = TestApp::start(TestBackend::Postgres).await;
     let mut facts = Facts::open(&app.database).await;
     let pid = Arc::new(AtomicI32::new(0));
 
@@ -180,7 +180,7 @@ async fn a_connection_of_postgres_whose_commit_failed_is_closed() {
 /// SQLite refuses the COMMIT and keeps the transaction open; the ROLLBACK then succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_whose_commit_was_refused_is_closed_though_its_rollback_succeeds() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let db = &app.app.db;
     mark_connection(db).await;
 

@@ -14,7 +14,7 @@ use crate::outages::database_away::is_told_to_come_again;
 use crate::outages::database_away::posts;
 use crate::outages::database_away::said_by_people;
 use crate::support::answer::Answer;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::ear::connect;
 use crate::support::facts::Facts;
@@ -72,7 +72,7 @@ async fn asks(room: &Room, path: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_back() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }

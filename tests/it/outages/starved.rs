@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::facts::Facts;
 use crate::support::room::Room;
@@ -92,11 +92,11 @@ async fn heartbeat(facts: &mut Facts) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_without_time_makes_nobody_look_dead() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
-    if !Backend::Postgres.is_given() || !is_long {
+    if !TestBackend::Postgres.is_given() || !is_long {
         eprintln!("not run: TROUPE_SLOW_TESTS is not 1, or no PostgreSQL is given");
         return;
     }
-    let room = Room::open_with(Backend::Postgres, json!({}), &["Ada"], LEASES).await;
+    let room = Room::open_with(TestBackend::Postgres, json!({}), &["Ada"], LEASES).await;
     let other = room
         .second_server_with(&[LEASES, &[("TROUPE_WORKERS", "0")]].concat())
         .await;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use troupe::server::doors;
+use troupe::server::endpoints;
 
 /// Whether a field of this name takes an address.
 fn takes_an_address(name: &str) -> bool {
@@ -17,7 +17,7 @@ fn takes_an_address(name: &str) -> bool {
 /// `PATCH /api/spaces/{space_id} settings.tool_servers.url` and the like: every field of a body and
 /// every parameter of a query under `/api`.
 pub fn of_the_document() -> BTreeSet<String> {
-    let document = doors::all().document();
+    let document = endpoints::all().document();
     let mut found = BTreeSet::new();
     for (path, methods) in document["paths"].as_object().expect("the paths") {
         for (method, operation) in methods.as_object().expect("the methods of a path") {

@@ -16,7 +16,7 @@ use super::addresses::is_a_name;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::app::settings;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
 use crate::support::decoy::Decoy;
@@ -47,7 +47,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    async fn set_up(backend: Backend, env: &[(&str, &str)]) -> Shelf {
+    async fn set_up(backend: TestBackend, env: &[(&str, &str)]) -> Shelf {
         let app = TestApp::start_among(backend, env, TestNames::new(NAMES)).await;
         let admin = app.admin().await;
         let body = json!({"name": "Far", "base_url": "https://api.example/v1", "model": "m", "is_default": true});
@@ -169,8 +169,8 @@ on_both! {
             let names = TestNames::new(NAMES);
             let mut said = Vec::new();
 
-            let started = App::build_with(config.clone(), Clock::manual(), names.clone()).await;
-            let checked = check::report(&config, names, &mut said).await;
+            let started = App::build_with_resolver(config.clone(), Clock::manual(), names.clone()).await;
+            let checked = check::print_report(&config, names, &mut said).await;
 
             let said = String::from_utf8(said).unwrap();
             assert!(checked.is_err() && said.contains("wrong"), "{base_url}: {said}");
@@ -197,7 +197,7 @@ on_both! {
             shelf.store(&base_url).await;
             let mut said = Vec::new();
 
-            let checked = check::report(&shelf.app.app.config, TestNames::new(NAMES), &mut said).await;
+            let checked = check::print_report(&shelf.app.app.config, TestNames::new(NAMES), &mut said).await;
 
             let said = String::from_utf8(said).unwrap();
             assert!(checked.is_err() && said.contains("wrong provider: "), "{base_url}: {said}");
@@ -213,7 +213,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_doors_are_seen_to_lead_inside_where_that_is_allowed() {
     let decoy = Decoy::set_up();
-    let shelf = Shelf::set_up(Backend::Sqlite, OPEN).await;
+    let shelf = Shelf::set_up(TestBackend::Sqlite, OPEN).await;
     let mut hosts = vec!["127.0.0.1", "2130706433", "home.example"];
     if decoy.has_ipv6() {
         hosts.extend(["[::1]", "six.example"]);
@@ -233,7 +233,7 @@ async fn the_same_doors_are_seen_to_lead_inside_where_that_is_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_private_addresses_are_allowed_a_clouds_secrets_are_not() {
-    let shelf = Shelf::set_up(Backend::Sqlite, OPEN).await;
+    let shelf = Shelf::set_up(TestBackend::Sqlite, OPEN).await;
 
     for host in [
         "169.254.169.254",
@@ -266,7 +266,7 @@ async fn where_private_addresses_are_allowed_a_clouds_secrets_are_not() {
 async fn a_redirect_leads_nowhere_and_is_named() {
     let decoy = Decoy::set_up();
     let upstream = Upstream::start().await;
-    let shelf = Shelf::set_up(Backend::Sqlite, OPEN).await;
+    let shelf = Shelf::set_up(TestBackend::Sqlite, OPEN).await;
     shelf.store(&upstream.base_url()).await;
     let targets = [
         format!("http://127.0.0.1:{}/v1/chat/completions", decoy.port),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -52,7 +52,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_the_provider_quotes_reaches_nobody() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let upstream = Upstream::start().await;
     let body =
@@ -73,7 +73,7 @@ async fn a_key_that_the_provider_quotes_reaches_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_field_of_a_provider_takes_a_line_break() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let upstream = Upstream::start().await;
     let base_url = upstream.base_url();
@@ -104,7 +104,7 @@ async fn no_field_of_a_provider_takes_a_line_break() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_is_a_program_of_this_machine_cannot_be_set_up() {
-    let app = TestApp::start(Backend::Sqlite).await;
+    let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
 
     for kind in ["stdio", "mcp", "command"] {

@@ -17,7 +17,7 @@ use super::addresses::NAMES;
 use super::addresses::base_urls;
 use super::member_calls::Scene;
 use super::member_calls::V1_FIELDS;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::decoy::Decoy;
 use crate::support::wait;
@@ -146,7 +146,7 @@ async fn try_rows(scene: &Scene, urls: &[String]) {
     scene.cards(urls).await;
 }
 
-async fn no_connection_is_made(backend: Backend, set_up: &[(&str, &str)]) {
+async fn no_connection_is_made(backend: TestBackend, set_up: &[(&str, &str)]) {
     let decoy = Decoy::set_up();
     let scene = Scene::set(backend, set_up, &names()).await;
     let urls = base_urls(decoy.port);
@@ -186,7 +186,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
     let decoy = Decoy::set_up();
-    let scene = Scene::set(Backend::Sqlite, HOST_LISTED, &names()).await;
+    let scene = Scene::set(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{}/a", decoy.port)];
     let came = async |what: &str, n: usize| {
         wait::until(what, async || (decoy.n_came() > n).then_some(())).await;
@@ -234,7 +234,7 @@ async fn a_listed_host_leads_no_further_by_a_redirect() {
     let decoy = Decoy::set_up();
     let target = format!("http://127.0.0.1:{}/a.png", decoy.port);
     let (port, n_came) = redirecting_server(target).await;
-    let scene = Scene::set(Backend::Sqlite, HOST_LISTED, &names()).await;
+    let scene = Scene::set(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{port}/v1")];
 
     scene.v1("/responses", &url[0]).await;

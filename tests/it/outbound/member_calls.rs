@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::member_addresses::tool_servers;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::ear::connect_with_key;
 use crate::support::names::TestNames;
@@ -43,7 +43,7 @@ pub struct Scene {
 impl Scene {
     /// Without a word about private providers: the defaults of a loopback bind allow them.
     pub async fn set(
-        backend: Backend,
+        backend: TestBackend,
         set_up: &[(&str, &str)],
         names: &[(&'static str, &'static [&'static str])],
     ) -> Scene {

@@ -10,7 +10,7 @@ use sea_orm::EntityTrait;
 use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
 use crate::support::backends::on_both;
 use crate::support::queue_bench::Bench;
@@ -32,13 +32,13 @@ const READERS_AND_WRITERS_OF_THE_REST: [&str; 7] = [
     "restore",
 ];
 
-const EVERY_STATUS: [Status; 6] = [
-    Status::Queued,
-    Status::Running,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Canceled,
-    Status::Skipped,
+const EVERY_STATUS: [RunStatus; 6] = [
+    RunStatus::Queued,
+    RunStatus::Running,
+    RunStatus::Succeeded,
+    RunStatus::Failed,
+    RunStatus::Canceled,
+    RunStatus::Skipped,
 ];
 
 /// A statement that moves a run, with the end it is asked for.
@@ -122,7 +122,7 @@ async fn moves(bench: &Bench, it: Move, run: &run::Model) -> Result<bool, DbErr>
     }
 }
 
-fn word(status: Status) -> String {
+fn word(status: RunStatus) -> String {
     let value = serde_json::to_value(status).expect("a word");
     value.as_str().expect("a word").to_owned()
 }

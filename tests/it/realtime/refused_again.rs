@@ -4,7 +4,7 @@
 use crate::realtime::stage::Note;
 use crate::realtime::stage::Stage;
 use crate::realtime::stage::code;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::facts::Facts;
 use crate::support::person::expect;
@@ -48,7 +48,7 @@ fn is_present(stage: &Stage) -> bool {
 
 #[tokio::test]
 async fn who_is_refused_for_now_goes_on_hearing() {
-    for backend in Backend::all() {
+    for backend in TestBackend::all() {
         let stage = Stage::open_on(backend, &[], |_| {}).await;
         let ear = stage.bobs_ear().await;
         let mut facts = Facts::open(&stage.house.database).await;
@@ -76,11 +76,11 @@ async fn who_is_refused_for_now_goes_on_hearing() {
 
 #[tokio::test]
 async fn what_is_told_until_the_refusal_is_heard_behind_it() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = Stage::open_on(Backend::Postgres, &[], |_| {}).await;
+    let stage = Stage::open_on(TestBackend::Postgres, &[], |_| {}).await;
     let ear = stage.bobs_ear().await;
     let mut holder = Facts::open(&stage.house.database).await;
     let mut facts = Facts::open(&stage.house.database).await;
@@ -108,11 +108,11 @@ async fn what_is_told_until_the_refusal_is_heard_behind_it() {
 
 #[tokio::test]
 async fn who_is_removed_while_the_answer_is_made_gets_none() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let stage = Stage::open_on(Backend::Postgres, &[], |_| {}).await;
+    let stage = Stage::open_on(TestBackend::Postgres, &[], |_| {}).await;
     stage.says(&stage.ann, "Between us.").await;
     let ear = stage.bobs_ear().await;
     let mut holder = Facts::open(&stage.house.database).await;
@@ -168,7 +168,7 @@ async fn who_was_told_to_begin_again_and_is_refused_for_now_is_there_and_hears_n
 
 #[tokio::test]
 async fn who_is_refused_for_good_hears_nothing_more() {
-    for backend in Backend::all() {
+    for backend in TestBackend::all() {
         let stage = Stage::open_on(backend, &[], |_| {}).await;
         let ear = stage.bobs_ear().await;
         let mut facts = Facts::open(&stage.house.database).await;

@@ -94,7 +94,7 @@ async fn a_reader_that_pauses_is_told_to_begin_again_and_others_hear_all() {
 #[tokio::test]
 async fn a_reader_that_never_reads_again_is_cut() {
     let stage = Stage::open_changed(&[], |app| {
-        app.pace.write_within = Duration::from_millis(300);
+        app.socket_timeouts.write_within = Duration::from_millis(300);
     })
     .await;
     let sleeper = subscribed(&stage).await;

@@ -1,7 +1,7 @@
 //! Two people and a conversation, on a server whose runs are played by the test.
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -22,7 +22,7 @@ use troupe::realtime::event::Event;
 use troupe::realtime::event::Mark;
 use troupe::realtime::topic::Topic;
 use troupe::runs::events::TypingStart;
-use troupe::runs::run::Kind;
+use troupe::runs::run::RunKind;
 
 /// Ann made the space, Bob is a member of it.
 pub struct Stage {
@@ -50,12 +50,12 @@ impl Stage {
 
     /// With more settings, and with some parts changed before the doors open.
     pub async fn open_changed(env: &[(&str, &str)], change: impl FnOnce(&mut App)) -> Stage {
-        Stage::open_on(Backend::Sqlite, env, change).await
+        Stage::open_on(TestBackend::Sqlite, env, change).await
     }
 
     /// The same on a database of one's choice.
     pub async fn open_on(
-        backend: Backend,
+        backend: TestBackend,
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> Stage {
@@ -105,7 +105,7 @@ impl Stage {
             conversation_id: self.conversation,
             run_id: run,
             membership_id: MembershipId(self.anns_seat),
-            kind: Kind::UserTurn,
+            kind: RunKind::UserTurn,
             target_message_id: None,
         };
         live.open(&start, 1);

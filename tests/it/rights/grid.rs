@@ -8,7 +8,7 @@ use crate::rights::table::Before;
 use crate::rights::table::Row;
 use crate::rights::table::rows;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
@@ -38,7 +38,7 @@ const NO_IDS: [&str; 6] = [
 
 #[tokio::test]
 async fn every_door_has_a_row_and_every_row_a_door() {
-    let house = TestApp::start_with(Backend::Sqlite, SETTINGS).await;
+    let house = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
     let document = expect(200, Person::at(&house.base).get("/openapi.json").await);
     house.close().await;
 

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 use troupe::runs::reaper::Report;
-use troupe::runs::run::Kind;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunKind;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::spaces::space::RepliesPerTurn;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::blueprint::Blueprint;
 use crate::support::engine_room::EngineRoom;
@@ -19,7 +19,7 @@ const DELAY_MS: i64 = 5_000;
 const TURNS: i64 = 3;
 
 /// Ada and Bob answer each other three times.
-fn blueprint(backend: Backend) -> Blueprint {
+fn blueprint(backend: TestBackend) -> Blueprint {
     EngineRoom::on(backend).cast(&["Ada", "Bob"]).rules(|it| {
         it.auto_mode_enabled = true;
         it.auto_mode_delay_ms = DELAY_MS;
@@ -28,7 +28,7 @@ fn blueprint(backend: Backend) -> Blueprint {
 }
 
 /// Ada has answered, and Bob's turn waits.
-async fn waiting(backend: Backend) -> EngineRoom {
+async fn waiting(backend: TestBackend) -> EngineRoom {
     let room = blueprint(backend).open().await;
     room.human.says("Hello.").await;
     room.settle().await;
@@ -36,7 +36,7 @@ async fn waiting(backend: Backend) -> EngineRoom {
 }
 
 /// Bob has said "One" of "One two three.", of his own accord.
-async fn speaking(backend: Backend) -> (EngineRoom, Gate) {
+async fn speaking(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = waiting(backend).await;
     let gate = Gate::closed();
     room.upstream
@@ -59,8 +59,10 @@ impl EngineRoom {
     /// The replies that auto mode brought about.
     async fn n_by_itself(&self) -> usize {
         let runs = self.runs().await;
-        let replies = runs.iter().filter(|it| it.kind == Kind::AutoMode);
-        replies.filter(|it| it.status == Status::Succeeded).count()
+        let replies = runs.iter().filter(|it| it.kind == RunKind::AutoMode);
+        replies
+            .filter(|it| it.status == RunStatus::Succeeded)
+            .count()
     }
 
     /// As the API tells it.
@@ -90,8 +92,8 @@ on_both! {
         assert_eq!(room.answers().await.len(), 2);
         room.time_passes().await;
 
-        let kinds: Vec<Kind> = room.runs().await.iter().map(|it| it.kind).collect();
-        assert_eq!(kinds, [Kind::UserTurn, Kind::AutoMode, Kind::AutoMode, Kind::AutoMode]);
+        let kinds: Vec<RunKind> = room.runs().await.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [RunKind::UserTurn, RunKind::AutoMode, RunKind::AutoMode, RunKind::AutoMode]);
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Ada", "Bob"]);
         assert_eq!(room.runtime().await.state(), State::Idle);
         room.close().await;
@@ -144,7 +146,7 @@ on_both! {
         room.time_passes().await;
 
         assert_eq!(room.answers().await.len(), 1);
-        assert_eq!(room.runs().await[1].status, Status::Canceled);
+        assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
         assert_eq!(room.runtime().await.state(), State::Idle);
         room.close().await;
     }
@@ -174,7 +176,7 @@ on_both! {
 
         assert_eq!(before, 1);
         let waits = room.runtime().await.queued.expect("a forced reply is answered");
-        assert_eq!(waits.kind, Kind::AutoMode);
+        assert_eq!(waits.kind, RunKind::AutoMode);
         room.close().await;
     }
 

@@ -13,20 +13,20 @@ use troupe::ids::ConversationId;
 use troupe::ids::UserId;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::Kind;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunKind;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::runs::versions::Regenerated;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::engine_room::edit_of;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
-async fn talked(backend: Backend) -> EngineRoom {
+async fn talked(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend).open().await;
     for (said, answer) in [("Hi.", "Hello."), ("And?", "Well.")] {
         room.upstream.next(Script::say(answer));
@@ -103,7 +103,7 @@ on_both! {
             assert_eq!(*clone, expected);
         }
         let parent = room.row().await;
-        assert_eq!((made.kind, made.parent_conversation_id), (conversation::Kind::Branch, Some(parent.id)));
+        assert_eq!((made.kind, made.parent_conversation_id), (conversation::ConversationKind::Branch, Some(parent.id)));
         assert_eq!((made.forked_from_message_id, made.last_seq, made.rev), (Some(origins[2].id), 3, 1));
         assert_eq!(room.messages().await, origins, "the origin stays as it is");
         room.close().await;
@@ -304,7 +304,7 @@ on_both! {
         let planned = regenerate(&room, Some(&origins[1])).await;
         room.is_idle().await;
 
-        assert_eq!((planned.run.kind, planned.run.status), (Kind::Regenerate, Status::Queued));
+        assert_eq!((planned.run.kind, planned.run.status), (RunKind::Regenerate, RunStatus::Queued));
         room.close().await;
     }
 }

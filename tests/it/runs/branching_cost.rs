@@ -8,7 +8,7 @@ use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use troupe::conversations::message;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 use crate::support::statements::Statements;
 
@@ -50,7 +50,7 @@ async fn in_one(room: &EngineRoom, statements: Vec<String>) {
     done.expect("the database takes it");
 }
 
-async fn costs(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+async fn costs(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) {
     let mut costs = Vec::new();
     // The first one warms up: connections are opened, statements prepared.
     for n in [3, 3, 150] {
@@ -80,14 +80,14 @@ async fn on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one() {
     let name =
         "runs::branching_cost::on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one";
     if let Some(statements) = Statements::alone(name) {
-        costs(Backend::Sqlite, |_| statements.take()).await;
+        costs(TestBackend::Sqlite, |_| statements.take()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
-    if Backend::Postgres.is_given() {
-        costs(Backend::Postgres, |room| {
+    if TestBackend::Postgres.is_given() {
+        costs(TestBackend::Postgres, |room| {
             room.wire.as_ref().expect("a wired room").take()
         })
         .await;
@@ -95,7 +95,7 @@ async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
 }
 
 /// Beside a bare copy of the same rows, three times.
-async fn time(backend: Backend) {
+async fn time(backend: TestBackend) {
     let room = EngineRoom::on(backend).not_started().open().await;
     fill(&room, 100_000).await;
     let last = room.messages().await.pop().unwrap();
@@ -127,7 +127,7 @@ async fn time(backend: Backend) {
 #[ignore = "measures, for a machine that does nothing else"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_of_100_000_messages_takes_little_more_than_a_bare_copy() {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for backend in [TestBackend::Sqlite, TestBackend::Postgres] {
         if backend.is_given() {
             time(backend).await;
         }

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use troupe::db::dialect;
+use troupe::db::backend;
 use troupe::realtime::hub::Hub;
 use troupe::runs::context::Settings;
 use troupe::runs::error::EngineError;
 use troupe::runs::reaper::Report;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::blueprint::connect;
 use crate::support::blueprint::node;
 use crate::support::engine_room::EngineRoom;
@@ -22,12 +22,12 @@ use crate::support::wire::Cut;
 use crate::support::wire::Wire;
 
 fn is_passing(error: &EngineError) -> bool {
-    matches!(error, EngineError::Database(it) if dialect::is_passing(it))
+    matches!(error, EngineError::Database(it) if backend::is_transient(it))
 }
 
 /// All of this is about a server; a file does not break away.
 fn no_server() -> bool {
-    !Backend::Postgres.is_given()
+    !TestBackend::Postgres.is_given()
 }
 
 /// Posts as a client does that has no answer: again, under the same `client_id`.
@@ -37,7 +37,7 @@ async fn insists(human: &Human, text: &str, client_id: &str) {
             Ok(_) => return,
             Err(EngineError::Database(error)) => {
                 assert!(
-                    dialect::is_passing(&error) || dialect::was_undone(&error),
+                    backend::is_transient(&error) || backend::is_rolled_back(&error),
                     "{error}"
                 );
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -55,7 +55,7 @@ async fn a_commit_whose_answer_is_lost_is_found_and_told_of() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+        let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
         let wire = room.wire.as_ref().expect("a wired room");
         wire.cut_after(n_commits, Cut::AfterCommit);
 
@@ -67,7 +67,11 @@ async fn a_commit_whose_answer_is_lost_is_found_and_told_of() {
         assert_eq!(room.answers().await, ["Hello."]);
         assert_eq!(room.messages().await.len(), 2);
         let run = room.only_run().await;
-        assert_eq!((run.status, run.lease), (Status::Succeeded, 1), "done once");
+        assert_eq!(
+            (run.status, run.lease),
+            (RunStatus::Succeeded, 1),
+            "done once"
+        );
         // The ear is held to the database: all of it was told, and in order.
         room.close().await;
     }
@@ -79,7 +83,7 @@ async fn a_commit_that_never_arrived_is_made_again() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+        let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
         let wire = room.wire.as_ref().expect("a wired room");
         wire.cut_after(n_commits, Cut::BeforeCommit);
 
@@ -95,7 +99,7 @@ async fn a_commit_that_never_arrived_is_made_again() {
         assert!(wire.is_cut(), "COMMIT {n_commits}");
         assert_eq!(room.answers().await, ["Hello."]);
         assert_eq!(room.messages().await.len(), 2);
-        assert_eq!(room.only_run().await.status, Status::Succeeded);
+        assert_eq!(room.only_run().await.status, RunStatus::Succeeded);
         room.close().await;
     }
 }
@@ -106,7 +110,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).open().await;
     let mut facts = room.facts().await;
     transitions::record(&mut facts).await;
     let mut conversations = Vec::new();
@@ -159,7 +163,7 @@ async fn work_goes_on_after_the_server_was_away() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).wired().open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
     let wire = room.wire.as_ref().expect("a wired room");
     let gate = room.upstream.gate();
     room.human.says("Count.").await;
@@ -177,7 +181,7 @@ async fn work_goes_on_after_the_server_was_away() {
     let runs = room.runs().await;
     assert!(
         runs.iter()
-            .all(|it| (it.status, it.attempt) == (Status::Succeeded, 1)),
+            .all(|it| (it.status, it.attempt) == (RunStatus::Succeeded, 1)),
         "{runs:?}"
     );
     room.close().await;
@@ -189,7 +193,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .settings(|it| it.heartbeat = Duration::from_millis(50))
         .open()
         .await;
@@ -256,7 +260,7 @@ async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     if no_server() || !is_long {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).open().await;
     let mut other = room.facts().await;
 
     other.execute("BEGIN; LOCK TABLE messages").await;
@@ -278,7 +282,7 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .settings(|it| it.heartbeat = OFTEN)
         .wired()
         .open()
@@ -318,7 +322,7 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
     gate.open();
     room.settle().await;
 
-    assert_eq!(room.only_run().await.status, Status::Succeeded);
+    assert_eq!(room.only_run().await.status, RunStatus::Succeeded);
     assert_eq!(room.answers().await, ["Hello."]);
     room.stop(&other).await;
     room.close().await;

@@ -3,7 +3,7 @@
 
 use troupe::ids::MembershipId;
 use troupe::rounds::slot;
-use troupe::runs::run::Kind;
+use troupe::runs::run::RunKind;
 use troupe::runs::situation;
 use troupe::spaces::membership;
 use troupe::spaces::space::Model as Space;
@@ -16,7 +16,7 @@ use troupe::speakers::dice::Dice;
 use troupe::speakers::selector;
 use troupe::speakers::selector::Trigger;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::blueprint::Blueprint;
 use crate::support::engine_room::EngineRoom;
@@ -26,7 +26,7 @@ use crate::support::upstream::script::Script;
 /// A delay that no test waits for.
 const DELAY_MS: i64 = 5_000;
 
-fn with(backend: Backend, cast: &[&str]) -> Blueprint {
+fn with(backend: TestBackend, cast: &[&str]) -> Blueprint {
     EngineRoom::on(backend)
         .cast(cast)
         .rules(|it| it.reply_order = ReplyOrder::Natural)
@@ -50,7 +50,9 @@ impl EngineRoom {
     /// The replies that nobody asked for.
     async fn n_auto(&self) -> usize {
         let runs = self.runs().await;
-        runs.iter().filter(|it| it.kind == Kind::AutoMode).count()
+        runs.iter()
+            .filter(|it| it.kind == RunKind::AutoMode)
+            .count()
     }
 }
 

@@ -6,17 +6,17 @@ use troupe::prompt::sent;
 use troupe::rounds::round;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::CancelReason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunCancelReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend).open().await;
     room.upstream.say("One two three.");
     let gate = room.upstream.gate();
@@ -36,7 +36,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         assert_eq!(room.ear.told_since(n_heard), Vec::<String>::new(), "all was told at once");
         let runtime = room.runtime().await;
@@ -55,7 +55,7 @@ on_both! {
         room.settle().await;
 
         let run = room.only_run().await;
-        assert_eq!((run.status, run.keep_partial), (Status::Canceled, true));
+        assert_eq!((run.status, run.keep_partial), (RunStatus::Canceled, true));
         assert_eq!(room.answers().await, ["One"]);
         let messages = room.messages().await;
         assert_eq!(messages[1].metadata, json!({ "stopped": true }));
@@ -75,10 +75,10 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         let round = room.runtime().await.round.expect("it waits for a person");
-        assert_eq!(round.row.state, round::State::Paused);
+        assert_eq!(round.row.state, round::RoundState::Paused);
         room.close().await;
     }
 
@@ -115,7 +115,7 @@ on_both! {
         let again = room.engine.cancel(room.conversation, id).await;
         room.settle().await;
 
-        assert_eq!(canceled.status, Status::Canceled);
+        assert_eq!(canceled.status, RunStatus::Canceled);
         assert!(canceled.cancel_requested_at.is_some());
         assert!(matches!(again, Err(EngineError::Refused(Refusal::AlreadyFinished))));
         assert!(room.answers().await.is_empty());
@@ -135,7 +135,7 @@ on_both! {
         let told: Vec<_> = record.blocks(|it| texts.of(it)).into_iter().map(|it| it.text).collect();
         assert!(told.iter().any(|it| it == "Count."), "{told:?}");
         let run = room.only_run().await;
-        assert_eq!(run.status, Status::Canceled);
+        assert_eq!(run.status, RunStatus::Canceled);
         assert!(run.debug.prompt.is_some());
         room.close().await;
     }
@@ -153,7 +153,7 @@ on_both! {
         room.settle().await;
 
         let run = room.only_run().await;
-        assert_eq!(run.status, Status::Canceled);
+        assert_eq!(run.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         assert!(run.debug.prompt.is_some());
         assert!(sent::by_run(room.db.reader(), run.id).await.unwrap().is_some());
@@ -173,14 +173,14 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.upstream.n_requests(), 0);
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         room.close().await;
     }
 
     async fn a_closed_conversation_drops_its_reply(backend) {
         let (room, gate) = writing(backend).await;
 
-        room.engine.space_closed(room.space, CancelReason::Archived).await.unwrap();
+        room.engine.space_closed(room.space, RunCancelReason::Archived).await.unwrap();
         room.upstream.hung_up(0).await;
         gate.open();
         room.settle().await;

@@ -9,10 +9,10 @@ use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::runs::reaper::Report;
 use troupe::runs::run;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::blueprint::connect;
 use crate::support::blueprint::node;
@@ -39,7 +39,7 @@ on_both! {
 
         assert_eq!(report, Report::default());
         let run = room.only_run().await;
-        assert_eq!((run.status, run.attempt), (Status::Succeeded, 1));
+        assert_eq!((run.status, run.attempt), (RunStatus::Succeeded, 1));
         room.close().await;
     }
 
@@ -100,10 +100,10 @@ async fn looks(room: &EngineRoom, wire: &Wire, n: usize) {
 /// Z6, ahead: by that clock every heart has been silent for an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_of_the_database_that_jumps_ahead_ends_nobody() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .settings(|it| it.heartbeat = SLOWLY)
         .with_a_clock_to_set()
         .open()
@@ -128,7 +128,7 @@ async fn a_clock_of_the_database_that_jumps_ahead_ends_nobody() {
     room.settle().await;
 
     let run = room.only_run().await;
-    assert_eq!((run.status, run.attempt), (Status::Succeeded, 1));
+    assert_eq!((run.status, run.attempt), (RunStatus::Succeeded, 1));
     assert_eq!(room.answers().await, ["Hello."]);
     assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
     room.stop(&other).await;
@@ -138,11 +138,11 @@ async fn a_clock_of_the_database_that_jumps_ahead_ends_nobody() {
 /// Z6, back: by that clock the last word of the dead is still to come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_of_the_database_that_is_set_back_keeps_nobody_dead_from_being_found() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
     // Its heart does not beat in the span of a test.
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .with_a_clock_to_set()
         .open()
         .await;
@@ -161,9 +161,9 @@ async fn a_clock_of_the_database_that_is_set_back_keeps_nobody_dead_from_being_f
     .await;
 
     let runs = room.runs().await;
-    assert_eq!((runs[0].status, runs[0].attempt), (Status::Failed, 1));
-    assert_eq!((runs[1].status, runs[1].attempt), (Status::Queued, 2));
-    assert_eq!(runs[1].reason, Reason::Recovered);
+    assert_eq!((runs[0].status, runs[0].attempt), (RunStatus::Failed, 1));
+    assert_eq!((runs[1].status, runs[1].attempt), (RunStatus::Queued, 2));
+    assert_eq!(runs[1].reason, RunReason::Recovered);
     gate.open();
     room.is_idle().await;
     assert!(room.answers().await.is_empty(), "the dead add nothing");
@@ -175,11 +175,11 @@ async fn a_clock_of_the_database_that_is_set_back_keeps_nobody_dead_from_being_f
 /// is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
     for off in [HOURS, -HOURS] {
-        let room = EngineRoom::on(Backend::Postgres)
+        let room = EngineRoom::on(TestBackend::Postgres)
             .settings(|it| it.heartbeat = OFTEN)
             .open()
             .await;
@@ -203,7 +203,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         let runs = room.runs().await;
         let ended = runs.iter().map(|it| (it.status, it.attempt));
         assert!(
-            ended.clone().all(|it| it == (Status::Succeeded, 1)),
+            ended.clone().all(|it| it == (RunStatus::Succeeded, 1)),
             "{runs:?}"
         );
         assert_eq!(ended.count(), 2, "{runs:?}");
@@ -217,14 +217,17 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
 /// they store is in order, and a post through either is answered at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).not_started().open().await;
+    let room = EngineRoom::on(TestBackend::Postgres)
+        .not_started()
+        .open()
+        .await;
     let models = room.engine.context().models.clone();
     let mut nodes = Vec::new();
     for off_by in [40_000, -40_000] {
-        let clock = Clock::system_off_by(off_by);
+        let clock = Clock::system_with_offset(off_by);
         let settings = room.engine.context().settings;
         let engine = node(&room.db, &Hub::new(), &clock, models.clone(), settings);
         engine.start().await.expect("there is nothing to heal");
@@ -261,10 +264,10 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
 /// Z9: as long as every answer takes longer than a second, the offset is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .with_a_clock_to_set()
         .not_started()
         .open()
@@ -276,7 +279,7 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
         ..room.engine.context().settings
     };
     let models = room.engine.context().models.clone();
-    let clock = Clock::system_off_by(40_000);
+    let clock = Clock::system_with_offset(40_000);
     let engine = node(&room.db, &Hub::new(), &clock, models, settings);
 
     engine.start().await.expect("there is nothing to heal");

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 use serde_json::json;
-use troupe::conversations::message::Role;
+use troupe::conversations::message::MessageRole;
 use troupe::ids::UserId;
 use troupe::realtime::topic::Topic;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::spaces::membership;
 use troupe::spaces::membership::CopilotMode;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::eavesdropper::Eavesdropper;
 use crate::support::engine_room::EngineRoom;
@@ -64,13 +64,13 @@ impl EngineRoom {
     async fn voices(&self) -> String {
         let all = self.messages().await.into_iter();
         all.map(|it| match it.role {
-            Role::User => 'E',
+            MessageRole::User => 'E',
             _ => 'A',
         })
         .collect()
     }
 
-    async fn reasons(&self) -> Vec<Reason> {
+    async fn reasons(&self) -> Vec<RunReason> {
         self.runs().await.iter().map(|it| it.reason).collect()
     }
 }
@@ -93,7 +93,7 @@ fn numbered(room: &EngineRoom) {
 }
 
 /// Eve's copilot has said "One" of "One two three." when its node falls silent.
-async fn silent(backend: Backend, steps: i64) -> (EngineRoom, Gate) {
+async fn silent(backend: TestBackend, steps: i64) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend).open().await;
     let gate = Gate::closed();
     room.upstream
@@ -121,8 +121,8 @@ on_both! {
         let runs = room.runs().await;
         let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == room.human.seat).collect();
         let reasons: Vec<_> = of_eve.iter().map(|it| it.reason).collect();
-        assert_eq!(reasons, [Reason::CopilotStart, Reason::CopilotFollowup, Reason::CopilotFollowup]);
-        assert!(of_eve.iter().all(|it| it.kind == run::Kind::UserTurn && it.round_id.is_none()));
+        assert_eq!(reasons, [RunReason::CopilotStart, RunReason::CopilotFollowup, RunReason::CopilotFollowup]);
+        assert!(of_eve.iter().all(|it| it.kind == run::RunKind::UserTurn && it.round_id.is_none()));
         let told: Vec<Value> = own.log();
         let left: Vec<&Value> = told.iter().map(|it| &it["copilot_remaining_steps"]).collect();
         assert_eq!(left, [&json!(2), &json!(1), &Value::Null]);
@@ -160,7 +160,7 @@ on_both! {
         room.take_over().await;
 
         room.upstream.hung_up(0).await;
-        assert_eq!(room.runs().await[0].status, Status::Canceled);
+        assert_eq!(room.runs().await[0].status, RunStatus::Canceled);
         gate.open();
         room.human.says("Me.").await;
         room.settle().await;
@@ -175,7 +175,7 @@ on_both! {
 
         room.take_over().await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert_eq!(room.runtime().await.state(), State::Idle);
         room.close().await;
     }
@@ -193,7 +193,7 @@ on_both! {
         room.settle().await;
 
         let run = room.only_run().await;
-        assert_eq!((run.status, run.debug.skipped_because.as_deref()), (Status::Skipped, Some("speaker_unavailable")));
+        assert_eq!((run.status, run.debug.skipped_because.as_deref()), (RunStatus::Skipped, Some("speaker_unavailable")));
         assert_eq!(room.upstream.n_requests(), 0);
         room.close().await;
     }
@@ -224,7 +224,7 @@ on_both! {
         let run = room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(run.reason, Reason::CopilotContinue);
+        assert_eq!(run.reason, RunReason::CopilotContinue);
         assert_eq!(room.voices().await, "EA");
         assert_eq!(room.steps_left().await, OFF);
         room.close().await;
@@ -244,7 +244,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.voices().await, "EA");
-        assert_eq!(room.reasons().await[1], Reason::CopilotContinue);
+        assert_eq!(room.reasons().await[1], RunReason::CopilotContinue);
         room.close().await;
     }
 
@@ -267,9 +267,9 @@ on_both! {
         assert_eq!(
             told,
             [
-                (Status::Failed, Reason::CopilotStart, 1),
-                (Status::Succeeded, Reason::Recovered, 2),
-                (Status::Succeeded, Reason::CopilotFollowup, 1),
+                (RunStatus::Failed, RunReason::CopilotStart, 1),
+                (RunStatus::Succeeded, RunReason::Recovered, 2),
+                (RunStatus::Succeeded, RunReason::CopilotFollowup, 1),
             ]
         );
         room.stop(&node).await;
@@ -329,7 +329,7 @@ on_both! {
         room.copilot(2).await;
         let gus = room.another_human("Gus").await;
         gus.says("Wait.").await;
-        assert_eq!(room.reasons().await, [Reason::UserMessage]);
+        assert_eq!(room.reasons().await, [RunReason::UserMessage]);
 
         room.engine.start().await.unwrap();
         room.settle().await;

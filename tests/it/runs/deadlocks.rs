@@ -3,14 +3,14 @@
 
 use troupe::spaces::tenancy;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Script;
 use crate::support::wait;
 
 /// SQLite has one writer.
 fn no_server() -> bool {
-    !Backend::Postgres.is_given()
+    !TestBackend::Postgres.is_given()
 }
 
 /// B7. The end of a run has its conversation and wants the space; somebody else has the space and
@@ -20,7 +20,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).open().await;
     let gate = room.upstream.gate();
     room.upstream.always(
         Script::stream()
@@ -69,7 +69,7 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).open().await;
     let mut step = room.facts().await;
     let mut facts = room.facts().await;
 

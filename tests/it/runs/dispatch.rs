@@ -9,17 +9,17 @@ use troupe::llm::secret::Secret;
 use troupe::providers::provider;
 use troupe::runs::due;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::scheduler;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::model_call;
 use crate::support::transitions;
 
 /// A room where nothing works yet, whose database writes down every move of a run.
-async fn room(backend: Backend, n_places: usize) -> EngineRoom {
+async fn room(backend: TestBackend, n_places: usize) -> EngineRoom {
     let room = EngineRoom::on(backend)
         .settings(|it| it.max_running = n_places)
         .not_started()
@@ -30,14 +30,14 @@ async fn room(backend: Backend, n_places: usize) -> EngineRoom {
 }
 
 impl EngineRoom {
-    async fn status(&self, id: RunId) -> Status {
+    async fn status(&self, id: RunId) -> RunStatus {
         let row = run::Entity::find_by_id(id).one(self.db.reader()).await;
         row.expect("the database answers").expect("the run").status
     }
 
     async fn has_ended(&self, id: RunId) {
         self.until("the run has ended", async |it| {
-            it.status(id).await == Status::Succeeded
+            it.status(id).await == RunStatus::Succeeded
         })
         .await;
     }
@@ -129,8 +129,8 @@ on_both! {
         room.upstream.requested(2).await;
 
         assert_eq!(room.claimed().await.len(), 2);
-        assert_eq!(room.status(many[0]).await, Status::Running);
-        assert_eq!(room.status(seats[0]).await, Status::Running);
+        assert_eq!(room.status(many[0]).await, RunStatus::Running);
+        assert_eq!(room.status(seats[0]).await, RunStatus::Running);
         gate.open();
         for id in many.iter().chain(&seats) {
             room.has_ended(*id).await;
@@ -148,7 +148,7 @@ on_both! {
             room.has_ended(*id).await;
         }
 
-        assert_eq!(room.status(ids[4]).await, Status::Queued);
+        assert_eq!(room.status(ids[4]).await, RunStatus::Queued);
         assert_eq!(transitions::illegal(&mut room.facts().await).await, Vec::<String>::new());
         room.close_deaf().await;
     }
@@ -224,10 +224,10 @@ impl EngineRoom {
         let mut facts = self.facts().await;
         let id = id.0.simple();
         let sql = match self.database.backend() {
-            Backend::Sqlite => format!(
+            TestBackend::Sqlite => format!(
                 "CREATE TRIGGER never BEFORE UPDATE ON conversation_runs WHEN NEW.status = 'running' AND NEW.id = X'{id}' BEGIN SELECT RAISE(ABORT, 'never'); END"
             ),
-            Backend::Postgres => format!(
+            TestBackend::Postgres => format!(
                 "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'never'; END $$;
                 CREATE TRIGGER never BEFORE UPDATE ON conversation_runs FOR EACH ROW WHEN (NEW.status = 'running' AND NEW.id = '{id}') EXECUTE FUNCTION never()"
             ),
@@ -239,11 +239,11 @@ impl EngineRoom {
 /// The race of many nodes for the same runs; on SQLite there is only ever one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
-    let room = room(Backend::Postgres, 64).await;
+    let room = room(TestBackend::Postgres, 64).await;
     let ids = room.crowd(room.house().await, 2_000, room.long_ago()).await;
     let nodes: Vec<_> = (0..8).map(|_| room.another_node()).collect();
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use troupe::rounds::round;
 use troupe::runs::context::Settings;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::spaces::space;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::furniture;
@@ -20,7 +20,7 @@ use crate::support::upstream::script::Script;
 const SHORT: Duration = Duration::from_millis(300);
 
 async fn room(
-    backend: Backend,
+    backend: TestBackend,
     rules: impl FnOnce(&mut space::Model) + Send + 'static,
     settings: impl FnOnce(&mut Settings),
 ) -> EngineRoom {
@@ -34,7 +34,7 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
     room.settle().await;
 
     let run = room.only_run().await;
-    assert_eq!(run.status, Status::Failed, "{code}");
+    assert_eq!(run.status, RunStatus::Failed, "{code}");
     let error = run.error.expect("a failed run says why");
     assert_eq!(error.code, code);
     assert!(!error.message.is_empty());
@@ -44,7 +44,7 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
     let round = room.runtime().await.round.expect("it waits for a person");
     assert_eq!(
         (round.row.state, round.row.cursor),
-        (round::State::Failed, 0)
+        (round::RoundState::Failed, 0)
     );
     assert!(room.answers().await.is_empty());
 
@@ -54,7 +54,7 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
 
     assert_eq!(
         (retried.reason, retried.round_id),
-        (Reason::Retry, run.round_id)
+        (RunReason::Retry, run.round_id)
     );
     assert_eq!(room.answers().await, ["Hello."], "{code}");
     assert_eq!(room.runtime().await.state(), State::Idle);
@@ -62,12 +62,12 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
 }
 
 /// Every request is answered by `script`, until it is mended.
-async fn fails_by(backend: Backend, script: Script, code: &str) {
+async fn fails_by(backend: TestBackend, script: Script, code: &str) {
     fails_within(backend, script, code, |_| ()).await;
 }
 
 async fn fails_within(
-    backend: Backend,
+    backend: TestBackend,
     script: Script,
     code: &str,
     settings: impl FnOnce(&mut Settings),
@@ -232,7 +232,7 @@ on_both! {
         let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap();
         let shown = snapshot.unwrap().failed_run.expect("it is in the snapshot");
         let document = room.engine.conversation(room.conversation).await.unwrap();
-        assert_eq!((shown.id, shown.status), (failed.id, Status::Failed));
+        assert_eq!((shown.id, shown.status), (failed.id, RunStatus::Failed));
         assert_eq!(shown.error.unwrap().code, "upstream_error");
         assert_eq!(document.failed_run.expect("and in the document").id, failed.id);
         assert_eq!(document.state, State::Idle, "no round failed");

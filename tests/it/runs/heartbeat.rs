@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
@@ -12,7 +12,7 @@ use crate::support::upstream::script::Gate;
 const OFTEN: Duration = Duration::from_millis(30);
 
 /// Ada has said "One" of "One two three." on a node that beats often.
-async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend)
         .settings(|it| it.heartbeat = OFTEN)
         .open()
@@ -50,7 +50,7 @@ on_both! {
         gate.open();
         room.is_idle().await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         assert!(room.engine.live_text(room.conversation).is_none());
         room.close_deaf().await;
@@ -88,7 +88,7 @@ on_both! {
         gate.open();
         room.is_idle().await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert_eq!(room.answers().await, ["One"]);
         room.close_deaf().await;
     }
@@ -97,10 +97,10 @@ on_both! {
 /// Counted where the statements pass by: on the wire to PostgreSQL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_statement_renews_all_runs_of_a_node() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .settings(|it| it.heartbeat = Duration::from_millis(500))
         .wired()
         .open()

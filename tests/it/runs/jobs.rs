@@ -3,7 +3,7 @@
 use sea_orm::EntityTrait;
 use troupe::conversations::conversation;
 use troupe::conversations::job;
-use troupe::conversations::job::Status;
+use troupe::conversations::job::JobStatus;
 use troupe::conversations::message;
 use troupe::ids::ConversationId;
 use troupe::ids::UserId;
@@ -14,7 +14,7 @@ use troupe::runs::versions::Branched;
 use troupe::runs::versions::Fork;
 use troupe::spaces::membership;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Script;
@@ -25,7 +25,7 @@ const LONG: i64 = 2_600;
 const SHORT: i64 = 400;
 
 /// A room with so many messages; every hundredth has two texts, every thousandth is hidden.
-async fn room_of(backend: Backend, n: i64) -> EngineRoom {
+async fn room_of(backend: TestBackend, n: i64) -> EngineRoom {
     let room = EngineRoom::on(backend).open().await;
     let (conversation, seat) = (room.conversation, room.human.seat);
     let mut facts = room.facts().await;
@@ -150,7 +150,7 @@ on_both! {
         let job = begin(&room.engine, fork(&room).await).await;
         let ended = ends(&room, &job).await;
 
-        assert_eq!((ended.status, ended.n_done, ended.n_total), (Status::Succeeded, LONG, LONG));
+        assert_eq!((ended.status, ended.n_done, ended.n_total), (JobStatus::Succeeded, LONG, LONG));
         is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
         room.close_deaf().await;
     }
@@ -170,7 +170,7 @@ on_both! {
         let room = room_of(backend, LONG).await;
         let job = abandoned(&room).await;
         let branch = row_of(&room, &job).await.unwrap();
-        assert!(branch.is_hidden && job_now(&room, &job).await.status == Status::Running);
+        assert!(branch.is_hidden && job_now(&room, &job).await.status == JobStatus::Running);
         assert!(branch.text_bytes > 0, "it is charged before its first batch");
 
         let report = room.engine.reap().await.unwrap();
@@ -202,7 +202,7 @@ on_both! {
         room.engine.reap().await.unwrap();
         let ended = ends(&room, &job).await;
 
-        assert_eq!(ended.status, Status::Canceled);
+        assert_eq!(ended.status, JobStatus::Canceled);
         assert!(row_of(&room, &job).await.is_none());
         assert_eq!(n_rows(&room, "messages", job.conversation_id.unwrap()).await, 0);
         room.close_deaf().await;
@@ -249,7 +249,7 @@ on_both! {
 
         assert!(matches!(refused, Err(EngineError::Refused(Refusal::NotFound))), "{refused:?}");
         let ended = ends(&room, &job).await;
-        assert_eq!((ended.status, ended.n_done), (Status::Succeeded, LONG));
+        assert_eq!((ended.status, ended.n_done), (JobStatus::Succeeded, LONG));
         assert!(row_of(&room, &job).await.is_none());
         assert_eq!(n_rows(&room, "messages", room.conversation).await, 0);
         room.close_deaf().await;
@@ -266,8 +266,8 @@ on_both! {
         let deletion = room.engine.delete_space(room.space, user).await.unwrap().unwrap();
         let job = room.engine.deleted(deletion).await.unwrap().expect("a job");
 
-        assert_eq!(ends(&room, &job).await.status, Status::Succeeded);
-        assert_eq!(job_now(&room, &branch).await.status, Status::Canceled);
+        assert_eq!(ends(&room, &job).await.status, JobStatus::Succeeded);
+        assert_eq!(job_now(&room, &branch).await.status, JobStatus::Canceled);
         let mut facts = room.facts().await;
         for table in ["spaces", "conversations", "messages", "message_swipes", "space_memberships"] {
             let n = facts.number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await;

@@ -9,18 +9,18 @@ use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::ids::ConversationId;
 use troupe::ids::MessageId;
-use troupe::runs::run::Kind;
-use troupe::runs::run::Reason;
+use troupe::runs::run::RunKind;
+use troupe::runs::run::RunReason;
 use troupe::runs::versions::Regenerated;
 use troupe::spaces::space::GroupRegenerateMode;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
-async fn turn(backend: Backend) -> EngineRoom {
+async fn turn(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
@@ -67,7 +67,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(shown(&room, room.conversation).await, ["Hi.", "Anew."]);
-        assert_eq!((planned.run.kind, planned.run.reason), (Kind::UserTurn, Reason::LastTurn));
+        assert_eq!((planned.run.kind, planned.run.reason), (RunKind::UserTurn, RunReason::LastTurn));
         assert_eq!(planned.run.trigger_message_id, Some(room.messages().await[0].id));
         assert!(planned.branch.is_none() && planned.run.round_id.is_some());
         let expected = [
@@ -103,7 +103,7 @@ on_both! {
 
         assert_eq!(shown(&room, room.conversation).await, ["Hi.", "From Ada.", "From Bob."]);
         assert_eq!(shown(&room, planned.conversation).await, ["Hi.", "Hello."]);
-        assert_eq!(planned.run.reason, Reason::LastTurn);
+        assert_eq!(planned.run.reason, RunReason::LastTurn);
         room.close().await;
     }
 
@@ -134,7 +134,7 @@ on_both! {
         let planned = regenerate(&room, None).await;
         room.settle().await;
 
-        assert_eq!(planned.run.kind, Kind::Regenerate);
+        assert_eq!(planned.run.kind, RunKind::Regenerate);
         assert_eq!(shown(&room, room.conversation).await, ["Hello."]);
         room.close().await;
     }

@@ -8,19 +8,19 @@ use troupe::prompt::sent;
 use troupe::prompt::space_variable;
 use troupe::runs::beginnings::NewConversation;
 use troupe::runs::preparation;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
 use sea_orm::EntityTrait;
 use sea_orm::PaginatorTrait;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::furniture;
 use crate::support::upstream::script::Script;
 
 /// Ada's card counts her turns, in the conversation and in the space.
-async fn counting(backend: Backend) -> EngineRoom {
+async fn counting(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend).open().await;
     let text = "{{incvar::turns}} of {{char}}, {{incglobalvar::all}} of all.";
     let ada = room.seat("Ada").await;
@@ -58,7 +58,7 @@ on_both! {
         let look = preparation::preview(room.engine.context(), room.conversation, ada, None);
         look.await.unwrap().unwrap().1.unwrap();
 
-        assert_eq!(room.only_run().await.status, Status::Failed);
+        assert_eq!(room.only_run().await.status, RunStatus::Failed);
         assert_eq!(counted(&room).await, (json!(null), None));
         room.close().await;
     }
@@ -68,7 +68,7 @@ on_both! {
         room.greeting_of("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
         let new = || NewConversation {
             title: None,
-            kind: conversation::Kind::Root,
+            kind: conversation::ConversationKind::Root,
             parent: None,
         };
 

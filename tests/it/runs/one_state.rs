@@ -16,7 +16,7 @@ use sea_orm::EntityTrait;
 use troupe::conversations::conversation;
 use troupe::ids::ConversationId;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::person::id;
@@ -175,10 +175,10 @@ on_both! {
 /// its round after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(Backend::Postgres)
+    let room = EngineRoom::on(TestBackend::Postgres)
         .rules(|it| it.user_turn_debounce_ms = 60_000)
         .open()
         .await;
@@ -208,7 +208,7 @@ async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() 
     let found = reading.await.expect("the reader ends");
     let found = found.expect("the database answers").expect("a snapshot");
 
-    let is_paused = found.round.as_ref().map(|it| it.state) == Some(round::State::Paused);
+    let is_paused = found.round.as_ref().map(|it| it.state) == Some(round::RoundState::Paused);
     assert_eq!(
         (found.queued_run.is_some(), is_paused, found.state),
         (true, false, State::Queued)

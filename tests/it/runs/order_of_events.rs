@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use troupe::spaces::space::InputPolicy;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::furniture;
@@ -33,7 +33,7 @@ fn in_order(parts: &[&[&str]]) -> Vec<String> {
 }
 
 /// Ada has said "One" of "One two three."; the number of frames until then.
-async fn writing(backend: Backend, policy: InputPolicy) -> (EngineRoom, Gate, usize) {
+async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineRoom, Gate, usize) {
     let room = EngineRoom::on(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()

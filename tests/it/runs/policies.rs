@@ -1,24 +1,24 @@
 //! What a human message does while a reply is queued or being written, by the space's policy; and
 //! that a post is stored once, however often it comes.
 
-use troupe::conversations::message::Role;
+use troupe::conversations::message::MessageRole;
 use troupe::runs::command::Refusal;
 use troupe::runs::engine::Posted;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::spaces::space;
 use troupe::spaces::space::InputPolicy;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::engine_room::edit_of;
 use crate::support::upstream::script::Script;
 
 /// A room in which Ada is writing "One two three.", held after the first word.
-async fn writing(backend: Backend, policy: InputPolicy) -> (EngineRoom, impl AsyncFnOnce()) {
+async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineRoom, impl AsyncFnOnce()) {
     let room = EngineRoom::on(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
@@ -39,17 +39,17 @@ fn refusal(outcome: Result<Posted, EngineError>) -> Refusal {
 }
 
 /// Who wrote what, in order.
-async fn lines(room: &EngineRoom) -> Vec<(Role, String)> {
+async fn lines(room: &EngineRoom) -> Vec<(MessageRole, String)> {
     let all = room.messages().await.into_iter();
     all.map(|it| (it.role, it.content)).collect()
 }
 
-fn user(text: &str) -> (Role, String) {
-    (Role::User, text.to_owned())
+fn user(text: &str) -> (MessageRole, String) {
+    (MessageRole::User, text.to_owned())
 }
 
-fn assistant(text: &str) -> (Role, String) {
-    (Role::Assistant, text.to_owned())
+fn assistant(text: &str) -> (MessageRole, String) {
+    (MessageRole::Assistant, text.to_owned())
 }
 
 on_both! {
@@ -128,7 +128,7 @@ on_both! {
         let expected = [user("Count."), user("Rather say hello."), assistant("Hello.")];
         assert_eq!(lines(&room).await, expected);
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Canceled, Status::Succeeded]);
+        assert_eq!(statuses, [RunStatus::Canceled, RunStatus::Succeeded]);
         room.close().await;
     }
 
@@ -168,7 +168,7 @@ on_both! {
 
     async fn an_archived_space_takes_no_post(backend) {
         let room = EngineRoom::on(backend).open().await;
-        room.change_rules(|it| it.status = space::Status::Archived).await;
+        room.change_rules(|it| it.status = space::SpaceStatus::Archived).await;
 
         let outcome = room.human.tries_to_say("Hi.").await;
 

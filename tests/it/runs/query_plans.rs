@@ -20,12 +20,12 @@ use troupe::runs::queue;
 use troupe::runs::queue::Stale;
 use troupe::runs::reaper;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::tool_approval;
 use troupe::spaces::guests;
 use troupe::spaces::membership;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::explained::Explained;
@@ -33,14 +33,14 @@ use crate::support::explained::Explained;
 on_both! {
     async fn runs_are_listed_by_status_through_an_index(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
-        let dialect = room.db.dialect();
+        let db = Explained::new(room.db.heartbeat_connection());
+        let dialect = room.db.backend();
 
         for (status, indexes) in [
-            (Status::Queued, QUEUED),
-            (Status::Running, RUNNING),
-            (Status::Failed, &["finished_runs_by_status"]),
-            (Status::Succeeded, &["finished_runs_by_status"]),
+            (RunStatus::Queued, QUEUED),
+            (RunStatus::Running, RUNNING),
+            (RunStatus::Failed, &["finished_runs_by_status"]),
+            (RunStatus::Succeeded, &["finished_runs_by_status"]),
         ] {
             let wanted = Wanted { status: Some(status), ..Wanted::default() };
             let newest = wanted.runs(dialect).order_by_desc(run::Column::Id).limit(51);
@@ -53,7 +53,7 @@ on_both! {
 
     async fn what_the_reaper_looks_for_is_found_without_finished_rows(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
         reaper::adrift(&db).await.expect("the database answers");
@@ -64,7 +64,7 @@ on_both! {
         db.assert_is_among(&plan, &[QUEUED, &by_status].concat());
         db.assert_is_among(&plan, &[RUNNING, &by_status].concat());
 
-        let stale = Stale { after_ms: 30_000, dialect: room.db.dialect() };
+        let stale = Stale { after_ms: 30_000, dialect: room.db.backend() };
         queue::expired(&db, now, &stale).await.expect("the database answers");
         db.assert_uses_one_of(&["running_runs_by_heartbeat"]);
 
@@ -73,7 +73,7 @@ on_both! {
 
     async fn what_is_due_is_found_without_finished_rows(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
         due::soonest(&db, &[], 32).await.expect("the database answers");
@@ -90,7 +90,7 @@ on_both! {
 
     async fn what_a_conversation_does_is_found_without_its_finished_runs(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
 
         run::active_in(&db, room.conversation).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
@@ -104,7 +104,7 @@ on_both! {
 
     async fn the_newest_messages_are_found_by_the_index_of_role(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
         let row = room.row().await;
 
         newest::find(&db, row.id).await.expect("the database answers");
@@ -127,7 +127,7 @@ on_both! {
 
     async fn active_members_are_found_without_the_removed_ones(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
 
         membership::active_in(&db, room.space).await.expect("the database answers");
         db.assert_uses_one_of(&["active_memberships"]);
@@ -142,7 +142,7 @@ on_both! {
 
     async fn marked_and_live_conversations_are_found_without_the_others(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
 
         marked::marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
         db.assert_uses_one_of(&["conversations_that_need_a_step"]);
@@ -154,9 +154,9 @@ on_both! {
 
     async fn expired_sessions_are_found_by_their_expiry(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.pulse());
+        let db = Explained::new(room.db.heartbeat_connection());
 
-        let opened = session::open_within(&db, UserId(1), "", room.clock.now()).await;
+        let opened = session::open_in_transaction(&db, UserId(1), "", room.clock.now()).await;
 
         opened.expect("the database answers");
         db.assert_uses_one_of(&["sessions_by_expiry"]);
@@ -203,11 +203,11 @@ fn assert_reads_unfinished_runs(db: &Explained<'_>) {
 }
 
 /// A conversation with thousands of messages and finished runs, among others.
-async fn room_with_a_past(backend: Backend) -> EngineRoom {
+async fn room_with_a_past(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend).not_started().open().await;
     let uuid = match backend {
-        Backend::Sqlite => "randomblob(16)",
-        Backend::Postgres => "gen_random_uuid()",
+        TestBackend::Sqlite => "randomblob(16)",
+        TestBackend::Postgres => "gen_random_uuid()",
     };
     let past = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) \
@@ -240,13 +240,13 @@ async fn room_with_a_past(backend: Backend) -> EngineRoom {
         conversation = room.conversation.0,
         speaker = room.seat("Ada").await.id.0,
     );
-    let pulse = room.db.pulse();
+    let pulse = room.db.heartbeat_connection();
     let inserted = pulse.execute_unprepared(&past).await;
     inserted.expect("a past can be inserted");
     newest::store(pulse, room.conversation)
         .await
         .expect("the database answers");
-    if backend == Backend::Postgres {
+    if backend == TestBackend::Postgres {
         let analyzed = pulse.execute_unprepared("ANALYZE").await;
         analyzed.expect("the database is ours");
     }

@@ -7,7 +7,7 @@ use sea_orm::QueryFilter;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::on_both;
@@ -44,11 +44,11 @@ on_both! {
             let texts = room.messages().await.into_iter();
             let n_texts = texts.filter(|it| it.conversation_run_id == Some(stopped.id)).count();
             match stopped.status {
-                Status::Succeeded => n_stored += 1,
-                Status::Canceled => n_canceled += 1,
+                RunStatus::Succeeded => n_stored += 1,
+                RunStatus::Canceled => n_canceled += 1,
                 other => panic!("a stop was acknowledged, but the run is {other:?}"),
             }
-            assert_eq!(n_texts, usize::from(stopped.status == Status::Succeeded));
+            assert_eq!(n_texts, usize::from(stopped.status == RunStatus::Succeeded));
             room.ear.listen();
         }
         gate.open();
@@ -129,7 +129,7 @@ on_both! {
         });
         let planned = join_all(says).await.concat();
         let active = run::Entity::find()
-            .filter(run::Column::Status.is_in([Status::Queued, Status::Running]));
+            .filter(run::Column::Status.is_in([RunStatus::Queued, RunStatus::Running]));
         wait::until("all work is done", async || {
             nodes[0].context().bell.ring();
             let left = active.clone().all(room.db.reader()).await.unwrap();
@@ -139,7 +139,7 @@ on_both! {
 
         assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
         let runs = run::Entity::find().all(room.db.reader()).await.unwrap();
-        assert!(runs.iter().all(|it| it.status == Status::Succeeded), "{runs:?}");
+        assert!(runs.iter().all(|it| it.status == RunStatus::Succeeded), "{runs:?}");
         assert_eq!(room.upstream.n_requests(), runs.len(), "each was asked for once");
         for (id, seq) in planned {
             let run = runs.iter().find(|it| it.id == id).expect("the planned run");

@@ -5,16 +5,16 @@ use sea_orm::ActiveModelTrait;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use troupe::clock::Clock;
-use troupe::db::connect::Dialect;
+use troupe::db::connect::Backend;
 use troupe::ids::RoundId;
 use troupe::rounds::round;
 use troupe::runs::reaper::Report;
 use troupe::runs::run;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
@@ -29,7 +29,7 @@ const HEALED: Report = Report {
 };
 
 /// Ada has said "One" of "One two three." when her node falls silent; it is not dead.
-async fn silent(backend: Backend) -> (EngineRoom, Gate) {
+async fn silent(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend).open().await;
     let gate = Gate::closed();
     room.upstream
@@ -53,10 +53,10 @@ on_both! {
 
         assert_eq!((report, again), (HEALED, Report::default()));
         let runs = room.runs().await;
-        assert_eq!((runs[0].status, runs[0].attempt), (Status::Failed, 1));
+        assert_eq!((runs[0].status, runs[0].attempt), (RunStatus::Failed, 1));
         assert_eq!(runs[0].error.as_ref().map(|it| it.code.as_str()), Some("stale_running_run"));
-        assert_eq!((runs[1].status, runs[1].attempt), (Status::Queued, 2));
-        assert_eq!((runs[1].reason, runs[1].round_id), (Reason::Recovered, runs[0].round_id));
+        assert_eq!((runs[1].status, runs[1].attempt), (RunStatus::Queued, 2));
+        assert_eq!((runs[1].reason, runs[1].round_id), (RunReason::Recovered, runs[0].round_id));
         gate.open();
         room.is_idle().await;
         assert_eq!((room.runs().await[0].usage, room.tokens_used().await), (None, 0));
@@ -79,7 +79,7 @@ on_both! {
 
         assert_eq!(room.answers().await, ["Hello."]);
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Failed, Status::Succeeded]);
+        assert_eq!(statuses, [RunStatus::Failed, RunStatus::Succeeded]);
         let live = room.engine.live_text(room.conversation);
         assert!(live.is_none(), "nobody is shown what was lost: {live:?}");
         room.stop(&node).await;
@@ -141,7 +141,7 @@ on_both! {
 
         assert_eq!(report, Report { requeued: 0, ..HEALED });
         let queued = room.runtime().await.queued.expect("the newer plan");
-        assert_eq!((queued.reason, queued.attempt), (Reason::UserMessage, 1));
+        assert_eq!((queued.reason, queued.attempt), (RunReason::UserMessage, 1));
         gate.open();
         room.is_idle().await;
         room.close_deaf().await;
@@ -166,12 +166,12 @@ impl EngineRoom {
     pub async fn last_heard(&self, ms_ago: i64) {
         let running = self.runtime().await.running.expect("a running run");
         let mut row = running.clone().into_active_model();
-        let at = match self.db.dialect() {
-            Dialect::Sqlite => self.clock.now(),
-            Dialect::Postgres => Clock::system().now(),
+        let at = match self.db.backend() {
+            Backend::Sqlite => self.clock.now(),
+            Backend::Postgres => Clock::system().now(),
         };
         row.heartbeat_at = sea_orm::ActiveValue::Set(Some(at.plus_ms(-ms_ago)));
-        let saved = row.update(self.db.pulse()).await;
+        let saved = row.update(self.db.heartbeat_connection()).await;
         let _: run::Model = saved.expect("the database answers");
     }
 
@@ -180,9 +180,9 @@ impl EngineRoom {
         let row = round::Model {
             id: RoundId::new(),
             conversation_id: self.conversation,
-            status: round::Status::Active,
-            kind: round::Kind::UserTurn,
-            state: round::State::Generating,
+            status: round::RoundStatus::Active,
+            kind: round::RoundKind::UserTurn,
+            state: round::RoundState::Generating,
             cursor: 0,
             trigger_message_id: None,
             seed: 0,
@@ -190,7 +190,9 @@ impl EngineRoom {
             created_at: self.clock.now(),
         };
         let insert = round::Entity::insert(row.into_active_model());
-        let inserted = insert.exec_without_returning(self.db.pulse()).await;
+        let inserted = insert
+            .exec_without_returning(self.db.heartbeat_connection())
+            .await;
         inserted.expect("the database answers");
     }
 }
@@ -199,7 +201,7 @@ impl EngineRoom {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_the_start_everything_that_runs_is_healed_at_once() {
     for ms_since in [0, 1_000, -3_600_000] {
-        let (room, gate) = silent(Backend::Sqlite).await;
+        let (room, gate) = silent(TestBackend::Sqlite).await;
         room.last_heard(0).await;
         // The machine's clock may have been set back while it was off.
         room.clock.advance_ms(ms_since);

@@ -8,9 +8,9 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::conversations::message;
 use troupe::conversations::swipe;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Script;
@@ -30,7 +30,7 @@ fn thinks(thoughts: &str, says: &str) -> Script {
         .done()
 }
 
-async fn room(backend: Backend) -> EngineRoom {
+async fn room(backend: TestBackend) -> EngineRoom {
     EngineRoom::on(backend).cast(&["Ada"]).open().await
 }
 
@@ -125,7 +125,7 @@ on_both! {
         room.settle().await;
 
         let run = room.only_run().await;
-        assert_eq!(run.status, Status::Failed);
+        assert_eq!(run.status, RunStatus::Failed);
         assert_eq!(run.error.map(|it| it.code).as_deref(), Some("empty_response"));
         assert!(room.answers().await.is_empty());
         room.close().await;

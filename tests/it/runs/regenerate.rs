@@ -8,9 +8,9 @@ use troupe::conversations::swipe;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::Kind;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunKind;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::InputPolicy;
@@ -21,17 +21,17 @@ use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
 use sea_orm::QueryOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi.", and Ada has answered "Hello."
-async fn answered(backend: Backend) -> EngineRoom {
+async fn answered(backend: TestBackend) -> EngineRoom {
     answered_with(backend, InputPolicy::Queue).await
 }
 
-async fn answered_with(backend: Backend, policy: InputPolicy) -> EngineRoom {
+async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineRoom {
     let room = EngineRoom::on(backend)
         .cast(&["Ada", "Bob"])
         .rules(move |it| it.during_generation_user_input_policy = policy)
@@ -107,7 +107,7 @@ on_both! {
         assert_eq!(contents(&texts), ["Hello.", "Good day."]);
         assert_eq!(texts[0].conversation_run_id, before.conversation_run_id);
         assert_eq!(texts[1].conversation_run_id, Some(run.id));
-        assert_eq!((run.kind, run.reason, run.target_message_id), (Kind::Regenerate, Reason::Regenerate, Some(before.id)));
+        assert_eq!((run.kind, run.reason, run.target_message_id), (RunKind::Regenerate, RunReason::Regenerate, Some(before.id)));
         assert_eq!(room.runtime().await.state(), State::Idle);
         room.close().await;
     }
@@ -176,7 +176,7 @@ on_both! {
         room.settle().await;
 
         let runs = room.runs().await;
-        let succeeded = runs.iter().filter(|it| it.kind == Kind::Regenerate && it.status == Status::Succeeded);
+        let succeeded = runs.iter().filter(|it| it.kind == RunKind::Regenerate && it.status == RunStatus::Succeeded);
         let n_texts = texts(&room, &tail(&room).await).await.len();
         assert_eq!(n_texts, 1 + succeeded.count());
         if first.id == second.id {
@@ -195,7 +195,7 @@ on_both! {
         room.settle().await;
 
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Succeeded, Status::Canceled, Status::Succeeded]);
+        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Canceled, RunStatus::Succeeded]);
         assert_eq!(contents(&texts(&room, &tail(&room).await).await), ["Hello.", "Hello."]);
         room.close().await;
     }
@@ -293,7 +293,7 @@ on_both! {
         release().await;
         room.settle().await;
 
-        assert_eq!(room.runs().await[1].status, Status::Canceled);
+        assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
         assert!(texts(&room, &target).await.is_empty());
         room.close().await;
     }
@@ -310,7 +310,7 @@ on_both! {
         let posted = room.human.says("Never mind.").await;
 
         let run = room.runs().await.pop().unwrap();
-        assert_eq!((run.kind, run.status), (Kind::Regenerate, Status::Canceled));
+        assert_eq!((run.kind, run.status), (RunKind::Regenerate, RunStatus::Canceled));
         assert_eq!(run.superseded_by_message_id, Some(posted.message.id));
         assert!(texts(&room, &room.messages().await[1]).await.is_empty());
         room.close_deaf().await;
@@ -330,7 +330,7 @@ on_both! {
 
         assert_eq!(state, State::Idle, "nothing else fails by it");
         assert_eq!(failed.content, "Hello.");
-        assert_eq!((retried.kind, retried.reason), (Kind::Regenerate, Reason::Retry));
+        assert_eq!((retried.kind, retried.reason), (RunKind::Regenerate, RunReason::Retry));
         assert_eq!(retried.target_message_id, Some(failed.id));
         assert_eq!(contents(&texts(&room, &failed).await), ["Hello.", "Good day."]);
         room.close().await;
@@ -362,7 +362,7 @@ on_both! {
         let texts = texts(&room, &kept).await;
         assert_eq!(contents(&texts), ["Hello.", "One"]);
         assert_eq!((kept.content.as_str(), &kept.metadata["stopped"]), ("One", &Value::from(true)));
-        assert_eq!(room.runs().await.pop().unwrap().status, Status::Canceled);
+        assert_eq!(room.runs().await.pop().unwrap().status, RunStatus::Canceled);
         let back = room.engine.select_swipe(room.conversation, kept.id, 0, None).await.unwrap();
         assert!(back.metadata["stopped"].is_null(), "that is of the other text");
         room.close().await;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
 use crate::support::mcp::LISTED;
@@ -22,7 +22,7 @@ use crate::support::wait;
 
 const ROLL: &[(&str, &str, &str)] = &[("c1", "troupe_dice", "{\"roll\":\"3d1+4\"}")];
 
-async fn room(backend: Backend, settings: Value) -> Room {
+async fn room(backend: TestBackend, settings: Value) -> Room {
     Room::open(backend, json!({"settings": settings}), &["Mina"]).await
 }
 

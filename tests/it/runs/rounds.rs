@@ -9,8 +9,8 @@ use troupe::rounds::round;
 use troupe::rounds::slot;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::Reason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::Round;
 use troupe::runs::situation::State;
 use troupe::spaces::membership;
@@ -19,14 +19,14 @@ use troupe::spaces::space::InputPolicy;
 use troupe::spaces::space::RepliesPerTurn;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::blueprint::Blueprint;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
-fn blueprint(backend: Backend) -> Blueprint {
+fn blueprint(backend: TestBackend) -> Blueprint {
     EngineRoom::on(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(|it| it.replies_per_turn = RepliesPerTurn::Activated)
@@ -45,7 +45,7 @@ async fn in_the_middle_of(blueprint: Blueprint) -> (EngineRoom, Gate) {
     (room, gate)
 }
 
-async fn in_the_middle(backend: Backend) -> (EngineRoom, Gate) {
+async fn in_the_middle(backend: TestBackend) -> (EngineRoom, Gate) {
     in_the_middle_of(blueprint(backend)).await
 }
 
@@ -67,7 +67,7 @@ impl EngineRoom {
     }
 
     /// State, cursor, and what became of the slots.
-    pub async fn place(&self) -> (round::State, i64, Vec<slot::Status>) {
+    pub async fn place(&self) -> (round::RoundState, i64, Vec<slot::SlotStatus>) {
         let round = self.round().await;
         let slots = round.slots.iter().map(|it| it.status).collect();
         (round.row.state, round.row.cursor, slots)
@@ -91,9 +91,9 @@ impl EngineRoom {
     }
 }
 
-const SPOKEN: slot::Status = slot::Status::Spoken;
-const SKIPPED: slot::Status = slot::Status::Skipped;
-const PENDING: slot::Status = slot::Status::Pending;
+const SPOKEN: slot::SlotStatus = slot::SlotStatus::Spoken;
+const SKIPPED: slot::SlotStatus = slot::SlotStatus::Skipped;
+const PENDING: slot::SlotStatus = slot::SlotStatus::Pending;
 
 on_both! {
     async fn the_speakers_of_a_round_speak_one_after_the_other(backend) {
@@ -106,9 +106,9 @@ on_both! {
         let runs = room.runs().await;
         let turns: Vec<_> = runs.iter().map(|it| (it.slot_position, it.reason, it.cutoff_seq)).collect();
         let expected = [
-            (Some(0), Reason::UserMessage, Some(1)),
-            (Some(1), Reason::NextSlot, Some(2)),
-            (Some(2), Reason::NextSlot, Some(3)),
+            (Some(0), RunReason::UserMessage, Some(1)),
+            (Some(1), RunReason::NextSlot, Some(2)),
+            (Some(2), RunReason::NextSlot, Some(3)),
         ];
         assert_eq!(turns, expected, "each has seen what was said before");
         assert!(runs.iter().all(|it| it.round_id == runs[0].round_id));
@@ -159,7 +159,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Eve", "Ada", "Bob", "Cid"]);
-        assert_eq!(room.runs().await[1].status, Status::Canceled);
+        assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
         room.close().await;
     }
 
@@ -185,7 +185,7 @@ on_both! {
         room.engine.resume(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(stopped, (round::State::Paused, 1, vec![SPOKEN, PENDING, PENDING]));
+        assert_eq!(stopped, (round::RoundState::Paused, 1, vec![SPOKEN, PENDING, PENDING]));
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Cid"]);
         room.close().await;
     }
@@ -201,7 +201,7 @@ on_both! {
         room.engine.resume(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(stopped, (round::State::Paused, 2, vec![SPOKEN, SPOKEN, PENDING]));
+        assert_eq!(stopped, (round::RoundState::Paused, 2, vec![SPOKEN, SPOKEN, PENDING]));
         assert_eq!(room.answers().await, ["I am Ada.", "One", "Hello."]);
         room.close().await;
     }
@@ -216,7 +216,7 @@ on_both! {
         room.engine.resume(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(paused, (round::State::Paused, 2, vec![SPOKEN, SPOKEN, PENDING]));
+        assert_eq!(paused, (round::RoundState::Paused, 2, vec![SPOKEN, SPOKEN, PENDING]));
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Cid"]);
         room.close().await;
     }
@@ -230,7 +230,7 @@ on_both! {
 
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Cid"]);
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Succeeded, Status::Canceled, Status::Succeeded]);
+        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Canceled, RunStatus::Succeeded]);
         room.close().await;
     }
 
@@ -313,7 +313,7 @@ on_both! {
             gate.open();
             room.settle().await;
 
-            assert_eq!(room.runs().await[1].status, Status::Canceled);
+            assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
             assert_eq!(room.runtime().await.state(), State::Idle);
             assert_eq!(room.messages().await.len(), 2, "nothing follows");
             room.close().await;
@@ -337,7 +337,7 @@ on_both! {
             }
             room.settle().await;
 
-            assert_eq!(failed, (round::State::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
+            assert_eq!(failed, (round::RoundState::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
             let (speakers, state) = (room.speakers().await.split_off(2), room.runtime().await.state());
             match way {
                 "retry" => assert_eq!((speakers, state), (words(&["Bob", "Cid"]), State::Idle)),
@@ -360,7 +360,7 @@ on_both! {
         room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(failed, (round::State::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
+        assert_eq!(failed, (round::RoundState::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
         let error = room.runs().await[1].error.clone().expect("it says why");
         assert_eq!(error.code, "token_limit_exceeded");
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Cid"]);

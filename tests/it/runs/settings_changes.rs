@@ -5,8 +5,8 @@ use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use troupe::runs::command::Command;
 use troupe::runs::marked;
-use troupe::runs::run::CancelReason;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunCancelReason;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation;
 use troupe::spaces::membership;
 use troupe::spaces::roster;
@@ -16,7 +16,7 @@ use troupe::spaces::space::ReplyOrder;
 use troupe::spaces::tenancy;
 use troupe::spaces::tenancy::Rules;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
@@ -38,7 +38,7 @@ on_both! {
 
         assert_eq!(marked, N_IDLE + 1, "the marker is part of the change");
         assert_eq!(live, [room.conversation], "the request steps no other conversation");
-        assert_eq!(room.only_run().await.status, Status::Skipped);
+        assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         room.until("the background applies the rest", async |room| n_marked(room).await == 0).await;
         room.close().await;
     }
@@ -52,7 +52,7 @@ on_both! {
         other.reap().await.unwrap();
         other.reap().await.unwrap();
 
-        assert_eq!(room.only_run().await.status, Status::Skipped);
+        assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
         room.close_deaf().await;
     }
@@ -68,7 +68,7 @@ on_both! {
         second.unwrap();
         one.reap().await.unwrap(); // what the other one had locked
 
-        assert_eq!(room.only_run().await.status, Status::Skipped);
+        assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
         room.close_deaf().await;
     }
@@ -83,7 +83,7 @@ on_both! {
         room.settle().await;
 
         let run = room.only_run().await;
-        assert_eq!((run.status, run.canceled_because), (Status::Canceled, Some(CancelReason::ReplyOrderManual)));
+        assert_eq!((run.status, run.canceled_because), (RunStatus::Canceled, Some(RunCancelReason::ReplyOrderManual)));
         assert_eq!(room.upstream.n_requests(), 0);
         assert_eq!(n_marked(&room).await, 0);
         room.close().await;
@@ -119,7 +119,7 @@ on_both! {
     async fn the_commit_of_a_run_checks_its_speaker_again(backend) {
         let (room, gate) = speaking(backend).await;
         // No marker: only the commit can notice it.
-        room.change_seat("Ada", |it| it.status = membership::Status::Removed).await;
+        room.change_seat("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
 
         gate.open();
         room.settle().await;
@@ -132,7 +132,7 @@ on_both! {
         let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
         room.human.says("Hi.").await;
         room.settle().await;
-        room.change_seat("Ada", |it| it.status = membership::Status::Removed).await;
+        room.change_seat("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
         add_removed_guests(&room, 200).await;
 
         let members = members_of_a_step(&room).await;
@@ -143,7 +143,7 @@ on_both! {
 }
 
 /// A reply of Ada is queued and not due yet; nothing works by itself.
-async fn queued(backend: Backend) -> EngineRoom {
+async fn queued(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend)
         .rules(|it| it.user_turn_debounce_ms = 60_000)
         .not_started()
@@ -154,7 +154,7 @@ async fn queued(backend: Backend) -> EngineRoom {
 }
 
 /// Ada has begun a reply.
-async fn speaking(backend: Backend) -> (EngineRoom, Gate) {
+async fn speaking(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend).open().await;
     let gate = Gate::closed();
     room.upstream
@@ -167,10 +167,10 @@ async fn speaking(backend: Backend) -> (EngineRoom, Gate) {
 
 async fn assert_discarded(room: &EngineRoom) {
     let run = room.only_run().await;
-    let reason = Some(CancelReason::SpeakerUnavailable);
+    let reason = Some(RunCancelReason::SpeakerUnavailable);
     assert_eq!(
         (run.status, run.canceled_because),
-        (Status::Canceled, reason)
+        (RunStatus::Canceled, reason)
     );
     assert!(room.answers().await.is_empty());
     assert_eq!(room.runtime().await.round.map(|it| it.row.state), None);
@@ -194,7 +194,11 @@ async fn add_conversations(room: &EngineRoom, n: i64) {
          SELECT {}, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n",
         room.space
     );
-    let added = room.db.pulse().execute_unprepared(&sql).await;
+    let added = room
+        .db
+        .heartbeat_connection()
+        .execute_unprepared(&sql)
+        .await;
     added.expect("conversations can be inserted");
 }
 
@@ -206,7 +210,11 @@ async fn add_removed_guests(room: &EngineRoom, n: i64) {
          SELECT {}, 'human', 'guest', 'removed', i, 'Guest ' || i, '[]', '{{}}', 0 FROM n",
         room.space
     );
-    let added = room.db.pulse().execute_unprepared(&sql).await;
+    let added = room
+        .db
+        .heartbeat_connection()
+        .execute_unprepared(&sql)
+        .await;
     added.expect("memberships can be inserted");
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::situation::State;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 use crate::support::upstream::script::Gate;
@@ -14,7 +14,7 @@ use crate::support::upstream::script::Script;
 const LONG: Duration = Duration::from_secs(60);
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: Backend) -> (EngineRoom, Gate) {
+async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
     let room = EngineRoom::on(backend).open().await;
     let gate = Gate::closed();
     room.upstream
@@ -38,7 +38,7 @@ on_both! {
         room.stop(&room.engine).await;
 
         assert_eq!(room.answers().await, ["One two three."]);
-        assert_eq!(room.only_run().await.status, Status::Succeeded);
+        assert_eq!(room.only_run().await.status, RunStatus::Succeeded);
         room.close().await;
     }
 
@@ -65,7 +65,7 @@ on_both! {
 
         let runs = room.runs().await;
         let statuses: Vec<_> = runs.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Succeeded, Status::Queued]);
+        assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Queued]);
         assert_eq!(room.runtime().await.state(), State::Queued);
         room.close().await;
     }
@@ -86,7 +86,7 @@ on_both! {
         })
         .await;
 
-        assert_eq!((back.id, back.status), (began.id, Status::Queued));
+        assert_eq!((back.id, back.status), (began.id, RunStatus::Queued));
         assert_eq!((back.attempt, back.lease), (1, began.lease));
         assert_eq!((&back.worker_id, back.heartbeat_at), (&None, None));
         let run = room.only_run().await;
@@ -103,7 +103,7 @@ on_both! {
         room.stop(&room.engine).await;
 
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
-        assert_eq!(statuses, [Status::Canceled, Status::Queued]);
+        assert_eq!(statuses, [RunStatus::Canceled, RunStatus::Queued]);
         gate.open();
         room.close().await;
     }
@@ -115,7 +115,7 @@ on_both! {
         room.engine.drain(Duration::ZERO).await;
         room.stop(&room.engine).await;
 
-        assert_eq!(room.only_run().await.status, Status::Canceled);
+        assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert_eq!(room.runtime().await.state(), State::Paused);
         gate.open();
         room.close().await;

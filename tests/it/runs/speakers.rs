@@ -9,11 +9,11 @@ use troupe::runs::run;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 
-async fn room(backend: Backend, order: ReplyOrder) -> EngineRoom {
+async fn room(backend: TestBackend, order: ReplyOrder) -> EngineRoom {
     EngineRoom::on(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(move |it| it.reply_order = order)
@@ -115,7 +115,7 @@ on_both! {
             for _ in 0..4 {
                 let (woken, run) = room.who_is_woken().await;
                 assert_ne!(woken, last, "{order:?}");
-                assert_eq!((run.kind, run.reason), (run::Kind::ForceTalk, run::Reason::Generate));
+                assert_eq!((run.kind, run.reason), (run::RunKind::ForceTalk, run::RunReason::Generate));
                 last = woken;
             }
             room.close().await;

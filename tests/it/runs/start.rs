@@ -2,15 +2,18 @@
 
 use serde_json::Value;
 use troupe::runs::command::Command;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::scheduler;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
-    let room = EngineRoom::on(Backend::Sqlite).not_started().open().await;
+    let room = EngineRoom::on(TestBackend::Sqlite)
+        .not_started()
+        .open()
+        .await;
     room.human.says("Hi.").await;
     let run = room.only_run().await.id;
     let gone = room.another_node();
@@ -25,7 +28,7 @@ async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
     let succeeded = |it: &Value| it["type"] == "stream_complete" && it["status"] == "succeeded";
     room.ear.hears("the reply", succeeded).await;
     let runs = room.runs().await;
-    let states: Vec<Status> = runs.iter().map(|it| it.status).collect();
-    assert_eq!(states, [Status::Failed, Status::Succeeded]);
+    let states: Vec<RunStatus> = runs.iter().map(|it| it.status).collect();
+    assert_eq!(states, [RunStatus::Failed, RunStatus::Succeeded]);
     assert_eq!(runs[1].attempt, 2);
 }

@@ -4,7 +4,7 @@
 
 use troupe::runs::run;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 use crate::support::statements::Statements;
 use crate::support::upstream::script::Script;
@@ -13,7 +13,7 @@ use crate::support::upstream::script::Script;
 const A_POST: usize = 10;
 const A_RUN: usize = 27;
 
-async fn measure(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+async fn measure(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) {
     let room = EngineRoom::on(backend)
         .rules(|it| it.user_turn_debounce_ms = 500)
         .wired()
@@ -41,7 +41,7 @@ async fn measure(backend: Backend, take: impl Fn(&EngineRoom) -> Vec<String>) {
     }
 
     let only = room.runs().await;
-    assert!(only.iter().all(|it| it.status == run::Status::Succeeded));
+    assert!(only.iter().all(|it| it.status == run::RunStatus::Succeeded));
     assert_eq!(
         costs[0], costs[1],
         "a long text costs what a short one costs"
@@ -82,15 +82,15 @@ async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
     let Some(statements) = Statements::alone(name) else {
         return;
     };
-    measure(Backend::Sqlite, |_| statements.take()).await;
+    measure(TestBackend::Sqlite, |_| statements.take()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_each_message_and_each_run_cost_what_they_cost() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return;
     }
-    measure(Backend::Postgres, |room| {
+    measure(TestBackend::Postgres, |room| {
         room.wire.as_ref().expect("a wired room").take()
     })
     .await;

@@ -2,7 +2,7 @@
 
 use troupe::ids::ConversationId;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 
 /// The former in-process locks were shared by ids that are equal modulo 256.
@@ -10,10 +10,10 @@ const DISTANCE: i64 = 256;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_whose_row_is_locked_delays_no_other() {
-    if !Backend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_given() {
         return; // on SQLite a transaction locks the whole file, and no row
     }
-    let room = EngineRoom::on(Backend::Postgres).open().await;
+    let room = EngineRoom::on(TestBackend::Postgres).open().await;
     let other = room.another_conversation().await;
     let far = ConversationId(room.conversation.0 + DISTANCE);
     let mut facts = room.facts().await;

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use sea_orm::EntityTrait;
 use troupe::conversations::conversation;
-use troupe::conversations::message::Role;
+use troupe::conversations::message::MessageRole;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::newest;
 use troupe::conversations::newest::Newest;
@@ -93,7 +93,10 @@ async fn change(room: &EngineRoom, dice: &mut ChaCha8Rng) {
             // Refused where no visible message can be answered again.
             let newest = messages.iter().rev();
             let mut newest = newest.filter(|it| it.visibility != Visibility::Hidden);
-            if newest.next().is_some_and(|it| it.role == Role::Assistant) {
+            if newest
+                .next()
+                .is_some_and(|it| it.role == MessageRole::Assistant)
+            {
                 let again = room.engine.regenerate(id, None, "Eve".to_owned()).await;
                 again.expect("the newest message is an assistant's");
             }

@@ -5,18 +5,18 @@ use troupe::runs::command::Refusal;
 use troupe::runs::engine::Engine;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::CancelReason;
-use troupe::runs::run::Kind;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunCancelReason;
+use troupe::runs::run::RunKind;
+use troupe::runs::run::RunStatus;
 use troupe::spaces::space::InputPolicy;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
 
 /// Ada has answered, and from now on this node claims nothing.
-async fn answered(backend: Backend) -> EngineRoom {
+async fn answered(backend: TestBackend) -> EngineRoom {
     let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
     room.human.says("Hi.").await;
     room.settle().await;
@@ -56,7 +56,7 @@ on_both! {
         assert_eq!(event["run"]["id"], regenerate.id.to_string());
         assert_eq!(event["run"]["superseded_by_message_id"], posted.message.id.0);
         let canceled = row(&room, regenerate.id).await;
-        assert_eq!(canceled.canceled_because, Some(CancelReason::SupersededByMessage));
+        assert_eq!(canceled.canceled_because, Some(RunCancelReason::SupersededByMessage));
         assert_eq!(canceled.superseded_by_message_id, Some(posted.message.id));
         assert_ne!(posted.run.expect("somebody answers").id, regenerate.id);
         room.close().await;
@@ -70,7 +70,7 @@ on_both! {
         let second = room.human.says("And then?").await.run.expect("a run is planned");
 
         for planned in [first, second] {
-            assert_eq!((planned.id, planned.kind), (forced.id, Kind::ForceTalk));
+            assert_eq!((planned.id, planned.kind), (forced.id, RunKind::ForceTalk));
             assert_eq!(planned.chosen_because.as_deref(), Some("forced by Zoe"));
         }
         let round = room.runtime().await.round.expect("the round of the post");
@@ -93,8 +93,8 @@ on_both! {
         room.settle().await;
 
         let canceled = row(&room, running.id).await;
-        assert_eq!(canceled.status, Status::Canceled);
-        assert_eq!(canceled.canceled_because, Some(CancelReason::SupersededByMessage));
+        assert_eq!(canceled.status, RunStatus::Canceled);
+        assert_eq!(canceled.canceled_because, Some(RunCancelReason::SupersededByMessage));
         assert_eq!(canceled.superseded_by_message_id, Some(posted.message.id));
         room.close().await;
     }
@@ -109,7 +109,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(room.only_run().await.canceled_because, Some(CancelReason::Stopped));
+        assert_eq!(room.only_run().await.canceled_because, Some(RunCancelReason::Stopped));
         room.close().await;
     }
 
@@ -129,7 +129,7 @@ on_both! {
         room.settle().await;
 
         let run = room.runs().await.pop().unwrap();
-        assert_eq!((run.kind, run.status), (Kind::AutoMode, Status::Skipped));
+        assert_eq!((run.kind, run.status), (RunKind::AutoMode, RunStatus::Skipped));
         assert_eq!(run.debug.skipped_because.as_deref(), Some("expected_last_message_mismatch"));
         room.close().await;
     }
@@ -153,7 +153,7 @@ on_both! {
                 room.settle_alone().await;
 
                 let forced = row(&room, forced.id).await;
-                assert_eq!((forced.kind, forced.status), (Kind::ForceTalk, Status::Succeeded));
+                assert_eq!((forced.kind, forced.status), (RunKind::ForceTalk, RunStatus::Succeeded));
                 let answers = posted.run.is_none_or(|it| it.id == forced.id);
                 assert!(answers || order == ReplyOrder::List, "{forced:?}");
             }
@@ -181,9 +181,9 @@ on_both! {
                 Err(error) => panic!("{error}"),
             };
             match again.status {
-                Status::Succeeded => {}
-                Status::Canceled => {
-                    let reason = Some(CancelReason::SupersededByMessage);
+                RunStatus::Succeeded => {}
+                RunStatus::Canceled => {
+                    let reason = Some(RunCancelReason::SupersededByMessage);
                     assert_eq!(again.canceled_because, reason);
                     assert_eq!(again.superseded_by_message_id, Some(posted.message.id));
                 }

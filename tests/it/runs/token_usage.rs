@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use troupe::llm::tokens;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 use troupe::runs::run::Usage;
 
 use crate::support::backends::on_both;
@@ -21,7 +21,7 @@ const FORTY_WORDS: &str = "one two three four five six seven eight nine ten elev
 
 impl EngineRoom {
     /// C11: the space has used what its ended runs cost; gives the usage of the only run.
-    async fn counted_once(&self) -> (Status, Option<Usage>) {
+    async fn counted_once(&self) -> (RunStatus, Option<Usage>) {
         let runs = self.runs().await;
         let ended = runs.iter().filter(|it| it.status.is_final());
         let all: i64 = ended.filter_map(|it| it.usage).map(Usage::total).sum();
@@ -69,7 +69,7 @@ on_both! {
         room.asks().await;
 
         let expected = estimated(room.sent(0), "Let me count. One two.");
-        assert_eq!(room.counted_once().await, (Status::Succeeded, expected));
+        assert_eq!(room.counted_once().await, (RunStatus::Succeeded, expected));
         room.close().await;
     }
 
@@ -84,7 +84,7 @@ on_both! {
             room.settle().await;
 
             let expected = estimated(room.sent(0), FORTY_WORDS);
-            assert_eq!(room.counted_once().await, (Status::Canceled, expected));
+            assert_eq!(room.counted_once().await, (RunStatus::Canceled, expected));
             room.close().await;
         }
     }
@@ -100,7 +100,7 @@ on_both! {
             room.asks().await;
 
             let expected = estimated(room.sent(0), FORTY_WORDS);
-            assert_eq!(room.counted_once().await, (Status::Failed, expected));
+            assert_eq!(room.counted_once().await, (RunStatus::Failed, expected));
             room.close().await;
         }
     }
@@ -117,7 +117,7 @@ on_both! {
 
         let (status, usage) = room.counted_once().await;
         let usage = usage.expect("it was answered");
-        assert_eq!((status, usage.estimated), (Status::Succeeded, true));
+        assert_eq!((status, usage.estimated), (RunStatus::Succeeded, true));
         assert!((200..1_000).contains(&usage.completion_tokens), "{usage:?}");
         room.close().await;
     }
@@ -128,7 +128,7 @@ on_both! {
 
         room.asks().await;
 
-        assert_eq!(room.counted_once().await, (Status::Failed, None));
+        assert_eq!(room.counted_once().await, (RunStatus::Failed, None));
         room.close().await;
     }
 
@@ -145,7 +145,7 @@ on_both! {
             completion_tokens: 2,
             estimated: true,
         });
-        assert_eq!(room.counted_once().await, (Status::Succeeded, expected));
+        assert_eq!(room.counted_once().await, (RunStatus::Succeeded, expected));
         assert_eq!(room.upstream.n_requests(), 3);
         room.close().await;
     }
@@ -170,7 +170,7 @@ on_both! {
                 }),
                 None => estimated(room.sent(0), "One two."),
             };
-            assert_eq!(room.counted_once().await, (Status::Succeeded, expected));
+            assert_eq!(room.counted_once().await, (RunStatus::Succeeded, expected));
             room.close().await;
         }
     }
@@ -184,19 +184,19 @@ on_both! {
         room.engine.drain(Duration::ZERO).await;
 
         let handed_back = room.only_run().await;
-        assert_eq!(handed_back.status, Status::Queued);
+        assert_eq!(handed_back.status, RunStatus::Queued);
         assert_eq!(handed_back.usage, estimated(room.sent(0), "One"));
         assert_eq!(room.tokens_used().await, 0, "it has not ended");
         let node = room.another_node();
         room.upstream.next(Script::say("One two."));
         node.start().await.unwrap();
-        room.until("it is answered", async |it| it.only_run().await.status == Status::Succeeded).await;
+        room.until("it is answered", async |it| it.only_run().await.status == RunStatus::Succeeded).await;
         let expected = run::Usage::and(handed_back.usage, Some(Usage {
             prompt_tokens: 7,
             completion_tokens: 2,
             estimated: false,
         }));
-        assert_eq!(room.counted_once().await, (Status::Succeeded, expected));
+        assert_eq!(room.counted_once().await, (RunStatus::Succeeded, expected));
         room.stop(&node).await;
         room.close_deaf().await;
     }
@@ -211,7 +211,7 @@ on_both! {
         room.engine.stop(room.conversation, false).await.unwrap();
 
         let expected = estimated(room.sent(0), "One");
-        assert_eq!(room.counted_once().await, (Status::Canceled, expected));
+        assert_eq!(room.counted_once().await, (RunStatus::Canceled, expected));
         room.close_deaf().await;
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -15,7 +15,7 @@ use crate::support::wait;
 const ROLL: (&str, &str) = ("troupe_dice", "{\"roll\":\"3d1+4\"}");
 
 /// Ann's room, in which dice are rolled with approval, on a node with so many permits.
-async fn room(backend: Backend, n_permits: &str) -> Room {
+async fn room(backend: TestBackend, n_permits: &str) -> Room {
     let env = [
         ("TROUPE_MAX_RUNNING_RUNS", n_permits),
         ("TROUPE_MAX_RUNNING_PER_PROVIDER", n_permits),

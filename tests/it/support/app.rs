@@ -15,7 +15,7 @@ use troupe::llm::egress::Names;
 use troupe::llm::egress::SystemNames;
 use troupe::server::serve;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
 use crate::support::contract;
@@ -37,18 +37,18 @@ pub struct TestApp {
 
 impl TestApp {
     /// Starts a server with the defaults.
-    pub async fn start(backend: Backend) -> TestApp {
+    pub async fn start(backend: TestBackend) -> TestApp {
         TestApp::start_with(backend, &[]).await
     }
 
     /// The same with some settings.
-    pub async fn start_with(backend: Backend, env: &[(&str, &str)]) -> TestApp {
+    pub async fn start_with(backend: TestBackend, env: &[(&str, &str)]) -> TestApp {
         TestApp::start_changed(backend, env, |_| {}).await
     }
 
     /// The same with some parts changed before the doors open.
     pub async fn start_changed(
-        backend: Backend,
+        backend: TestBackend,
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> TestApp {
@@ -57,7 +57,7 @@ impl TestApp {
 
     /// The same in a world in which names stand for what the test says.
     pub async fn start_among(
-        backend: Backend,
+        backend: TestBackend,
         env: &[(&str, &str)],
         names: Arc<dyn Names>,
     ) -> TestApp {
@@ -65,7 +65,7 @@ impl TestApp {
     }
 
     async fn start_all(
-        backend: Backend,
+        backend: TestBackend,
         env: &[(&str, &str)],
         names: Arc<dyn Names>,
         change: impl FnOnce(&mut App),
@@ -91,7 +91,7 @@ impl TestApp {
         look_at_every_answer(contract::hold);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);
-        let mut app = App::build_with(config, clock, names)
+        let mut app = App::build_with_resolver(config, clock, names)
             .await
             .expect("the parts of a server can be built");
         change(&mut app);
@@ -100,7 +100,7 @@ impl TestApp {
             .expect("there is a free port");
         let base = format!("http://{}", listening.address);
         let (stop, asked) = oneshot::channel();
-        let served = tokio::spawn(listening.until(async {
+        let served = tokio::spawn(listening.run_until(async {
             // A test that panics drops the sender: closing is right then, too.
             let _ = asked.await;
         }));

@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use troupe::db::connect::Db;
-use troupe::db::connect::Options;
+use troupe::db::connect::DbOptions;
 use uuid::Uuid;
 
 /// The name of an SQLite file in its folder.
@@ -18,15 +18,15 @@ const SQLITE_FILE: &str = "troupe.db";
 
 /// Which database a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
+pub enum TestBackend {
     Sqlite,
     Postgres,
 }
 
-impl Backend {
+impl TestBackend {
     /// Every backend that this machine offers. `bin/test` requires both.
-    pub fn all() -> Vec<Backend> {
-        [Backend::Sqlite, Backend::Postgres]
+    pub fn all() -> Vec<TestBackend> {
+        [TestBackend::Sqlite, TestBackend::Postgres]
             .into_iter()
             .filter(|backend| backend.is_given())
             .collect()
@@ -34,7 +34,7 @@ impl Backend {
 
     /// Whether tests can run on it here. A missing PostgreSQL that is required is a failure.
     pub fn is_given(self) -> bool {
-        let is_given = self == Backend::Sqlite || postgres_url().is_some();
+        let is_given = self == TestBackend::Sqlite || postgres_url().is_some();
         let is_required = env::var("TROUPE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
         assert!(
             is_given || !is_required,
@@ -52,7 +52,7 @@ fn postgres_url() -> Option<String> {
 
 /// An empty database of one test; it goes when this value goes.
 pub struct TestDatabase {
-    backend: Backend,
+    backend: TestBackend,
     url: String,
     /// The folder of the SQLite file, removed with it.
     folder: Option<TempDir>,
@@ -61,10 +61,10 @@ pub struct TestDatabase {
 }
 
 /// Makes an empty database that no other test sees.
-pub async fn fresh_database(backend: &Backend) -> TestDatabase {
+pub async fn fresh_database(backend: &TestBackend) -> TestDatabase {
     match backend {
-        Backend::Sqlite => fresh_sqlite(),
-        Backend::Postgres => fresh_postgres().await,
+        TestBackend::Sqlite => fresh_sqlite(),
+        TestBackend::Postgres => fresh_postgres().await,
     }
 }
 
@@ -72,7 +72,7 @@ fn fresh_sqlite() -> TestDatabase {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let url = sqlite_url(&folder.path().join(SQLITE_FILE));
     TestDatabase {
-        backend: Backend::Sqlite,
+        backend: TestBackend::Sqlite,
         url,
         folder: Some(folder),
         name: None,
@@ -81,9 +81,9 @@ fn fresh_sqlite() -> TestDatabase {
 
 /// Makes a database of one test that has all tables and no rows: a copy of one that is migrated once
 /// for each test process, because migrating costs more than most tests.
-pub async fn migrated_database(backend: &Backend) -> TestDatabase {
+pub async fn migrated_database(backend: &TestBackend) -> TestDatabase {
     match backend {
-        Backend::Sqlite => {
+        TestBackend::Sqlite => {
             static TEMPLATE: OnceCell<TestDatabase> = OnceCell::const_new();
             let template = TEMPLATE.get_or_init(|| migrate(fresh_sqlite())).await;
             let database = fresh_sqlite();
@@ -91,7 +91,7 @@ pub async fn migrated_database(backend: &Backend) -> TestDatabase {
             std::fs::copy(file(template), file(&database)).expect("the template can be copied");
             database
         }
-        Backend::Postgres => {
+        TestBackend::Postgres => {
             static TEMPLATE: OnceCell<String> = OnceCell::const_new();
             let template = TEMPLATE
                 .get_or_init(async || {
@@ -108,7 +108,7 @@ pub async fn migrated_database(backend: &Backend) -> TestDatabase {
 /// Applies all migrations. Every connection is closed again: PostgreSQL copies only a database that
 /// no session uses, and SQLite then has everything in the one file.
 async fn migrate(database: TestDatabase) -> TestDatabase {
-    let options = Options {
+    let options = DbOptions {
         url: database.url().to_owned(),
         synchronous_full: false,
     };
@@ -135,7 +135,7 @@ async fn postgres_from(template: &str) -> TestDatabase {
         .expect("the test account may create databases");
     let url = with_database(&admin, &name);
     TestDatabase {
-        backend: Backend::Postgres,
+        backend: TestBackend::Postgres,
         url,
         folder: None,
         name: Some(name),
@@ -169,7 +169,7 @@ impl TestDatabase {
     /// That of a PostgreSQL which the test started itself, and which goes with it.
     pub fn of_a_server(url: String) -> TestDatabase {
         TestDatabase {
-            backend: Backend::Postgres,
+            backend: TestBackend::Postgres,
             url,
             folder: None,
             name: None,
@@ -179,14 +179,14 @@ impl TestDatabase {
     /// An SQLite file in a folder of the test, which the test removes itself.
     pub fn in_folder(folder: &Path) -> TestDatabase {
         TestDatabase {
-            backend: Backend::Sqlite,
+            backend: TestBackend::Sqlite,
             url: sqlite_url(&folder.join("troupe.db")),
             folder: None,
             name: None,
         }
     }
 
-    pub fn backend(&self) -> Backend {
+    pub fn backend(&self) -> TestBackend {
         self.backend
     }
 
@@ -233,20 +233,20 @@ macro_rules! on_both {
             #[allow(unused_imports)]
             use super::*;
 
-            async fn rule($backend: $crate::support::backends::Backend) $body
+            async fn rule($backend: $crate::support::backends::TestBackend) $body
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                rule($crate::support::backends::Backend::Sqlite).await;
+                rule($crate::support::backends::TestBackend::Sqlite).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                if !$crate::support::backends::Backend::Postgres.is_given() {
+                if !$crate::support::backends::TestBackend::Postgres.is_given() {
                     eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
                     return;
                 }
-                rule($crate::support::backends::Backend::Postgres).await;
+                rule($crate::support::backends::TestBackend::Postgres).await;
             }
         }
     )+};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use troupe::clock::Clock;
 use troupe::db::connect::Db;
-use troupe::db::connect::Options;
+use troupe::db::connect::DbOptions;
 use troupe::generation::watches::Watches;
 use troupe::providers::meter::Meter;
 use troupe::providers::models::Models;
@@ -19,7 +19,7 @@ use troupe::spaces::space;
 use troupe::tools::mcp::lists::Lists;
 use troupe::tools::workshop::Workshop;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::migrated_database;
 use crate::support::eavesdropper::Eavesdropper;
 use crate::support::engine_room::EngineRoom;
@@ -32,7 +32,7 @@ use crate::support::wire::Wire;
 
 /// What a room is like before anybody enters.
 pub struct Blueprint {
-    backend: Backend,
+    backend: TestBackend,
     cast: Vec<String>,
     rules: Box<dyn FnOnce(&mut space::Model) + Send>,
     settings: Settings,
@@ -42,7 +42,7 @@ pub struct Blueprint {
 }
 
 impl EngineRoom {
-    pub fn on(backend: Backend) -> Blueprint {
+    pub fn on(backend: TestBackend) -> Blueprint {
         Blueprint {
             backend,
             cast: vec!["Ada".to_owned()],
@@ -105,13 +105,13 @@ impl Blueprint {
 
     /// On PostgreSQL every statement passes a wire that counts it.
     pub fn wired(mut self) -> Self {
-        self.is_wired = self.backend == Backend::Postgres;
+        self.is_wired = self.backend == TestBackend::Postgres;
         self
     }
 
     /// On PostgreSQL the database has a clock of its own that a test sets.
     pub fn with_a_clock_to_set(mut self) -> Self {
-        self.has_own_clock = self.backend == Backend::Postgres;
+        self.has_own_clock = self.backend == TestBackend::Postgres;
         self
     }
 
@@ -164,7 +164,7 @@ impl Blueprint {
 
 /// Connections as a process of its own has them.
 pub async fn connect(url: &str) -> Db {
-    let options = Options {
+    let options = DbOptions {
         url: url.to_owned(),
         synchronous_full: false,
     };

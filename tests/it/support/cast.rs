@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -35,7 +35,7 @@ pub struct Seats {
 
 impl Cast {
     /// Opens the space and seats everybody.
-    pub async fn meet(backend: Backend) -> (Cast, Seats) {
+    pub async fn meet(backend: TestBackend) -> (Cast, Seats) {
         let app = TestApp::start_with(backend, OPEN).await;
         let admin = app.admin().await;
         let owner = app.person("owner").await;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::Value;
 use serde_json::json;
-use troupe::server::doors;
+use troupe::server::endpoints;
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
 
@@ -65,7 +65,7 @@ pub fn hold_frame(frame: &Value) {
 
 impl Contract {
     fn new() -> Self {
-        let document = doors::all().document();
+        let document = endpoints::all().document();
         let mut components = document["components"].clone();
         strict(&mut components["schemas"]);
         Self {

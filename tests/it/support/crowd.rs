@@ -38,7 +38,7 @@ impl EngineRoom {
 
     /// Another space like that of the room, where Ada speaks too.
     pub async fn another_house(&self) -> House {
-        let db = self.db.pulse();
+        let db = self.db.heartbeat_connection();
         let row = space::Entity::find_by_id(self.space).one(db).await;
         let row = row.expect("the database answers").expect("a space");
         let mut row = row.into_active_model();
@@ -55,7 +55,7 @@ impl EngineRoom {
     /// So many new conversations of a house, each with a run that has been due since `at`, one
     /// millisecond after the other.
     pub async fn crowd(&self, house: House, n: usize, at: Timestamp) -> Vec<RunId> {
-        let db = self.db.pulse();
+        let db = self.db.heartbeat_connection();
         let row = self.row().await;
         let rows = (0..n).map(|_| {
             let mut row = row.clone().into_active_model();
@@ -81,7 +81,7 @@ impl EngineRoom {
         newest.reverse();
         let mut runs = Vec::new();
         for (ms, id) in (0..).zip(newest) {
-            let (kind, reason) = (run::Kind::ForceTalk, run::Reason::ForceTalk);
+            let (kind, reason) = (run::RunKind::ForceTalk, run::RunReason::ForceTalk);
             let place = (house.space, id);
             let due = at.plus_ms(ms);
             runs.push(run::Model {

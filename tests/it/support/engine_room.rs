@@ -181,7 +181,8 @@ impl EngineRoom {
 
     /// Takes the conversation away, with all that hangs on it.
     pub async fn delete_conversation(&self) {
-        let gone = conversation::Entity::delete_by_id(self.conversation).exec(self.db.pulse());
+        let gone = conversation::Entity::delete_by_id(self.conversation)
+            .exec(self.db.heartbeat_connection());
         gone.await.expect("the database answers");
     }
 
@@ -226,7 +227,7 @@ impl EngineRoom {
     /// What the characters said.
     pub async fn answers(&self) -> Vec<String> {
         let all = self.messages().await.into_iter();
-        all.filter(|it| it.role == message::Role::Assistant)
+        all.filter(|it| it.role == message::MessageRole::Assistant)
             .map(|it| it.content)
             .collect()
     }
@@ -265,7 +266,7 @@ impl EngineRoom {
     /// When each running run of the space was last heard of.
     pub async fn heartbeats(&self) -> Vec<Option<Timestamp>> {
         let running = run::Entity::find()
-            .filter(run::Column::Status.eq(run::Status::Running))
+            .filter(run::Column::Status.eq(run::RunStatus::Running))
             .order_by_asc(run::Column::ConversationId)
             .order_by_asc(run::Column::RunSeq)
             .all(self.db.reader())

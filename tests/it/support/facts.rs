@@ -13,7 +13,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::sqlite::SqliteConnection;
 use std::str::FromStr;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 
 /// One row, every column as text.
@@ -29,7 +29,7 @@ impl Facts {
     /// Opens it; the file or the database must exist.
     pub async fn open(database: &TestDatabase) -> Facts {
         match database.backend() {
-            Backend::Sqlite => {
+            TestBackend::Sqlite => {
                 let options = SqliteConnectOptions::from_str(database.url())
                     .expect("our own URL is well formed");
                 let options = options.busy_timeout(Duration::from_secs(10));
@@ -38,7 +38,7 @@ impl Facts {
                     .expect("the SQLite file can be opened");
                 Facts::Sqlite(Box::new(connection))
             }
-            Backend::Postgres => {
+            TestBackend::Postgres => {
                 let connection = PgConnection::connect(database.url())
                     .await
                     .expect("the test database answers");

@@ -47,9 +47,9 @@ pub async fn place(
     rules(&mut row);
     let space = insert(db, row, |it| it.id = NotSet).await.id;
     let mut row = seat(space, 0, "Eve", now);
-    row.kind = membership::Kind::Human;
+    row.kind = membership::MembershipKind::Human;
     row.user_id = Some(owner);
-    row.role = membership::Role::Owner;
+    row.role = membership::MembershipRole::Owner;
     let human = insert(db, row, |it| it.id = NotSet).await.id;
     for (position, name) in (1..).zip(cast) {
         let card = insert(db, card(owner, name, now), |it| it.id = NotSet).await;
@@ -69,7 +69,7 @@ pub async fn conversation(db: &Db, space: SpaceId, now: Timestamp) -> Conversati
     let row = conversation::Model {
         id: ConversationId(0),
         space_id: space,
-        kind: conversation::Kind::Root,
+        kind: conversation::ConversationKind::Root,
         title: "On stage".to_owned(),
         parent_conversation_id: None,
         forked_from_message_id: None,
@@ -118,7 +118,7 @@ pub async fn change_seat(
 /// One more person in a space, without an account behind the seat.
 pub async fn seat_human(db: &Db, space: SpaceId, name: &str, now: Timestamp) -> MembershipId {
     let mut row = seat(space, 100, name, now);
-    row.kind = membership::Kind::Human;
+    row.kind = membership::MembershipKind::Human;
     insert(db, row, |it| it.id = NotSet).await.id
 }
 
@@ -192,8 +192,8 @@ fn person(now: Timestamp) -> user::Model {
         username_look_in_one_case: None,
         display_name: "Eve".to_owned(),
         password_hash: None,
-        role: user::Role::Admin,
-        status: user::Status::Active,
+        role: user::UserRole::Admin,
+        status: user::UserStatus::Active,
         locale: "en".to_owned(),
         created_at: now,
     }
@@ -214,7 +214,7 @@ fn card(owner: UserId, name: &str, now: Timestamp) -> character::Model {
         avatar_id: None,
         avatar_hash: None,
         share_whole_card: false,
-        status: character::Status::Active,
+        status: character::CharacterStatus::Active,
         created_at: now,
     }
 }
@@ -225,7 +225,7 @@ fn rules_of(owner: UserId, now: Timestamp) -> space::Model {
         name: "Stage".to_owned(),
         description: String::new(),
         owner_id: Some(owner),
-        status: space::Status::Active,
+        status: space::SpaceStatus::Active,
         reply_order: space::ReplyOrder::Natural,
         replies_per_turn: space::RepliesPerTurn::One,
         card_handling_mode: space::CardHandlingMode::Swap,
@@ -249,12 +249,12 @@ fn seat(space: SpaceId, position: i64, name: &str, now: Timestamp) -> membership
     membership::Model {
         id: MembershipId(0),
         space_id: space,
-        kind: membership::Kind::Character,
+        kind: membership::MembershipKind::Character,
         user_id: None,
         character_id: None,
-        role: membership::Role::Member,
+        role: membership::MembershipRole::Member,
         position,
-        status: membership::Status::Active,
+        status: membership::MembershipStatus::Active,
         participation: membership::Participation::Active,
         cached_display_name: name.to_owned(),
         own_display_name: None,

@@ -23,8 +23,8 @@ use troupe::llm::registry::ProviderKind;
 use troupe::llm::registry::ProviderSpec;
 use troupe::llm::registry::Registry;
 use troupe::llm::request::Message;
+use troupe::llm::request::PromptRole;
 use troupe::llm::request::Request;
-use troupe::llm::request::Role;
 use troupe::llm::secret::Secret;
 use troupe::llm::tokens;
 use troupe::llm::tuning::Tuning;
@@ -70,8 +70,8 @@ pub fn request() -> Request {
     Request {
         model: "scripted".to_owned(),
         messages: vec![
-            Message::new(Role::System, "Be Ada."),
-            Message::new(Role::User, "Hi.").named("Eve"),
+            Message::new(PromptRole::System, "Be Ada."),
+            Message::new(PromptRole::User, "Hi.").named("Eve"),
         ],
         speaker: "Ada".to_owned(),
         ..Request::default()

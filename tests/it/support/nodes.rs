@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -44,7 +44,7 @@ pub struct Nodes {
 
 /// Whether this machine has what several nodes need. `bin/test` sees to it.
 pub fn are_given() -> bool {
-    let is_given = Backend::Postgres.is_given();
+    let is_given = TestBackend::Postgres.is_given();
     if !is_given {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
     }
@@ -75,7 +75,7 @@ impl Nodes {
         let serves = [("TROUPE_WORKERS", "0"), ("REDIS_URL", front_url.as_str())];
         let works = [("REDIS_URL", back_url.as_str())];
         let front =
-            TestApp::start_with(Backend::Postgres, &[&common[..], &serves, env].concat()).await;
+            TestApp::start_with(TestBackend::Postgres, &[&common[..], &serves, env].concat()).await;
         let back = front.beside(&[&common[..], &works, env].concat()).await;
         let ann = front.admin().await;
         let space = ann

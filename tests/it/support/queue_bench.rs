@@ -8,7 +8,7 @@ use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use sea_orm::IntoActiveModel;
 use troupe::clock::Timestamp;
-use troupe::db::connect::Dialect;
+use troupe::db::connect::Backend;
 use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::RoundId;
@@ -19,9 +19,9 @@ use troupe::runs::queue;
 use troupe::runs::queue::End;
 use troupe::runs::queue::Stale;
 use troupe::runs::run;
-use troupe::runs::run::Status;
+use troupe::runs::run::RunStatus;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
 
 /// The node whose runs these are.
@@ -38,7 +38,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub async fn on(backend: Backend) -> Self {
+    pub async fn on(backend: TestBackend) -> Self {
         let room = EngineRoom::on(backend).not_started().open().await;
         let speaker = room.seat("Ada").await.id;
         let n_blank = AtomicI64::new(1);
@@ -53,12 +53,12 @@ impl Bench {
         self.room.clock.now()
     }
 
-    pub fn dialect(&self) -> Dialect {
-        self.room.db.dialect()
+    pub fn dialect(&self) -> Backend {
+        self.room.db.backend()
     }
 
     pub fn blank_in(&self, conversation: ConversationId) -> run::Model {
-        let (kind, reason) = (run::Kind::UserTurn, run::Reason::UserMessage);
+        let (kind, reason) = (run::RunKind::UserTurn, run::RunReason::UserMessage);
         let now = self.now();
         let place = (self.room.space, conversation);
         run::Model {
@@ -72,10 +72,10 @@ impl Bench {
     }
 
     /// A row as if it had come to `status`; running ones are stale.
-    pub fn in_status(&self, status: Status) -> run::Model {
+    pub fn in_status(&self, status: RunStatus) -> run::Model {
         let mut run = self.blank();
         run.status = status;
-        if status != Status::Queued {
+        if status != RunStatus::Queued {
             run.lease = 3;
             run.worker_id = Some(NODE.to_owned());
             run.started_at = Some(self.now());
@@ -87,7 +87,7 @@ impl Bench {
 
     /// A connection that may write; one and the same for every statement.
     pub fn db(&self) -> &DatabaseConnection {
-        self.room.db.pulse()
+        self.room.db.heartbeat_connection()
     }
 
     pub async fn try_insert(&self, run: &run::Model) -> Result<(), DbErr> {
@@ -106,9 +106,9 @@ impl Bench {
         round::Model {
             id: RoundId::new(),
             conversation_id: self.room.conversation,
-            status: round::Status::Finished,
-            kind: round::Kind::UserTurn,
-            state: round::State::Generating,
+            status: round::RoundStatus::Finished,
+            kind: round::RoundKind::UserTurn,
+            state: round::RoundState::Generating,
             cursor: 0,
             trigger_message_id: None,
             seed: 0,

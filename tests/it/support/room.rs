@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
 use crate::support::contract;
@@ -38,13 +38,13 @@ pub struct Room {
 
 impl Room {
     /// Opens a room with these characters, in a space with these columns set.
-    pub async fn open(backend: Backend, settings: Value, characters: &[&str]) -> Room {
+    pub async fn open(backend: TestBackend, settings: Value, characters: &[&str]) -> Room {
         Room::open_with(backend, settings, characters, &[]).await
     }
 
     /// The same with settings of the server beside the short leases.
     pub async fn open_with(
-        backend: Backend,
+        backend: TestBackend,
         settings: Value,
         characters: &[&str],
         env: &[(&str, &str)],

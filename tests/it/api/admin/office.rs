@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
@@ -26,12 +26,12 @@ pub struct Place {
 }
 
 impl Office {
-    pub async fn open(backend: Backend) -> Office {
+    pub async fn open(backend: TestBackend) -> Office {
         Office::open_with(backend, &[]).await
     }
 
     /// The same with more settings.
-    pub async fn open_with(backend: Backend, env: &[(&str, &str)]) -> Office {
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> Office {
         let upstream = Upstream::start().await;
         let url = upstream.base_url();
         let model = [

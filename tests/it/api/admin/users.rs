@@ -13,7 +13,7 @@ use crate::api::admin::office::Office;
 use crate::support::answer::refusal;
 use crate::support::app::OPEN;
 use crate::support::app::TestApp;
-use crate::support::backends::Backend;
+use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::cast::Cast;
 use crate::support::cast::user_id;
@@ -52,8 +52,8 @@ async fn promote(app: &TestApp, admin: &Person, username: &str) -> (Person, i64)
 /// Who runs the server now, by the database.
 async fn admins(app: &TestApp) -> Vec<String> {
     let found = user::Entity::find()
-        .filter(user::Column::Role.eq(user::Role::Admin))
-        .filter(user::Column::Status.eq(user::Status::Active))
+        .filter(user::Column::Role.eq(user::UserRole::Admin))
+        .filter(user::Column::Status.eq(user::UserStatus::Active))
         .all(app.app.db.reader())
         .await
         .unwrap();
@@ -291,7 +291,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_no_admin_any_more_hears_only_the_rooms_with_a_seat() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     let admin = app.admin().await;
     let (ann, anns_id) = promote(&app, &admin, "ann").await;
     let bob = app.person("bob").await;
@@ -327,14 +327,14 @@ async fn who_is_no_admin_any_more_hears_only_the_rooms_with_a_seat() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_takes_a_password_before_the_office() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     let admin = app.admin().await;
     app.person("ann").await;
     let no_hash: Option<String> = None;
     user::Entity::update_many()
         .col_expr(user::Column::PasswordHash, Expr::value(no_hash))
         .filter(user::Column::Username.eq("ann"))
-        .exec(app.app.db.pulse())
+        .exec(app.app.db.heartbeat_connection())
         .await
         .unwrap();
     assert_eq!(expect(200, admin.get(&path_of(2)).await)["is_guest"], true);
@@ -354,7 +354,7 @@ async fn a_guest_takes_a_password_before_the_office() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_an_account_takes_what_makes_sense() {
-    let app = TestApp::start_with(Backend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
     let admin = app.admin().await;
     app.person("ann").await;
 

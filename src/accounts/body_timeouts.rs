@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The deadlines of bodies; a test may change them.
 #[derive(Clone, Copy, Debug)]
-pub struct BodyPace {
+pub struct BodyTimeouts {
     /// Within this time any body may arrive, at any speed.
     pub grace: Duration,
     /// The same while connections are scarce.
@@ -15,7 +15,7 @@ pub struct BodyPace {
     pub upload_rate: u32,
 }
 
-impl Default for BodyPace {
+impl Default for BodyTimeouts {
     fn default() -> Self {
         Self {
             grace: Duration::from_secs(10),

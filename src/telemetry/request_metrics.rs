@@ -13,14 +13,14 @@ const BUCKETS: [f64; 12] = [
 ];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     /// The pattern of the door, never the address that was asked for.
     route: String,
     method: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Answered {
+struct ResponseLabels {
     route: String,
     method: &'static str,
     status: &'static str,
@@ -28,47 +28,55 @@ struct Answered {
 
 /// Requests by door. Cloning gives another handle on the same figures.
 #[derive(Clone)]
-pub struct Requests {
-    answered: Family<Answered, Counter>,
-    took: Family<Asked, Histogram, fn() -> Histogram>,
+pub struct RequestMetrics {
+    responses: Family<ResponseLabels, Counter>,
+    durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
 }
 
-impl Default for Requests {
+impl Default for RequestMetrics {
     fn default() -> Self {
         Self {
-            answered: Family::default(),
-            took: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            responses: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
         }
     }
 }
 
-impl Requests {
+impl RequestMetrics {
     /// Makes the figures known.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "http_requests",
             "Requests, by the pattern of their address",
-            self.answered.clone(),
+            self.responses.clone(),
         );
         registry.register(
             "http_request_duration_seconds",
             "Until the answer begins: a stream or a socket goes on after it",
-            self.took.clone(),
+            self.durations.clone(),
         );
     }
 
     /// One was answered. `status` is its class, such as `2xx`.
-    pub fn count(&self, route: String, method: &'static str, status: &'static str, took: Duration) {
-        let asked = Asked {
+    pub fn record(
+        &self,
+        route: String,
+        method: &'static str,
+        status: &'static str,
+        duration: Duration,
+    ) {
+        let request_labels = RequestLabels {
             route: route.clone(),
             method,
         };
-        let answered = Answered {
+        let response_labels = ResponseLabels {
             route,
             method,
             status,
         };
-        self.answered.get_or_create(&answered).inc();
-        self.took.get_or_create(&asked).observe(took.as_secs_f64());
+        self.responses.get_or_create(&response_labels).inc();
+        self.durations
+            .get_or_create(&request_labels)
+            .observe(duration.as_secs_f64());
     }
 }

@@ -13,7 +13,7 @@ impl Db {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn identity(&self) -> Result<String, DbErr> {
+    pub async fn database_id(&self) -> Result<String, DbErr> {
         let sql = "select concat_ws('/', (select system_identifier from pg_control_system()), oid, datname) \
                    from pg_database where datname = current_database()";
         let statement = Statement::from_string(sea_orm::DbBackend::Postgres, sql);

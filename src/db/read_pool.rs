@@ -8,8 +8,8 @@
 //! **Invariant:** what one answer shows together is read by [`Db::read`], from one state of the
 //! database: separate statements may each see another commit.
 
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use crate::db::health::WriteHealth;
 use crate::db::write::WriteError;
 use async_trait::async_trait;
@@ -32,29 +32,33 @@ use tokio::runtime::Handle;
 
 /// Connections for reading. Cloning gives another handle on the same pool.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct ReadPool {
     pub(super) pool: DatabaseConnection,
     /// Where statements run; `None`: where they are asked for. SQLite has threads of its own.
-    at: Option<Handle>,
+    runtime: Option<Handle>,
     /// Learns of damage that a read finds.
     health: WriteHealth,
 }
 
-impl Reader {
+impl ReadPool {
     /// Runs statements wherever they are asked for.
-    pub(super) fn anywhere(pool: DatabaseConnection, health: WriteHealth) -> Self {
+    pub(super) fn new(pool: DatabaseConnection, health: WriteHealth) -> Self {
         Self {
             pool,
-            at: None,
+            runtime: None,
             health,
         }
     }
 
     /// Runs every statement on this runtime.
-    pub(super) fn on(runtime: Handle, pool: DatabaseConnection, health: WriteHealth) -> Self {
+    pub(super) fn on_runtime(
+        runtime: Handle,
+        pool: DatabaseConnection,
+        health: WriteHealth,
+    ) -> Self {
         Self {
             pool,
-            at: Some(runtime),
+            runtime: Some(runtime),
             health,
         }
     }
@@ -65,7 +69,7 @@ impl Reader {
         F: Future<Output = Result<T, DbErr>> + Send + 'static,
     {
         let work = work(self.pool.clone());
-        let read = match self.at.as_ref().filter(|at| is_elsewhere(at)) {
+        let read = match self.runtime.as_ref().filter(|at| is_other_runtime(at)) {
             None => work.await,
             Some(at) => at.spawn(work).await.unwrap_or_else(|_| {
                 let message = "the statement's task ended".to_owned();
@@ -93,7 +97,7 @@ impl Db {
         F: for<'a> FnOnce(&'a DatabaseTransaction) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     {
         let (pool, health) = (self.reader().pool.clone(), self.health().clone());
-        let options = snapshot_options(self.dialect());
+        let options = snapshot_options(self.backend());
         // A request that is dropped half-way does not drop the transaction with it: see `db::write`.
         let task = self.main.spawn(async move {
             let tx = pool.begin_with_options(options).await?;
@@ -117,13 +121,13 @@ impl Db {
 
 /// One snapshot for the whole transaction. On SQLite every transaction has one, from its first read
 /// on; on PostgreSQL the usual isolation level takes a new one for each statement.
-fn snapshot_options(dialect: Dialect) -> TransactionOptions {
-    match dialect {
-        Dialect::Sqlite => TransactionOptions {
+fn snapshot_options(backend: Backend) -> TransactionOptions {
+    match backend {
+        Backend::Sqlite => TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Deferred),
             ..Default::default()
         },
-        Dialect::Postgres => TransactionOptions {
+        Backend::Postgres => TransactionOptions {
             isolation_level: Some(IsolationLevel::RepeatableRead),
             access_mode: Some(AccessMode::ReadOnly),
             ..Default::default()
@@ -132,12 +136,12 @@ fn snapshot_options(dialect: Dialect) -> TransactionOptions {
 }
 
 /// Whether the one who asks is not on this runtime already.
-fn is_elsewhere(runtime: &Handle) -> bool {
-    Handle::try_current().map_or(true, |here| here.id() != runtime.id())
+fn is_other_runtime(runtime: &Handle) -> bool {
+    Handle::try_current().map_or(true, |current| current.id() != runtime.id())
 }
 
 #[async_trait]
-impl ConnectionTrait for Reader {
+impl ConnectionTrait for ReadPool {
     fn get_database_backend(&self) -> DbBackend {
         self.pool.get_database_backend()
     }
@@ -166,7 +170,7 @@ impl ConnectionTrait for Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::Reader;
+    use super::ReadPool;
     use super::WriteHealth;
     use sea_orm::DatabaseConnection;
     use sea_orm::DbErr;
@@ -174,7 +178,7 @@ mod tests {
     use tokio::runtime::Handle;
     use tokio::runtime::Id;
 
-    async fn where_it_runs(reader: &Reader) -> Result<Id, DbErr> {
+    async fn runtime_of_statement(reader: &ReadPool) -> Result<Id, DbErr> {
         let here = |_| async { Ok(Handle::current().id()) };
         reader.run(here).await
     }
@@ -183,25 +187,25 @@ mod tests {
     fn a_statement_asked_for_on_a_worker_runs_on_the_main_runtime() {
         let main = Builder::new_multi_thread().build().unwrap();
         let worker = Builder::new_current_thread().build().unwrap();
-        let on_main = Reader::on(
+        let on_main = ReadPool::on_runtime(
             main.handle().clone(),
             DatabaseConnection::default(),
             WriteHealth::default(),
         );
-        let anywhere = Reader::anywhere(DatabaseConnection::default(), WriteHealth::default());
+        let on_caller = ReadPool::new(DatabaseConnection::default(), WriteHealth::default());
 
         let id = main.handle().id();
 
-        assert_eq!(worker.block_on(where_it_runs(&on_main)), Ok(id));
-        assert_eq!(main.block_on(where_it_runs(&on_main)), Ok(id));
-        assert_ne!(worker.block_on(where_it_runs(&anywhere)), Ok(id));
+        assert_eq!(worker.block_on(runtime_of_statement(&on_main)), Ok(id));
+        assert_eq!(main.block_on(runtime_of_statement(&on_main)), Ok(id));
+        assert_ne!(worker.block_on(runtime_of_statement(&on_caller)), Ok(id));
     }
 
     #[test]
     fn a_runtime_that_has_ended_is_an_error() {
         let main = Builder::new_multi_thread().build().unwrap();
         let worker = Builder::new_current_thread().build().unwrap();
-        let reader = Reader::on(
+        let reader = ReadPool::on_runtime(
             main.handle().clone(),
             DatabaseConnection::default(),
             WriteHealth::default(),
@@ -209,6 +213,6 @@ mod tests {
 
         main.shutdown_background();
 
-        assert!(worker.block_on(where_it_runs(&reader)).is_err());
+        assert!(worker.block_on(runtime_of_statement(&reader)).is_err());
     }
 }

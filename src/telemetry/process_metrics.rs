@@ -12,40 +12,40 @@ use std::fs;
 
 /// This process, looked at each time somebody asks.
 #[derive(Debug)]
-pub struct Process {
+pub struct ProcessMetrics {
     /// When it began, in milliseconds since 1970.
     pub started_at_ms: i64,
 }
 
-impl Collector for Process {
+impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut tell = |name, help, figure: f64| {
+        let mut encode_gauge = |name, help, figure: f64| {
             let figure = ConstGauge::new(figure);
             let kind = figure.metric_type();
             figure.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         if let Some(bytes) = resident_bytes() {
             let help = "Memory that is in use.";
-            tell("process_resident_memory_bytes", help, bytes as f64)?;
+            encode_gauge("process_resident_memory_bytes", help, bytes as f64)?;
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
             // The folder that is being read is open, too.
             let n = open.count().saturating_sub(1);
-            tell("process_open_fds", "Open files and sockets.", n as f64)?;
+            encode_gauge("process_open_fds", "Open files and sockets.", n as f64)?;
         }
         let seconds = self.started_at_ms as f64 / 1000.0;
         let help = "When the process began, in seconds since 1970.";
-        tell("process_start_time_seconds", help, seconds)
+        encode_gauge("process_start_time_seconds", help, seconds)
     }
 }
 
 /// Returns how many files and sockets the system lets this process have open, where it reports that.
 pub fn max_open_files() -> Option<usize> {
-    files_of(&fs::read_to_string("/proc/self/limits").ok()?)
+    parse_max_open_files(&fs::read_to_string("/proc/self/limits").ok()?)
 }
 
 /// The soft limit in a line such as `Max open files            1024                 4096  files`.
-fn files_of(limits: &str) -> Option<usize> {
+fn parse_max_open_files(limits: &str) -> Option<usize> {
     let line = limits
         .lines()
         .find_map(|it| it.strip_prefix("Max open files"))?;
@@ -53,19 +53,19 @@ fn files_of(limits: &str) -> Option<usize> {
 }
 
 fn resident_bytes() -> Option<u64> {
-    kib_of("VmRSS:", &fs::read_to_string("/proc/self/status").ok()?).map(|it| it * 1024)
+    parse_kib("VmRSS:", &fs::read_to_string("/proc/self/status").ok()?).map(|it| it * 1024)
 }
 
 /// A line such as `VmRSS:    5432 kB`.
-fn kib_of(name: &str, status: &str) -> Option<u64> {
+fn parse_kib(name: &str, status: &str) -> Option<u64> {
     let line = status.lines().find_map(|it| it.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::files_of;
-    use super::kib_of;
+    use super::parse_kib;
+    use super::parse_max_open_files;
 
     #[test]
     fn the_soft_limit_of_open_files_is_read_from_its_line() {
@@ -73,9 +73,9 @@ mod tests {
             Max processes             95883                95883                processes\n\
             Max open files            256                  4096                 files\n";
 
-        assert_eq!(files_of(limits), Some(256));
+        assert_eq!(parse_max_open_files(limits), Some(256));
         assert_eq!(
-            files_of("Max open files   unlimited  unlimited  files\n"),
+            parse_max_open_files("Max open files   unlimited  unlimited  files\n"),
             None
         );
     }
@@ -84,7 +84,7 @@ mod tests {
     fn memory_is_read_from_its_line() {
         let status = "Name:\ttroupe\nVmHWM:\t   9999 kB\nVmRSS:\t    5432 kB\nThreads:\t9\n";
 
-        assert_eq!(kib_of("VmRSS:", status), Some(5432));
-        assert_eq!(kib_of("VmSwap:", status), None);
+        assert_eq!(parse_kib("VmRSS:", status), Some(5432));
+        assert_eq!(parse_kib("VmSwap:", status), None);
     }
 }

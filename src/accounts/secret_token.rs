@@ -11,7 +11,7 @@ use sha2::Sha256;
 ///
 /// # Panics
 /// When the system has no random bytes to give: nothing secret could be made then.
-pub fn random() -> String {
+pub fn generate() -> String {
     let mut bytes = [0u8; 32];
     SysRng
         .try_fill_bytes(&mut bytes)
@@ -26,20 +26,20 @@ pub fn hash(token: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::generate;
     use super::hash;
-    use super::random;
 
     #[test]
     fn a_token_is_long_and_never_the_same() {
-        let one = random();
+        let one = generate();
 
         assert_eq!(one.len(), 43);
-        assert_ne!(one, random());
+        assert_ne!(one, generate());
     }
 
     #[test]
     fn the_hash_does_not_hold_the_token() {
-        let token = random();
+        let token = generate();
 
         assert_eq!(hash(&token).len(), 64);
         assert_eq!(hash(&token), hash(&token));

@@ -5,19 +5,19 @@ use std::path::Path;
 use std::path::PathBuf;
 
 /// What SQLite puts beside a database file.
-const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+const FILE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Narrows the database file and the files beside it. What cannot be narrowed is logged.
-pub fn narrow_database(file: &Path) {
-    for end in BESIDE {
+pub fn restrict_database(file: &Path) {
+    for end in FILE_SUFFIXES {
         let mut name = file.as_os_str().to_owned();
         name.push(end);
-        narrow(&PathBuf::from(name), 0o600);
+        restrict(&PathBuf::from(name), 0o600);
     }
 }
 
 /// Narrows the data folder and the files that lie in it. What cannot be narrowed is logged.
-pub fn narrow_folder(folder: &Path) {
+pub fn restrict_folder(folder: &Path) {
     if is_shared(folder) {
         tracing::warn!(
             "TROUPE_DATA_DIR {} is a folder for everyone: other accounts of this machine may see \
@@ -26,19 +26,19 @@ pub fn narrow_folder(folder: &Path) {
         );
         return;
     }
-    narrow(folder, 0o700);
+    restrict(folder, 0o700);
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|it| it.is_file()) {
-            narrow(&entry.path(), 0o600);
+            restrict(&entry.path(), 0o600);
         }
     }
 }
 
 /// Takes from a path every right that `mode` does not give; a path that is missing is left alone.
-fn narrow(path: &Path, mode: u32) {
+fn restrict(path: &Path, mode: u32) {
     match try_narrow(path, mode) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -80,14 +80,14 @@ fn is_shared(_: &Path) -> bool {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::narrow_database;
-    use super::narrow_folder;
+    use super::restrict_database;
+    use super::restrict_folder;
     use std::fs;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn widen(path: &Path, mode: u32) {
+    fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
     }
 
@@ -100,33 +100,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_readable_by_others_is_narrowed() {
+    fn files_readable_by_others_are_restricted() {
         let folder = tempfile::tempdir().unwrap();
-        widen(folder.path(), 0o755);
+        set_mode(folder.path(), 0o755);
         let names = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "secret.key"];
         let files = names.map(|name| folder.path().join(name));
         for file in &files {
             fs::write(file, "x").unwrap();
-            widen(file, 0o644);
+            set_mode(file, 0o644);
         }
 
-        narrow_database(&files[0]);
+        restrict_database(&files[0]);
         assert_eq!(
             files[..3].iter().map(|it| mode(it)).collect::<Vec<_>>(),
             [0o600; 3]
         );
-        narrow_folder(folder.path());
+        restrict_folder(folder.path());
 
         assert_eq!(mode(folder.path()), 0o700);
         assert_eq!(mode(&files[3]), 0o600);
     }
 
     #[test]
-    fn a_folder_for_everyone_is_left_alone() {
+    fn a_shared_folder_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
-        widen(folder.path(), 0o1777);
+        set_mode(folder.path(), 0o1777);
 
-        narrow_folder(folder.path());
+        restrict_folder(folder.path());
 
         assert_eq!(mode(folder.path()), 0o1777);
     }

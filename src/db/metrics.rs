@@ -1,7 +1,7 @@
 //! How busy the connections are, and how long who writes waits for one.
 
+use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::connect::Dialect;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::EncodeMetric;
@@ -20,11 +20,11 @@ const BUCKETS: [f64; 11] = [
 
 /// What is measured while the database is used.
 #[derive(Clone)]
-pub struct Meter {
+pub struct DbMetrics {
     write_wait: Histogram,
 }
 
-impl Default for Meter {
+impl Default for DbMetrics {
     fn default() -> Self {
         Self {
             write_wait: Histogram::new(BUCKETS),
@@ -32,50 +32,53 @@ impl Default for Meter {
     }
 }
 
-impl Meter {
+impl DbMetrics {
     /// A writing transaction has begun.
-    pub(super) fn waited(&self, time: Duration) {
+    pub(super) fn record_wait(&self, time: Duration) {
         self.write_wait.observe(time.as_secs_f64());
     }
 }
 
 impl Db {
     /// Makes the figures known.
-    pub fn register(&self, registry: &mut Registry) {
+    pub fn register_metrics(&self, registry: &mut Registry) {
         registry.register(
             "database_write_wait_seconds",
             "Until a writing transaction has its connection and has begun",
-            self.meter.write_wait.clone(),
+            self.metrics.write_wait.clone(),
         );
-        let pools = match self.dialect() {
-            Dialect::Sqlite => vec![
+        let pools = match self.backend() {
+            Backend::Sqlite => vec![
                 ("read", self.reader().pool.clone()),
                 ("write", self.writer.clone()),
             ],
-            Dialect::Postgres => vec![
+            Backend::Postgres => vec![
                 ("all", self.writer.clone()),
-                ("heartbeat", self.pulse().clone()),
+                ("heartbeat", self.heartbeat_connection().clone()),
             ],
         };
-        let dialect = self.dialect();
-        registry.register_collector(Box::new(Pools { dialect, pools }));
+        let dialect = self.backend();
+        registry.register_collector(Box::new(PoolGauges {
+            backend: dialect,
+            pools,
+        }));
     }
 }
 
 /// The pools, looked at when somebody asks.
 #[derive(Debug)]
-struct Pools {
-    dialect: Dialect,
+struct PoolGauges {
+    backend: Backend,
     pools: Vec<(&'static str, DatabaseConnection)>,
 }
 
-impl Collector for Pools {
+impl Collector for PoolGauges {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let (name, help) = ("database_connections", "Open connections");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (pool, connection) in &self.pools {
-            let (n_open, n_idle) = size(self.dialect, connection);
-            for (state, n) in states(n_open, n_idle) {
+            let (n_open, n_idle) = connection_counts(self.backend, connection);
+            for (state, n) in count_by_state(n_open, n_idle) {
                 let labels = [("pool", *pool), ("state", state)];
                 let one = family.encode_family(&labels)?;
                 ConstGauge::new(n).encode(one)?;
@@ -86,13 +89,13 @@ impl Collector for Pools {
 }
 
 /// How many connections are open, and how many of them wait for work.
-fn size(dialect: Dialect, pool: &DatabaseConnection) -> (usize, usize) {
-    let (n_open, n_idle) = match dialect {
-        Dialect::Sqlite => {
+fn connection_counts(backend: Backend, pool: &DatabaseConnection) -> (usize, usize) {
+    let (n_open, n_idle) = match backend {
+        Backend::Sqlite => {
             let pool = pool.get_sqlite_connection_pool();
             (pool.size(), pool.num_idle())
         }
-        Dialect::Postgres => {
+        Backend::Postgres => {
             let pool = pool.get_postgres_connection_pool();
             (pool.size(), pool.num_idle())
         }
@@ -102,19 +105,19 @@ fn size(dialect: Dialect, pool: &DatabaseConnection) -> (usize, usize) {
 
 /// The connections by what they do. While one changes hands the pool may count less than no idle
 /// ones for a moment, which as an unsigned number is more than there could ever be.
-fn states(n_open: usize, n_idle: usize) -> [(&'static str, usize); 2] {
+fn count_by_state(n_open: usize, n_idle: usize) -> [(&'static str, usize); 2] {
     let n_idle = n_idle.min(n_open);
     [("busy", n_open - n_idle), ("idle", n_idle)]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::states;
+    use super::count_by_state;
 
     #[test]
-    fn no_more_connections_are_told_of_than_are_open() {
-        assert_eq!(states(5, 2), [("busy", 3), ("idle", 2)]);
-        assert_eq!(states(5, 0), [("busy", 5), ("idle", 0)]);
-        assert_eq!(states(5, usize::MAX), [("busy", 0), ("idle", 5)]);
+    fn no_more_connections_are_reported_than_are_open() {
+        assert_eq!(count_by_state(5, 2), [("busy", 3), ("idle", 2)]);
+        assert_eq!(count_by_state(5, 0), [("busy", 5), ("idle", 0)]);
+        assert_eq!(count_by_state(5, usize::MAX), [("busy", 0), ("idle", 5)]);
     }
 }

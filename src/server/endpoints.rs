@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// All doors, by what stands around them.
 #[derive(Clone)]
-pub struct Doors {
+pub struct Endpoints {
     /// Below `/api`: who calls is found out before the handler is asked.
     pub api: Vec<Door>,
     /// The others, which ask nobody or look for themselves.
@@ -19,18 +19,18 @@ pub struct Doors {
 }
 
 /// All doors.
-pub fn all() -> Doors {
+pub fn all() -> Endpoints {
     let mut all = routes::all();
     all.extend(doors![upgrade::connect, openapi::document]);
-    let (api, open) = all.into_iter().partition(is_api);
-    Doors { api, open }
+    let (api, open) = all.into_iter().partition(is_api_endpoint);
+    Endpoints { api, open }
 }
 
-fn is_api(door: &Door) -> bool {
-    door.path().starts_with("/api/")
+fn is_api_endpoint(endpoint: &Door) -> bool {
+    endpoint.path().starts_with("/api/")
 }
 
-impl Doors {
+impl Endpoints {
     /// What the document says of them.
     pub fn document(&self) -> Value {
         let all = [self.api.clone(), self.open.clone()].concat();

@@ -10,8 +10,8 @@ use crate::accounts::user::ActiveModel;
 use crate::accounts::user::Column;
 use crate::accounts::user::Entity;
 use crate::accounts::user::Model;
-use crate::accounts::user::Role;
-use crate::accounts::user::Status;
+use crate::accounts::user::UserRole;
+use crate::accounts::user::UserStatus;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::ids::UserId;
@@ -36,15 +36,15 @@ use std::collections::HashMap;
 
 /// Those whose username or display name holds `text`, and who are of this status. Case does not
 /// matter in a username; in a display name SQLite knows it for ASCII alone.
-pub fn search(text: Option<&str>, status: Option<Status>) -> Select<Entity> {
+pub fn search(text: Option<&str>, status: Option<UserStatus>) -> Select<Entity> {
     let mut found = Entity::find();
     if let Some(text) = text {
-        let folded = user::fold(text);
-        let shown = Expr::expr(Func::lower(Expr::col(Column::DisplayName)));
+        let folded = user::normalize_username(text);
+        let display_name = Expr::expr(Func::lower(Expr::col(Column::DisplayName)));
         found = found.filter(
-            holds(Expr::col(Column::UsernameKey), &folded)
-                .or(holds(shown, &folded))
-                .or(holds(Expr::col(Column::DisplayName), text)),
+            contains_text(Expr::col(Column::UsernameKey), &folded)
+                .or(contains_text(display_name, &folded))
+                .or(contains_text(Expr::col(Column::DisplayName), text)),
         );
     }
     if let Some(status) = status {
@@ -53,7 +53,7 @@ pub fn search(text: Option<&str>, status: Option<Status>) -> Select<Entity> {
     found
 }
 
-fn holds(column: Expr, text: &str) -> SimpleExpr {
+fn contains_text(column: Expr, text: &str) -> SimpleExpr {
     let plain = text
         .replace('\\', r"\\")
         .replace('%', r"\%")
@@ -63,18 +63,18 @@ fn holds(column: Expr, text: &str) -> SimpleExpr {
 
 /// In how many browsers somebody is signed in, and when they were last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Visits {
+pub struct SignInSummary {
     pub n_sessions: i64,
     /// By a browser that is still signed in, or by a key that still opens.
     pub last_seen_at: Option<Timestamp>,
 }
 
 /// The visits of these people; who is missing in the answer left no trace.
-pub async fn visits(
+pub async fn load_sign_in_summaries(
     db: &impl ConnectionTrait,
     users: &[UserId],
     now: Timestamp,
-) -> Result<HashMap<UserId, Visits>, DbErr> {
+) -> Result<HashMap<UserId, SignInSummary>, DbErr> {
     let sessions: Vec<(UserId, i64, Timestamp)> = session::Entity::find()
         .select_only()
         .column(session::Column::UserId)
@@ -96,47 +96,47 @@ pub async fn visits(
         .into_tuple()
         .all(db)
         .await?;
-    let mut visits: HashMap<UserId, Visits> = HashMap::new();
+    let mut visits: HashMap<UserId, SignInSummary> = HashMap::new();
     for (user, n_sessions, last) in sessions {
         let last_seen_at = Some(last);
         visits.insert(
             user,
-            Visits {
+            SignInSummary {
                 n_sessions,
                 last_seen_at,
             },
         );
     }
     for (user, last) in keys {
-        let of_user = visits.entry(user).or_default();
-        of_user.last_seen_at = [of_user.last_seen_at, last].into_iter().flatten().max();
+        let summary = visits.entry(user).or_default();
+        summary.last_seen_at = [summary.last_seen_at, last].into_iter().flatten().max();
     }
     Ok(visits)
 }
 
 /// What an admin changes of an account; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
-    pub role: Option<Role>,
-    pub status: Option<Status>,
+pub struct AdminUserChange {
+    pub role: Option<UserRole>,
+    pub status: Option<UserStatus>,
     pub display_name: Option<String>,
     pub password_hash: Option<String>,
 }
 
 /// An account before and after a change.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct UserChange {
     pub before: Model,
     pub after: Model,
     /// The sessions that ended with it.
-    pub ended: Vec<SessionId>,
+    pub revoked_sessions: Vec<SessionId>,
 }
 
 /// Why an account was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
+pub enum UserChangeError {
     #[error("nobody has this id")]
-    Gone,
+    NotFound,
     #[error("Only an admin may do this.")]
     NotAdmin,
     #[error(
@@ -144,7 +144,7 @@ pub enum ChangeError {
     )]
     LastAdmin,
     #[error("A guest has no password to come back with: set one, then make them an admin.")]
-    Guest,
+    GuestWithoutPassword,
     #[error(transparent)]
     Db(#[from] DbErr),
 }
@@ -154,47 +154,48 @@ pub enum ChangeError {
 ///
 /// # Errors
 /// [`ChangeError`]; nothing has been changed then.
-pub async fn change(
+pub async fn change_user(
     tx: &impl ConnectionTrait,
-    by: UserId,
+    admin: UserId,
     id: UserId,
-    change: Change,
-) -> Result<Changed, ChangeError> {
+    change: AdminUserChange,
+) -> Result<UserChange, UserChangeError> {
     let admins = lock_admins(tx).await?;
     // Theirs may have been taken away since they were let in.
-    if !admins.contains(&by) {
-        return Err(ChangeError::NotAdmin);
+    if !admins.contains(&admin) {
+        return Err(UserChangeError::NotAdmin);
     }
     let found = Entity::find_by_id(id)
         .lock(LockType::Update)
         .one(tx)
         .await?;
-    let before = found.ok_or(ChangeError::Gone)?;
-    let ends_sessions = change.password_hash.is_some() || change.status == Some(Status::Disabled);
-    let after = changed(before.clone(), change);
-    if admins == [id] && !runs_the_server(&after) {
-        return Err(ChangeError::LastAdmin);
+    let before = found.ok_or(UserChangeError::NotFound)?;
+    let ends_sessions =
+        change.password_hash.is_some() || change.status == Some(UserStatus::Disabled);
+    let after = apply_change(before.clone(), change);
+    if admins == [id] && !is_active_admin(&after) {
+        return Err(UserChangeError::LastAdmin);
     }
-    if after.role == Role::Admin && after.is_guest() {
-        return Err(ChangeError::Guest);
+    if after.role == UserRole::Admin && after.is_guest() {
+        return Err(UserChangeError::GuestWithoutPassword);
     }
     save(tx, &before, &after).await?;
-    let ended = match ends_sessions {
-        true => session::end_all(tx, id).await?,
+    let revoked_sessions = match ends_sessions {
+        true => session::revoke_all(tx, id).await?,
         false => Vec::new(),
     };
-    Ok(Changed {
+    Ok(UserChange {
         before,
         after,
-        ended,
+        revoked_sessions,
     })
 }
 
 /// The active admins, in order; they stay what they are until this transaction ends.
 async fn lock_admins(tx: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
     let admins = Entity::find()
-        .filter(Column::Role.eq(Role::Admin))
-        .filter(Column::Status.eq(Status::Active))
+        .filter(Column::Role.eq(UserRole::Admin))
+        .filter(Column::Status.eq(UserStatus::Active))
         .order_by_asc(Column::Id)
         .lock(LockType::Update)
         .all(tx)
@@ -202,11 +203,11 @@ async fn lock_admins(tx: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
     Ok(admins.iter().map(|it| it.id).collect())
 }
 
-fn runs_the_server(user: &Model) -> bool {
-    user.role == Role::Admin && user.status == Status::Active
+fn is_active_admin(user: &Model) -> bool {
+    user.role == UserRole::Admin && user.status == UserStatus::Active
 }
 
-fn changed(mut user: Model, change: Change) -> Model {
+fn apply_change(mut user: Model, change: AdminUserChange) -> Model {
     user.role = change.role.unwrap_or(user.role);
     user.status = change.status.unwrap_or(user.status);
     user.display_name = change.display_name.unwrap_or(user.display_name);

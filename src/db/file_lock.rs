@@ -37,7 +37,7 @@ pub fn sqlite_file(url: &str) -> Option<PathBuf> {
 
 /// A process that was killed holds its lock until the system has cleared it away; a restart that
 /// comes at once waits so long before it believes that somebody else lives.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Makes the file ours; the file and its folder are made when they are missing, for this account
 /// alone. Waits for `patience` while another process has it; blocks the thread meanwhile, as nothing
@@ -45,9 +45,9 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When another process keeps it, or nothing can be written there.
-pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
+pub fn acquire(database: &Path, timeout: Duration) -> anyhow::Result<FileLock> {
     if let Some(folder) = database.parent().filter(|it| !it.as_os_str().is_empty()) {
-        private_folder(folder)
+        create_private_dir(folder)
             .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     }
     let existed = database.exists();
@@ -62,10 +62,10 @@ pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
     let is_supported = loop {
         match file.try_lock() {
             Ok(()) => break true,
-            Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
+            Err(TryLockError::WouldBlock) if began.elapsed() < timeout => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(TryLockError::WouldBlock) => anyhow::bail!(in_use(database)),
+            Err(TryLockError::WouldBlock) => anyhow::bail!(in_use_message(database)),
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
             Err(TryLockError::Error(_)) => break false,
         }
@@ -78,7 +78,7 @@ pub fn lock(database: &Path, patience: Duration) -> anyhow::Result<FileLock> {
 }
 
 /// Why the second of two processes does not start.
-pub(super) fn in_use(database: &Path) -> String {
+pub(super) fn in_use_message(database: &Path) -> String {
     format!(
         "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
         database.display()
@@ -89,7 +89,7 @@ pub(super) fn in_use(database: &Path) -> String {
 ///
 /// # Errors
 /// When it cannot be made.
-pub fn private_folder(folder: &Path) -> std::io::Result<()> {
+pub fn create_private_dir(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -99,34 +99,34 @@ pub fn private_folder(folder: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::lock;
+    use super::acquire;
     use super::sqlite_file;
     use std::path::PathBuf;
     use std::time::Duration;
 
     #[test]
-    fn a_database_is_ours_until_we_let_go() {
+    fn a_lock_excludes_others_until_it_is_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/er/troupe.db");
 
-        let ours = lock(&file, Duration::ZERO).unwrap();
+        let ours = acquire(&file, Duration::ZERO).unwrap();
 
-        let refusal = lock(&file, Duration::ZERO).unwrap_err().to_string();
+        let refusal = acquire(&file, Duration::ZERO).unwrap_err().to_string();
         assert!(
             refusal.contains("in use by another troupe process"),
             "{refusal}"
         );
         drop(ours);
-        assert!(lock(&file, Duration::ZERO).is_ok());
+        assert!(acquire(&file, Duration::ZERO).is_ok());
     }
 
     #[test]
-    fn a_lock_that_is_let_go_in_time_is_waited_for() {
+    fn a_lock_released_before_the_timeout_is_acquired() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("troupe.db");
-        let ours = lock(&file, Duration::ZERO).unwrap();
+        let ours = acquire(&file, Duration::ZERO).unwrap();
 
-        let waiting = std::thread::spawn(move || lock(&file, Duration::from_secs(60)));
+        let waiting = std::thread::spawn(move || acquire(&file, Duration::from_secs(60)));
         drop(ours);
 
         assert!(waiting.join().unwrap().is_ok());
@@ -139,22 +139,22 @@ mod tests {
         let file = dir.path().join("troupe.db");
         let (hard, symbolic) = (dir.path().join("hard.db"), dir.path().join("symbolic.db"));
 
-        let _ours = lock(&file, Duration::ZERO).unwrap();
+        let _ours = acquire(&file, Duration::ZERO).unwrap();
         std::fs::hard_link(&file, &hard).unwrap();
         std::os::unix::fs::symlink(&file, &symbolic).unwrap();
 
-        assert!(lock(&hard, Duration::ZERO).is_err());
-        assert!(lock(&symbolic, Duration::ZERO).is_err());
+        assert!(acquire(&hard, Duration::ZERO).is_err());
+        assert!(acquire(&symbolic, Duration::ZERO).is_err());
     }
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_may_look_into_the_folder_we_make() {
+    fn a_created_folder_is_private() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("data");
 
-        super::private_folder(&folder).unwrap();
+        super::create_private_dir(&folder).unwrap();
 
         let mode = folder.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 /// Something to tell whoever brought a file, or wrote a book. As a text it is its sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Warning)]
-pub struct Warning {
+pub struct ImportWarning {
     /// What it is; the same in every version.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
@@ -28,7 +28,7 @@ pub struct Warning {
     pub message: String,
 }
 
-impl Warning {
+impl ImportWarning {
     /// A warning that names nothing.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Warning {
     }
 }
 
-impl Deref for Warning {
+impl Deref for ImportWarning {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -54,12 +54,12 @@ impl Deref for Warning {
 }
 
 /// The sentences of warnings.
-pub fn sentences(all: &[Warning]) -> Vec<String> {
+pub fn sentences(all: &[ImportWarning]) -> Vec<String> {
     all.iter().map(|it| it.message.clone()).collect()
 }
 
 #[cfg(test)]
-impl<T: AsRef<str>> PartialEq<T> for Warning {
+impl<T: AsRef<str>> PartialEq<T> for ImportWarning {
     fn eq(&self, sentence: &T) -> bool {
         self.message == sentence.as_ref()
     }
@@ -67,13 +67,13 @@ impl<T: AsRef<str>> PartialEq<T> for Warning {
 
 #[cfg(test)]
 mod tests {
-    use super::Warning;
+    use super::ImportWarning;
     use super::sentences;
     use serde_json::json;
 
     #[test]
     fn a_warning_is_a_code_for_programs_and_a_sentence_for_people() {
-        let warning = Warning::new("assets_missing", "Two are missing.").with("n", 2);
+        let warning = ImportWarning::new("assets_missing", "Two are missing.").with("n", 2);
 
         assert_eq!(
             json!(warning),

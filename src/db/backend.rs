@@ -1,7 +1,7 @@
 //! Where SQLite and PostgreSQL differ in what we ask of them.
 
 use crate::clock::Timestamp;
-use crate::db::connect::Dialect;
+use crate::db::connect::Backend;
 use crate::ids::SpaceId;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -16,11 +16,11 @@ use std::borrow::Cow;
 
 /// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.
-pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
-    match dialect {
-        Dialect::Sqlite => Expr::value(now.0),
+pub fn lease_time(backend: Backend, now: Timestamp) -> SimpleExpr {
+    match backend {
+        Backend::Sqlite => Expr::value(now.0),
         // clock_timestamp(), not now(): that stands still inside a transaction.
-        Dialect::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+        Backend::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
     }
 }
 
@@ -29,16 +29,16 @@ pub fn lease_clock(dialect: Dialect, now: Timestamp) -> SimpleExpr {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn leases_show(
+pub async fn read_lease_time(
     db: &impl ConnectionTrait,
-    dialect: Dialect,
+    backend: Backend,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, DbErr> {
-    if dialect == Dialect::Sqlite {
+    if backend == Backend::Sqlite {
         return Ok(None);
     }
-    let question = Query::select().expr(lease_clock(dialect, now)).to_owned();
-    match db.query_one(&question).await? {
+    let query = Query::select().expr(lease_time(backend, now)).to_owned();
+    match db.query_one(&query).await? {
         Some(row) => row.try_get_by_index(0).map(Some),
         None => Ok(None),
     }
@@ -49,8 +49,8 @@ const START_LOCK: i64 = 7_236_451_919;
 
 /// Nodes that start at once do what comes next one after the other, up to the end of `tx`: rows
 /// that are not there yet cannot be locked. On SQLite the transaction itself is the lock.
-pub async fn one_by_one(tx: &impl ConnectionTrait, dialect: Dialect) -> Result<(), DbErr> {
-    if dialect == Dialect::Postgres {
+pub async fn serialized(tx: &impl ConnectionTrait, backend: Backend) -> Result<(), DbErr> {
+    if backend == Backend::Postgres {
         let lock = format!("select pg_advisory_xact_lock({START_LOCK})");
         tx.execute_unprepared(&lock).await?;
     }
@@ -58,63 +58,66 @@ pub async fn one_by_one(tx: &impl ConnectionTrait, dialect: Dialect) -> Result<(
 }
 
 /// Added to the id of a space: a number of its own on every node.
-const SPACE_LOCKS: i64 = 1 << 60;
+const SPACE_LOCK_BASE: i64 = 1 << 60;
 
 /// Whoever counts in a space what it is about to add to does so one after the other, up to the end of
 /// `tx`. No row is locked, so that nobody else waits. On SQLite the transaction itself is the lock.
-pub async fn count_alone(
+pub async fn serialized_in_space(
     tx: &impl ConnectionTrait,
-    dialect: Dialect,
+    backend: Backend,
     space: SpaceId,
 ) -> Result<(), DbErr> {
-    if dialect == Dialect::Postgres {
-        let lock = format!("select pg_advisory_xact_lock({})", SPACE_LOCKS + space.0);
+    if backend == Backend::Postgres {
+        let lock = format!(
+            "select pg_advisory_xact_lock({})",
+            SPACE_LOCK_BASE + space.0
+        );
         tx.execute_unprepared(&lock).await?;
     }
     Ok(())
 }
 
 /// The text under `key` of a JSON document; null where there is none.
-pub fn json_text(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
+pub fn json_text(backend: Backend, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
     let column = Expr::col(column);
-    match dialect {
-        Dialect::Sqlite => {
+    match backend {
+        Backend::Sqlite => {
             let path = Expr::value(format!("$.{key}"));
             Expr::cust_with_exprs("json_extract(?, ?)", [column, path])
         }
-        Dialect::Postgres => Expr::cust_with_exprs("($1 ->> $2)", [column, Expr::value(key)]),
+        Backend::Postgres => Expr::cust_with_exprs("($1 ->> $2)", [column, Expr::value(key)]),
     }
 }
 
 /// The whole number under `key` of a JSON document; null where there is none.
-pub fn json_number(dialect: Dialect, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
-    let text = json_text(dialect, column, key);
-    match dialect {
+pub fn json_number(backend: Backend, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
+    let text = json_text(backend, column, key);
+    match backend {
         // There it is a number already.
-        Dialect::Sqlite => text,
-        Dialect::Postgres => text.cast_as("bigint"),
+        Backend::Sqlite => text,
+        Backend::Postgres => text.cast_as("bigint"),
     }
 }
 
 /// The number of the present transaction, which has written something; SQLite has none.
-pub fn transaction_number(dialect: Dialect) -> SimpleExpr {
-    match dialect {
-        Dialect::Sqlite => Expr::value(0_i64),
-        Dialect::Postgres => Expr::cust("txid_current()"),
+pub fn transaction_number(backend: Backend) -> SimpleExpr {
+    match backend {
+        Backend::Sqlite => Expr::value(0_i64),
+        Backend::Postgres => Expr::cust("txid_current()"),
     }
 }
 
 /// In a word what became of a transaction. On SQLite, which one process owns, what can be read is
 /// committed.
-pub fn transaction_status(dialect: Dialect, number: i64) -> SimpleExpr {
-    match dialect {
-        Dialect::Sqlite => Expr::value("committed"),
-        Dialect::Postgres => Expr::cust_with_values("txid_status($1)", [number]),
+pub fn transaction_status(backend: Backend, number: i64) -> SimpleExpr {
+    match backend {
+        Backend::Sqlite => Expr::value("committed"),
+        Backend::Postgres => Expr::cust_with_values("txid_status($1)", [number]),
     }
 }
 
 /// Whether the database undid a transaction for the sake of another one: repeated, it may succeed.
-pub fn was_undone(error: &(dyn std::error::Error + 'static)) -> bool {
+pub fn is_rolled_back(error: &(dyn std::error::Error + 'static)) -> bool {
     // A deadlock, or a serialization that failed.
     database_code(error).is_some_and(|it| it.len() == 5 && it.starts_with("40"))
 }
@@ -135,7 +138,7 @@ pub fn is_unique_violation(error: &DbErr) -> bool {
 }
 
 /// Whether what a statement changes, or refers to, is not there (any more).
-pub fn is_gone(error: &DbErr) -> bool {
+pub fn is_row_missing(error: &DbErr) -> bool {
     match error {
         DbErr::RecordNotUpdated | DbErr::RecordNotFound(_) => true,
         error => matches!(
@@ -146,7 +149,7 @@ pub fn is_gone(error: &DbErr) -> bool {
 }
 
 /// Whether the database could not do it now and may in a moment: it is away, locked or full.
-pub fn is_passing(error: &DbErr) -> bool {
+pub fn is_transient(error: &DbErr) -> bool {
     let cause = match error {
         DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => return true,
         DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause)) => {
@@ -159,7 +162,7 @@ pub fn is_passing(error: &DbErr) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|it| is_passing_code(&it)),
+        sqlx::Error::Database(error) => error.code().is_some_and(|it| is_transient_code(&it)),
         _ => false,
     }
 }
@@ -188,10 +191,10 @@ impl StorageFailure {
 
 /// What an error, or an error that caused it, says about the disk; `None` when nothing.
 pub fn storage_failure(error: &(dyn std::error::Error + 'static)) -> Option<StorageFailure> {
-    database_code(error).and_then(|code| storage_failure_of(&code))
+    database_code(error).and_then(|code| storage_failure_for_code(&code))
 }
 
-fn storage_failure_of(code: &str) -> Option<StorageFailure> {
+fn storage_failure_for_code(code: &str) -> Option<StorageFailure> {
     match (code.len(), code.parse::<u32>()) {
         (..5, Ok(number)) => match number & 0xff {
             8 => Some(StorageFailure::ReadOnly),
@@ -211,14 +214,16 @@ fn storage_failure_of(code: &str) -> Option<StorageFailure> {
 }
 
 /// PostgreSQL has codes of five characters, by class; SQLite numbers, whose lowest byte is the kind.
-fn is_passing_code(code: &str) -> bool {
+fn is_transient_code(code: &str) -> bool {
     match (code.len(), code.parse::<u32>()) {
         // Busy or locked, or the disk or the file.
-        (..5, Ok(number)) => matches!(number & 0xff, 5 | 6) || storage_failure_of(code).is_some(),
+        (..5, Ok(number)) => {
+            matches!(number & 0xff, 5 | 6) || storage_failure_for_code(code).is_some()
+        }
         // The connection, a rollback for others' sake, resources, an operator, a lock in time.
         _ => {
             code == "55P03"
-                || storage_failure_of(code).is_some()
+                || storage_failure_for_code(code).is_some()
                 || ["08", "40", "53", "57"]
                     .iter()
                     .any(|it| code.starts_with(it))
@@ -229,11 +234,11 @@ fn is_passing_code(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::StorageFailure;
-    use super::is_passing_code;
-    use super::storage_failure_of;
+    use super::is_transient_code;
+    use super::storage_failure_for_code;
 
     #[test]
-    fn what_the_disk_refuses_is_known_by_its_code_on_both_databases() {
+    fn storage_failures_are_recognized_by_code_on_both_databases() {
         for (code, failure) in [
             ("13", StorageFailure::Full),
             ("53100", StorageFailure::Full),
@@ -246,23 +251,23 @@ mod tests {
             ("267", StorageFailure::Damaged),
             ("26", StorageFailure::Damaged),
         ] {
-            assert_eq!(storage_failure_of(code), Some(failure), "{code}");
+            assert_eq!(storage_failure_for_code(code), Some(failure), "{code}");
         }
         for other in ["1", "5", "19", "2067", "23505", "40001", "57P01"] {
-            assert_eq!(storage_failure_of(other), None, "{other}");
+            assert_eq!(storage_failure_for_code(other), None, "{other}");
         }
     }
 
     #[test]
-    fn what_passes_is_told_from_what_stays_wrong() {
+    fn transient_errors_are_distinguished_from_permanent_ones() {
         for passing in [
             "5", "517", "6", "11", "13", "14", "26", "267", "25006", "58030", "08006", "40001",
             "40P01", "53300", "57014", "57P01", "55P03",
         ] {
-            assert!(is_passing_code(passing), "{passing}");
+            assert!(is_transient_code(passing), "{passing}");
         }
         for wrong in ["1", "19", "787", "2067", "23505", "42601", "22P05", "55000"] {
-            assert!(!is_passing_code(wrong), "{wrong}");
+            assert!(!is_transient_code(wrong), "{wrong}");
         }
     }
 }

@@ -8,20 +8,20 @@ use unicode_security::skeleton;
 
 /// What a name looks like.
 #[derive(Clone, Debug)]
-pub struct Likeness {
+pub struct NameSkeleton {
     /// In the case in which it was written: a capital I looks like a small l.
     as_written: String,
     /// In one case: `ANN` is `ann`.
     in_one_case: String,
 }
 
-impl Likeness {
+impl NameSkeleton {
     /// How `name` looks.
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         let composed: String = name.nfkc().collect();
         Self {
-            as_written: drawn(&composed),
-            in_one_case: drawn(&caseless::default_case_fold_str(&composed)),
+            as_written: fold_skeleton(&composed),
+            in_one_case: fold_skeleton(&caseless::default_case_fold_str(&composed)),
         }
     }
 
@@ -36,13 +36,13 @@ impl Likeness {
     }
 
     /// Whether one would be taken for the other.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn is_confusable_with(&self, other: &Self) -> bool {
         self.as_written == other.as_written || self.in_one_case == other.in_one_case
     }
 }
 
 /// The signs that are seen, each as the plainest one that looks like it, in one case.
-fn drawn(text: &str) -> String {
+fn fold_skeleton(text: &str) -> String {
     let plain: String = skeleton(text).collect();
     let folded = caseless::default_case_fold_str(&plain);
     let words: Vec<&str> = folded.split_whitespace().collect();
@@ -51,16 +51,16 @@ fn drawn(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Likeness;
+    use super::NameSkeleton;
 
-    fn are_alike(one: &str, two: &str) -> bool {
-        let (one, two) = (Likeness::of(one), Likeness::of(two));
-        assert_eq!(one.is_like(&two), two.is_like(&one));
-        one.is_like(&two)
+    fn are_confusable(one: &str, two: &str) -> bool {
+        let (one, two) = (NameSkeleton::from_name(one), NameSkeleton::from_name(two));
+        assert_eq!(one.is_confusable_with(&two), two.is_confusable_with(&one));
+        one.is_confusable_with(&two)
     }
 
     #[test]
-    fn a_name_is_like_itself_in_other_clothes() {
+    fn a_name_is_confusable_with_its_lookalikes() {
         for (one, two) in [
             ("admin", "admin"),
             ("admin", "Admin"),
@@ -76,12 +76,12 @@ mod tests {
             ("Zoë", "Zoe\u{308}"),               // composed and not
             ("Stra\u{df}e", "STRASSE"),
         ] {
-            assert!(are_alike(one, two), "{one:?} and {two:?}");
+            assert!(are_confusable(one, two), "{one:?} and {two:?}");
         }
     }
 
     #[test]
-    fn other_names_are_other_names() {
+    fn different_names_are_not_confusable() {
         for (one, two) in [
             ("Ann", "Anna"),
             ("Ann", "Ann 2"),
@@ -91,7 +91,7 @@ mod tests {
             ("Анна", "Иван"),
             ("小林", "小森"),
         ] {
-            assert!(!are_alike(one, two), "{one:?} and {two:?}");
+            assert!(!are_confusable(one, two), "{one:?} and {two:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Declares such enumerations. The words are the names of the values in snake case. One that has
 /// namesakes in other rooms says how the API document calls it: `#[schema(as = SpaceStatus)]`.
-macro_rules! words {
+macro_rules! string_enum {
     ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, sea_orm::EnumIter, sea_orm::DeriveActiveEnum,
@@ -15,4 +15,4 @@ macro_rules! words {
     )*};
 }
 
-pub(crate) use words;
+pub(crate) use string_enum;

@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 /// The key that serves this purpose, and no other. The label stands for good: with another one,
 /// what was sealed does not open.
-pub fn for_purpose(secret: &str, label: &[u8]) -> [u8; 32] {
+pub fn derive_key(secret: &str, label: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(label);
     hash.update([0]);
@@ -18,14 +18,14 @@ pub fn for_purpose(secret: &str, label: &[u8]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use super::for_purpose;
+    use super::derive_key;
 
     #[test]
     fn each_purpose_and_each_secret_has_a_key_of_its_own() {
-        let key = for_purpose("a secret", b"this");
+        let key = derive_key("a secret", b"this");
 
-        assert_eq!(key, for_purpose("a secret", b"this"));
-        assert_ne!(key, for_purpose("a secret", b"that"));
-        assert_ne!(key, for_purpose("another secret", b"this"));
+        assert_eq!(key, derive_key("a secret", b"this"));
+        assert_ne!(key, derive_key("a secret", b"that"));
+        assert_ne!(key, derive_key("another secret", b"this"));
     }
 }

@@ -12,91 +12,97 @@ use tokio::sync::watch;
 
 /// How the last transaction of the one writing connection of SQLite ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Well,
-    UnderWay,
+enum TransactionEnd {
+    Succeeded,
+    Pending,
     Failed,
 }
 
 /// Carries the outcome of COMMIT and ROLLBACK to the pool that gets the connection back.
 #[derive(Clone, Debug)]
-pub(super) struct Endings {
-    last: Arc<watch::Sender<End>>,
+pub(super) struct TransactionEnds {
+    last: Arc<watch::Sender<TransactionEnd>>,
 }
 
-impl Default for Endings {
+impl Default for TransactionEnds {
     fn default() -> Self {
         Self {
-            last: Arc::new(watch::Sender::new(End::Well)),
+            last: Arc::new(watch::Sender::new(TransactionEnd::Succeeded)),
         }
     }
 }
 
-impl Endings {
+impl TransactionEnds {
     /// To be called before COMMIT or ROLLBACK. The pool waits for the outcome before it hands the
     /// connection out again; a value that is dropped without [`Ending::well`] is a failure.
-    pub(super) fn begin(&self) -> Ending {
-        self.last.send_replace(End::UnderWay);
-        Ending {
-            endings: self.clone(),
-            end: End::Failed,
+    pub(super) fn start_ending(&self) -> TransactionEndGuard {
+        self.last.send_replace(TransactionEnd::Pending);
+        TransactionEndGuard {
+            transaction_ends: self.clone(),
+            end: TransactionEnd::Failed,
         }
     }
 
     /// Notes that the connection does not begin transactions: it is replaced before the next one.
-    pub(super) fn distrust(&self) {
-        self.last.send_replace(End::Failed);
+    pub(super) fn mark_failed(&self) {
+        self.last.send_replace(TransactionEnd::Failed);
     }
 
     /// Whether the connection that was given back may be kept.
-    async fn was_well(&self) -> bool {
+    async fn is_reusable(&self) -> bool {
         let mut last = self.last.subscribe();
         // The sender lives as long as this value.
-        let _ = last.wait_for(|it| *it != End::UnderWay).await;
-        self.last.send_replace(End::Well) != End::Failed
+        let _ = last.wait_for(|it| *it != TransactionEnd::Pending).await;
+        self.last.send_replace(TransactionEnd::Succeeded) != TransactionEnd::Failed
     }
 }
 
 /// A COMMIT or ROLLBACK that is under way.
-pub(super) struct Ending {
-    endings: Endings,
-    end: End,
+pub(super) struct TransactionEndGuard {
+    transaction_ends: TransactionEnds,
+    end: TransactionEnd,
 }
 
-impl Ending {
+impl TransactionEndGuard {
     /// It succeeded.
-    pub(super) fn well(mut self) {
-        self.end = End::Well;
+    pub(super) fn mark_succeeded(mut self) {
+        self.end = TransactionEnd::Succeeded;
     }
 }
 
-impl Drop for Ending {
+impl Drop for TransactionEndGuard {
     fn drop(&mut self) {
-        self.endings.last.send_replace(self.end);
+        self.transaction_ends.last.send_replace(self.end);
     }
 }
 
 /// The checks of the writing connection of SQLite. They cost no statement: the depth is a number in
 /// memory, and `BEGIN IMMEDIATE` itself fails inside a transaction.
-pub(super) fn check_sqlite(
+pub(super) fn check_sqlite_writer(
     options: PoolOptions<sqlx::Sqlite>,
-    endings: &Endings,
+    transaction_ends: &TransactionEnds,
 ) -> PoolOptions<sqlx::Sqlite> {
-    let (released, acquired) = (endings.clone(), endings.clone());
+    let (released, acquired) = (transaction_ends.clone(), transaction_ends.clone());
     options
         .after_release(move |connection, _| {
             let endings = released.clone();
-            Box::pin(async move { Ok(endings.was_well().await && !connection.is_in_transaction()) })
+            Box::pin(
+                async move { Ok(endings.is_reusable().await && !connection.is_in_transaction()) },
+            )
         })
         .before_acquire(move |connection, _| {
             let endings = acquired.clone();
-            Box::pin(async move { Ok(endings.was_well().await && !connection.is_in_transaction()) })
+            Box::pin(
+                async move { Ok(endings.is_reusable().await && !connection.is_in_transaction()) },
+            )
         })
 }
 
 /// The check of the reading connections of SQLite: one that stayed in a transaction would show the
 /// same state for ever.
-pub(super) fn check_readers(options: PoolOptions<sqlx::Sqlite>) -> PoolOptions<sqlx::Sqlite> {
+pub(super) fn check_sqlite_readers(
+    options: PoolOptions<sqlx::Sqlite>,
+) -> PoolOptions<sqlx::Sqlite> {
     options
         .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
 }

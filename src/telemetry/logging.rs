@@ -16,7 +16,7 @@ const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
 
 /// What libraries would tell and must not: a parser of HTML each piece of text it reads, a database
 /// its address with the password, a reader of requests each one that is none, as an error.
-const NEVER: [&str; 4] = [
+const SILENCED_TARGETS: [&str; 4] = [
     "actix_http::h1::dispatcher=off",
     "html5ever=off",
     "sea_orm::database=info",
@@ -27,19 +27,19 @@ const NEVER: [&str; 4] = [
 ///
 /// # Errors
 /// When `RUST_LOG` makes no sense.
-pub fn start(format: LogFormat) -> anyhow::Result<()> {
-    let asked = std::env::var("RUST_LOG")
+pub fn init(format: LogFormat) -> anyhow::Result<()> {
+    let env_filter = std::env::var("RUST_LOG")
         .ok()
         .filter(|it| !it.trim().is_empty());
-    let filter = asked.as_deref().unwrap_or(DEFAULT_FILTER);
+    let filter = env_filter.as_deref().unwrap_or(DEFAULT_FILTER);
     let filter = EnvFilter::try_new(filter).with_context(|| {
         format!("RUST_LOG is {filter:?}, but takes filters such as {DEFAULT_FILTER:?}")
     })?;
-    let filter = NEVER.iter().try_fold(filter, |filter, it| {
+    let filter = SILENCED_TARGETS.iter().try_fold(filter, |filter, it| {
         anyhow::Ok(filter.add_directive(it.parse().context("a filter of our own")?))
     })?;
-    let is_read_by_a_person = std::io::stdout().is_terminal();
-    let log = fmt().with_env_filter(filter).with_ansi(is_read_by_a_person);
+    let is_terminal = std::io::stdout().is_terminal();
+    let log = fmt().with_env_filter(filter).with_ansi(is_terminal);
     match format {
         LogFormat::Pretty => log.try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),

@@ -3,7 +3,7 @@
 //! **Invariant:** it is asked about by what it wrote, on another connection; it is never tried
 //! again blindly, and never told of before the database says that it is there.
 
-use crate::db::dialect;
+use crate::db::backend;
 use sea_orm::ConnectionTrait;
 use sea_orm::DatabaseConnection;
 use sea_orm::DbErr;
@@ -13,33 +13,36 @@ use std::time::Instant;
 
 /// A question that is answered with the one word `committed` once the transaction is.
 #[derive(Clone, Debug)]
-pub struct Proof(pub SelectStatement);
+pub struct CommitProof(pub SelectStatement);
 
 /// Longer than a restart of the database takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Until it is asked again.
-const A_MOMENT: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whether the transaction is committed after all. Waits for a database that is away.
-pub(super) async fn is_committed(connection: &DatabaseConnection, proof: &Proof) -> bool {
+pub(super) async fn is_committed(connection: &DatabaseConnection, proof: &CommitProof) -> bool {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        match ask(connection, proof).await {
+    while began.elapsed() < VERIFICATION_TIMEOUT {
+        match query_status(connection, proof).await {
             // The server has not noticed yet that nobody listens any more.
             Ok(Some(word)) if word == "in progress" => {}
             Ok(word) => return word.is_some_and(|it| it == "committed"),
-            Err(error) if dialect::is_passing(&error) => {}
+            Err(error) if backend::is_transient(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "the database does not know of a transaction: {error}");
                 return false;
             }
         }
-        tokio::time::sleep(A_MOMENT).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
     false
 }
 
-async fn ask(connection: &DatabaseConnection, proof: &Proof) -> Result<Option<String>, DbErr> {
+async fn query_status(
+    connection: &DatabaseConnection,
+    proof: &CommitProof,
+) -> Result<Option<String>, DbErr> {
     match connection.query_one(&proof.0).await? {
         Some(row) => row.try_get_by_index(0),
         None => Ok(None),

@@ -1,0 +1,296 @@
+//! Open sockets: how many a person has, and how many lead to one address.
+
+use crate::accounts::limits::ClientNetwork;
+use crate::ids::ApiKeyId;
+use crate::ids::SessionId;
+use crate::ids::UserId;
+use crate::realtime::bus::tally::Count;
+use crate::realtime::bus::tally::Mark;
+use crate::realtime::bus::tally::Tally;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A place on all nodes together is kept up this often; a node that dies keeps none.
+pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
+
+/// What a place holds for that is not kept up.
+const PERMIT_LIFETIME: Duration = Duration::from_secs(70);
+
+/// What opened sockets, whose it is, and how many it opened.
+type SocketsByCredential = Arc<Mutex<HashMap<CredentialId, (UserId, usize)>>>;
+
+/// Open sockets, per person and per address.
+pub struct SocketLimit {
+    by_user: PermitCounts<UserId>,
+    by_address: PermitCounts<ClientNetwork>,
+    /// What opened those of this node.
+    credentials: SocketsByCredential,
+    shared: Tally,
+    /// The places of this node among those of all.
+    entries: Arc<Mutex<HashMap<u64, Vec<Mark>>>>,
+}
+
+/// What somebody showed to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CredentialId {
+    Session(SessionId),
+    Key(ApiKeyId),
+}
+
+impl CredentialId {
+    /// The session, if it is one.
+    pub fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Session(id) => Some(*id),
+            Self::Key(_) => None,
+        }
+    }
+
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<ApiKeyId> {
+        match self {
+            Self::Key(id) => Some(*id),
+            Self::Session(_) => None,
+        }
+    }
+}
+
+/// A place for one socket, free again when this value goes.
+pub struct SocketPermit {
+    _by_user: LocalPermit<UserId>,
+    _by_address: Option<LocalPermit<ClientNetwork>>,
+    credential: (CredentialId, SocketsByCredential),
+    cluster_permit: Option<ClusterPermit>,
+}
+
+/// The place among those of all nodes.
+struct ClusterPermit {
+    id: u64,
+    entries: Arc<Mutex<HashMap<u64, Vec<Mark>>>>,
+    shared: Tally,
+}
+
+impl SocketLimit {
+    /// So many per person, and so many per address.
+    pub fn new(per_user: u32, per_address: u32, shared: &Tally) -> Self {
+        Self {
+            by_user: PermitCounts::new(per_user),
+            by_address: PermitCounts::new(per_address),
+            credentials: Arc::default(),
+            shared: shared.clone(),
+            entries: Arc::default(),
+        }
+    }
+
+    /// A place for one more; `None`: this person, or this address, has enough.
+    ///
+    /// Those of this machine are not counted by address: that would be everybody's behind a proxy
+    /// that nobody told us of.
+    pub async fn acquire(
+        &self,
+        user: UserId,
+        credential: CredentialId,
+        address: Option<ClientNetwork>,
+    ) -> Option<SocketPermit> {
+        let address = address.filter(|it| !it.is_loopback());
+        let by_address = match address {
+            Some(address) => Some(self.by_address.acquire(address)?),
+            None => None,
+        };
+        let mut permit = SocketPermit {
+            _by_user: self.by_user.acquire(user)?,
+            _by_address: by_address,
+            credential: (credential, self.credentials.clone()),
+            cluster_permit: None,
+        };
+        self.credentials
+            .lock()
+            .entry(credential)
+            .or_insert((user, 0))
+            .1 += 1;
+        permit.cluster_permit = self.acquire_cluster_permit(user, address).await?;
+        Some(permit)
+    }
+
+    async fn acquire_cluster_permit(
+        &self,
+        user: UserId,
+        address: Option<ClientNetwork>,
+    ) -> Option<Option<ClusterPermit>> {
+        let by_user = self
+            .by_user
+            .counter_spec("socket_of_user", user.to_string());
+        let mut entries = Vec::new();
+        let first = match self.shared.take(by_user).await {
+            Ok(mark) => mark,
+            Err(_) => return None,
+        };
+        entries.extend(first);
+        if let Some(address) = address {
+            let by_address = self
+                .by_address
+                .counter_spec("socket_from", address.to_string());
+            match self.shared.take(by_address).await {
+                Ok(mark) => entries.extend(mark),
+                Err(_) => {
+                    entries.into_iter().for_each(|it| self.shared.give_back(it));
+                    return None;
+                }
+            }
+        }
+        if entries.is_empty() {
+            return Some(None);
+        }
+        let id = rand::random();
+        self.entries.lock().insert(id, entries);
+        Some(Some(ClusterPermit {
+            id,
+            entries: self.entries.clone(),
+            shared: self.shared.clone(),
+        }))
+    }
+
+    /// Keeps up the places of this node among those of all.
+    pub fn renew(&self) {
+        let entries: Vec<Mark> = self.entries.lock().values().flatten().cloned().collect();
+        for mark in entries {
+            self.shared.keep_up(mark);
+        }
+    }
+
+    /// What opened the sockets of this node, and whose it is.
+    pub fn credentials(&self) -> Vec<(CredentialId, UserId)> {
+        let shown = self.credentials.lock();
+        shown.iter().map(|(it, (user, _))| (*it, *user)).collect()
+    }
+
+    /// How many are open.
+    pub fn n_open(&self) -> usize {
+        self.by_user.held.lock().values().sum()
+    }
+}
+
+impl Drop for SocketPermit {
+    fn drop(&mut self) {
+        let (it, all) = &self.credential;
+        let mut all = all.lock();
+        if let Some((_, count)) = all.get_mut(it) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(it);
+            }
+        }
+    }
+}
+
+impl Drop for ClusterPermit {
+    fn drop(&mut self) {
+        let marks = self.entries.lock().remove(&self.id);
+        for mark in marks.into_iter().flatten() {
+            self.shared.give_back(mark);
+        }
+    }
+}
+
+/// How many of each key are held; 0 is no limit.
+struct PermitCounts<K: Eq + Hash> {
+    max: usize,
+    held: Arc<Mutex<HashMap<K, usize>>>,
+}
+
+/// One of them.
+struct LocalPermit<K: Eq + Hash> {
+    key: K,
+    held: Arc<Mutex<HashMap<K, usize>>>,
+}
+
+impl<K: Eq + Hash + Copy> PermitCounts<K> {
+    fn counter_spec(&self, kind: &'static str, subject: String) -> Count {
+        Count {
+            of: (kind, subject),
+            most: self.max,
+            span: PERMIT_LIFETIME,
+        }
+    }
+
+    fn new(max: u32) -> Self {
+        Self {
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            held: Arc::default(),
+        }
+    }
+
+    fn acquire(&self, key: K) -> Option<LocalPermit<K>> {
+        let mut held = self.held.lock();
+        let count = held.entry(key).or_default();
+        if self.max != 0 && *count >= self.max {
+            return None;
+        }
+        *count += 1;
+        Some(LocalPermit {
+            key,
+            held: self.held.clone(),
+        })
+    }
+}
+
+impl<K: Eq + Hash> Drop for LocalPermit<K> {
+    fn drop(&mut self) {
+        let mut held = self.held.lock();
+        if let Some(count) = held.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CredentialId;
+    use super::SocketLimit;
+    use crate::accounts::limits::ClientNetwork;
+    use crate::ids::SessionId;
+    use crate::ids::UserId;
+    use crate::realtime::bus::tally::Tally;
+    use std::net::IpAddr;
+
+    const BROWSER: CredentialId = CredentialId::Session(SessionId(1));
+
+    #[tokio::test]
+    async fn a_closed_socket_releases_its_permit() {
+        let sockets = SocketLimit::new(2, 3, &Tally::none());
+        let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
+        let one = sockets.acquire(UserId(1), BROWSER, here).await;
+        let _two = sockets.acquire(UserId(1), BROWSER, here).await;
+        assert!(sockets.acquire(UserId(1), BROWSER, None).await.is_none());
+        let _three = sockets.acquire(UserId(2), BROWSER, here).await.unwrap();
+        assert!(sockets.acquire(UserId(3), BROWSER, here).await.is_none());
+        assert_eq!(sockets.n_open(), 3);
+
+        drop(one);
+
+        assert_eq!(sockets.n_open(), 2);
+        assert!(sockets.acquire(UserId(3), BROWSER, here).await.is_some());
+        assert!(sockets.acquire(UserId(1), BROWSER, here).await.is_some());
+        assert_eq!(sockets.by_user.held.lock().get(&UserId(3)), None);
+        assert_eq!(sockets.by_address.held.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn loopback_sockets_are_counted_by_user_only() {
+        let sockets = SocketLimit::new(2, 1, &Tally::none());
+        let this_machine = Some(ClientNetwork::from(IpAddr::from([127, 0, 0, 1])));
+
+        let mut held = Vec::new();
+        for it in [1, 2, 3] {
+            held.push(sockets.acquire(UserId(it), BROWSER, this_machine).await);
+        }
+
+        assert!(held.iter().all(Option::is_some));
+    }
+}
