@@ -16,13 +16,13 @@ use crate::db::file_lock;
 use crate::db::file_permissions;
 use crate::db::ownership;
 use crate::db::ownership::Ownership;
+use crate::llm::demo::TYPING_SPEED;
 use crate::llm::discovery;
-use crate::llm::discovery::Place;
-use crate::llm::egress::Egress;
-use crate::llm::egress::Names;
-use crate::llm::egress::SystemNames;
-use crate::llm::registry::Registry;
-use crate::llm::scripted::HUMAN_PACE;
+use crate::llm::discovery::ServerAddress;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::outbound_client::Resolver;
+use crate::llm::outbound_client::SystemResolver;
+use crate::llm::registry::ProviderRegistry;
 use crate::providers::meter::Meter;
 use crate::providers::models::Models;
 use crate::providers::seal;
@@ -43,10 +43,10 @@ use crate::telemetry::metrics::GaugeFn;
 use crate::telemetry::metrics::MetricsRegistry;
 use crate::telemetry::process_metrics;
 use crate::tools;
-use crate::tools::builtin::web_fetch::WebFetch;
-use crate::tools::mcp::lists::Lists;
-use crate::tools::web::Web;
-use crate::tools::workshop::Workshop;
+use crate::tools::builtin::web_fetch::WebFetchTool;
+use crate::tools::fetch::WebFetcher;
+use crate::tools::mcp::tool_cache::McpToolCache;
+use crate::tools::tool_runtime::ToolRuntime;
 use anyhow::Context as _;
 use prometheus_client::collector::Collector;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub struct App {
     pub typing: Typing,
     pub engine: Engine,
     /// Calls to addresses that members name.
-    pub web: Web,
+    pub web: WebFetcher,
     /// What programs ask for under `/v1`.
     pub responses: Desk,
     pub limits: Arc<RateLimits>,
@@ -79,7 +79,7 @@ pub struct App {
     /// From a row of a provider to somebody who answers; seals its key.
     pub models: Models,
     /// Where servers of models may be found on this machine.
-    pub server_addresses: Arc<Vec<Place>>,
+    pub server_addresses: Arc<Vec<ServerAddress>>,
     /// What all of them counted.
     pub metrics: Arc<MetricsRegistry>,
     /// Held as long as any part lives: nobody else opens our SQLite file.
@@ -93,7 +93,7 @@ impl App {
     /// # Errors
     /// What keeps the server from starting, as a sentence for its operator.
     pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
-        Self::build_with_resolver(config, clock, Arc::new(SystemNames)).await
+        Self::build_with_resolver(config, clock, Arc::new(SystemResolver)).await
     }
 
     /// The same, with somebody else who knows the addresses behind names.
@@ -103,10 +103,10 @@ impl App {
     pub async fn build_with_resolver(
         config: Config,
         clock: Clock,
-        resolver: Arc<dyn Names>,
+        resolver: Arc<dyn Resolver>,
     ) -> anyhow::Result<Self> {
         cluster::check_settings(&config)?;
-        let egress = Egress::new(resolver.clone(), config.allow_private_providers)?;
+        let egress = OutboundClient::new(resolver.clone(), config.allow_private_providers)?;
         check_environment_provider(&config, &egress)?;
         let ownership = acquire_database_file(&config, &clock).await?;
         let db = Db::connect(&database_options(&config))
@@ -126,7 +126,7 @@ impl App {
         import_job::sweep(&db, clock.now()).await?;
 
         let models = Models {
-            registry: Registry::new(egress, HUMAN_PACE),
+            registry: ProviderRegistry::new(egress, TYPING_SPEED),
             sealer,
             meter: Meter::default(),
         };
@@ -135,10 +135,10 @@ impl App {
         if let Some(row) = ownership.as_ref().and_then(|it| it.instance_lock.clone()) {
             shutdown.spawn(row.run_heartbeat(db.clone(), clock.clone(), shutdown.clone()));
         }
-        let web = Web {
-            egress: Egress::for_members(resolver, &config.allowed_private_hosts)?,
+        let web = WebFetcher {
+            client: OutboundClient::for_members(resolver, &config.allowed_private_hosts)?,
         };
-        let mcp_tool_cache = Lists::new(web.egress.clone());
+        let mcp_tool_cache = McpToolCache::new(web.client.clone());
         let tool_runtime = build_tool_runtime(&config, &web, &clock);
         let engine = Engine::new(Context::new(
             db.clone(),
@@ -180,7 +180,7 @@ impl App {
             socket_timeouts: Pace::default(),
             body_timeouts: BodyTimeouts::default(),
             connections,
-            server_addresses: Arc::new(discovery::places_beside(config.bind.port())),
+            server_addresses: Arc::new(discovery::candidate_addresses(config.bind.port())),
             presence,
             typing,
             passwords: Passwords::new(),
@@ -250,15 +250,17 @@ pub fn build_sealer(config: &Config) -> anyhow::Result<Sealer> {
 }
 
 /// The tools that run here. Models read pages of the web only where the settings say so.
-fn build_tool_runtime(config: &Config, web: &Web, clock: &Clock) -> Workshop {
-    let mut registry = tools::registry::Registry::of_the_house(clock.clone());
+fn build_tool_runtime(config: &Config, web: &WebFetcher, clock: &Clock) -> ToolRuntime {
+    let mut registry = tools::registry::ToolRegistry::builtin(clock.clone());
     if config.web_fetch {
-        let fetch = WebFetch { web: web.clone() };
+        let fetch = WebFetchTool {
+            fetcher: web.clone(),
+        };
         registry = registry.with("web_fetch", Arc::new(fetch));
     }
-    Workshop {
+    ToolRuntime {
         registry,
-        ..Workshop::default()
+        ..ToolRuntime::default()
     }
 }
 
@@ -266,11 +268,11 @@ fn build_tool_runtime(config: &Config, web: &Web, clock: &Clock) -> Workshop {
 ///
 /// # Errors
 /// When calls must not go to its address.
-pub fn check_environment_provider(config: &Config, egress: &Egress) -> anyhow::Result<()> {
+pub fn check_environment_provider(config: &Config, egress: &OutboundClient) -> anyhow::Result<()> {
     let Some(provider) = &config.llm else {
         return Ok(());
     };
-    let Err(error) = egress.base_url(&provider.base_url) else {
+    let Err(error) = egress.parse_base_url(&provider.base_url) else {
         return Ok(());
     };
     // What stands before an @ is a password.

@@ -9,7 +9,7 @@ use crate::http::door::Named;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json as body;
-use crate::llm::discovery::Found;
+use crate::llm::discovery::DiscoveredServer;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
@@ -181,8 +181,8 @@ pub struct Offered {
     pub id: String,
 }
 
-impl From<Found> for FoundServer {
-    fn from(found: Found) -> Self {
+impl From<DiscoveredServer> for FoundServer {
+    fn from(found: DiscoveredServer) -> Self {
         let models = found.models.into_iter().map(|id| Offered { id });
         Self {
             name: found.name,
@@ -232,8 +232,8 @@ fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
     if let Some(url) = &url {
         app.models
             .registry
-            .egress
-            .base_url(url)
+            .outbound_client
+            .parse_base_url(url)
             .map_err(|error| ApiError::invalid_value("base_url", error.to_string()))?;
     }
     Ok(url)

@@ -4,7 +4,7 @@
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::typed;
-use crate::llm::tuning::Effort;
+use crate::llm::provider_options::ReasoningEffort;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -45,7 +45,7 @@ pub struct Known {
     _stop: Option<Vec<String>>,
     /// How much the model is to think before it speaks.
     #[serde(rename = "reasoning")]
-    _reasoning: Option<Effort>,
+    _reasoning: Option<ReasoningEffort>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
     #[schema(max_length = 20, pattern = r"^-?[0-9][0-9a-z.]*$")]
     keep_alive: Option<String>,

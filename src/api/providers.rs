@@ -19,9 +19,9 @@ use crate::http::json::Body;
 use crate::http::page::Listing;
 use crate::http::page::Page;
 use crate::ids::ProviderId;
-use crate::llm::catalog;
 use crate::llm::discovery;
 use crate::llm::error::LlmError;
+use crate::llm::model_list;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
 use crate::providers::models::ModelError;
@@ -148,7 +148,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<J
     let row = find(&app, id.into_inner()).await?;
     let answer = match app.models.provider(&row) {
         Ok(model) => on_main(&app, async move {
-            catalog::probe(model.as_ref(), &row.model).await
+            model_list::probe(model.as_ref(), &row.model).await
         })
         .await?
         .map_err(|error| error.to_string()),
@@ -196,7 +196,7 @@ pub async fn models(
             let spec = row.spec(&app.models.sealer).map_err(ModelError::from)?;
             let endpoint = app.models.registry.endpoint(&spec);
             let endpoint = endpoint.map_err(ModelError::from)?;
-            let listing = async move { catalog::list_models(&endpoint).await };
+            let listing = async move { model_list::list_models(&endpoint).await };
             on_main(&app, listing).await?.map_err(unavailable)?
         }
     };
@@ -223,7 +223,7 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<Listing<FoundS
         ));
     }
     let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());
-    let looking = async move { discovery::look(&registry, &places).await };
+    let looking = async move { discovery::probe_all(&registry, &places).await };
     let found = on_main(&app, looking).await?;
     Ok(Json(Listing::whole(
         found.into_iter().map(FoundServer::from).collect(),

@@ -8,9 +8,9 @@ use crate::http::error::ApiResult;
 use crate::http::typed;
 use crate::presets::stated::Nonsense;
 use crate::presets::stated::Stated;
-use crate::tools::allowance::MAX_SERVERS;
-use crate::tools::allowance::OfTheHouse;
-use crate::tools::allowance::ToolServer;
+use crate::tools::tool_settings::BuiltinToolSettings;
+use crate::tools::tool_settings::MAX_SERVERS;
+use crate::tools::tool_settings::McpServerSettings;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -42,10 +42,10 @@ pub struct Known {
     _memory: Option<Map<String, Value>>,
     /// Of a space: what its characters may call.
     #[serde(rename = "tools")]
-    _tools: Option<OfTheHouse>,
+    _tools: Option<BuiltinToolSettings>,
     /// Of a space: servers whose tools its characters may call.
     #[schema(max_items = 8)]
-    tool_servers: Option<Vec<ToolServer>>,
+    tool_servers: Option<Vec<McpServerSettings>>,
     /// Which model a seat speaks with, of those of its own provider.
     #[schema(value_type = Option<TitleSchema>)]
     model: Option<String>,
@@ -172,10 +172,10 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         if at >= MAX_SERVERS {
             return Err(blame("label", "A space names at most 8 servers of tools."));
         }
-        if !server.has_plain_label() {
+        if !server.has_valid_label() {
             return Err(blame("label", "1 to 64 letters, digits, `_` and `-`."));
         }
-        if !server.has_address() {
+        if !server.has_valid_url() {
             return Err(blame("url", "An address like https://example.com/mcp."));
         }
     }

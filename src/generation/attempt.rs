@@ -8,108 +8,108 @@ use tokio::time::Duration;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
-use crate::generation::calls::Calls;
-use crate::generation::reasoning::Gathered;
+use crate::generation::attempt_error::AttemptError;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::reasoning::ReasoningBuffer;
 use crate::generation::sink::Sink;
-use crate::generation::trim::Trim;
-use crate::generation::trouble::Trouble;
-use crate::generation::usage::AnsweredCall;
-use crate::generation::watches::Watches;
+use crate::generation::tool_call_assembler::ToolCallAssembler;
+use crate::generation::trim::ReplyTrimmer;
+use crate::generation::usage::CallUsage;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
+use crate::llm::delta::TokenUsage;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
-use crate::llm::tool::CallPiece;
+use crate::llm::tool::ToolCallDelta;
 
 /// After the end only the bill can follow; nobody waits long for it.
 const MAX_WAIT_FOR_USAGE: Duration = Duration::from_secs(2);
 
 /// So many tokens of which it is known how likely they were may wait for their text.
-const MAX_WAITING_TOKENS: usize = 4_096;
+const MAX_PENDING_LOGPROBS: usize = 4_096;
 
 /// What became of the answer so far. Outlives a canceled attempt: it is all that is left of it.
-pub struct Answer<'a> {
+pub struct AttemptState<'a> {
     sink: &'a mut dyn Sink,
     /// Exactly what the sink was given.
     pub text: String,
     /// What was thought; the sink may show it, but it is no part of the text.
-    pub reasoning: Gathered,
-    pub calls: Calls,
+    pub reasoning: ReasoningBuffer,
+    pub calls: ToolCallAssembler,
     /// How likely the tokens were of what is forwarded next.
     pub logprobs: Vec<Value>,
     /// Somebody has seen something of this answer: it cannot begin anew.
-    pub was_shown: bool,
-    pub usage: Option<Usage>,
+    pub is_shown: bool,
+    pub usage: Option<TokenUsage>,
     /// The attempts that the provider answered, for what they cost.
-    pub answered: Vec<AnsweredCall>,
+    pub call_usages: Vec<CallUsage>,
     /// Set once the answer is complete; what comes later is no part of it.
-    pub ended: Option<FinishReason>,
+    pub finish_reason: Option<FinishReason>,
     /// The length limit of ours ended it.
     pub is_capped: bool,
     /// What comes now tells why there is no answer.
     is_refusing: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> AttemptState<'a> {
     /// An answer without a word yet.
     pub fn new(sink: &'a mut dyn Sink) -> Self {
         Self {
             sink,
             text: String::new(),
-            reasoning: Gathered::default(),
-            calls: Calls::default(),
+            reasoning: ReasoningBuffer::default(),
+            calls: ToolCallAssembler::default(),
             logprobs: Vec::new(),
-            was_shown: false,
+            is_shown: false,
             usage: None,
-            answered: Vec::new(),
-            ended: None,
+            call_usages: Vec::new(),
+            finish_reason: None,
             is_capped: false,
             is_refusing: false,
         }
     }
 
-    fn note(&mut self, delta: &Delta) {
-        if let Some(call) = self.answered.last_mut() {
-            call.note(delta);
+    fn record_usage(&mut self, delta: &Delta) {
+        if let Some(call) = self.call_usages.last_mut() {
+            call.record(delta);
         }
     }
 
-    fn forward(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         if !text.is_empty() {
             if !self.logprobs.is_empty() {
-                self.sink.weighed(mem::take(&mut self.logprobs));
+                self.sink.on_logprobs(mem::take(&mut self.logprobs));
             }
             self.text.push_str(text);
             match self.is_refusing {
-                true => self.sink.refused(text),
-                false => self.sink.delta(text),
+                true => self.sink.on_refusal(text),
+                false => self.sink.on_text(text),
             }
-            self.was_shown = true;
+            self.is_shown = true;
         }
     }
 
-    fn think(&mut self, text: &str) {
+    fn push_reasoning(&mut self, text: &str) {
         self.reasoning.push(text);
-        self.was_shown |= self.sink.thought(text);
+        self.is_shown |= self.sink.on_reasoning(text);
     }
 
     /// `false`: it is more than anybody calls.
-    fn call(&mut self, piece: CallPiece, room: &mut usize) -> bool {
+    fn push_call(&mut self, piece: ToolCallDelta, remaining: &mut usize) -> bool {
         let n_bytes = piece.arguments.len() + piece.name.as_ref().map_or(0, String::len);
-        if n_bytes > *room {
+        if n_bytes > *remaining {
             return false;
         }
-        *room -= n_bytes;
-        self.was_shown |= self.sink.called(&piece);
+        *remaining -= n_bytes;
+        self.is_shown |= self.sink.on_tool_call(&piece);
         self.calls.push(piece);
         true
     }
 
-    fn end(&mut self, mut trim: Trim, reason: FinishReason) {
-        self.forward(&trim.finish());
-        self.ended = Some(reason);
+    fn finish(&mut self, mut trimmer: ReplyTrimmer, reason: FinishReason) {
+        self.push_text(&trimmer.finish());
+        self.finish_reason = Some(reason);
     }
 }
 
@@ -117,81 +117,83 @@ impl<'a> Answer<'a> {
 pub async fn attempt(
     provider: &dyn Provider,
     request: &Request,
-    mut trim: Trim,
-    watches: &Watches,
-    answer: &mut Answer<'_>,
-) -> Result<(), Trouble> {
-    let mut limit = Instant::now() + watches.first_chunk;
-    let mut stream = timeout_at(limit, provider.stream(request))
+    mut trimmer: ReplyTrimmer,
+    limits: &CallLimits,
+    state: &mut AttemptState<'_>,
+) -> Result<(), AttemptError> {
+    let mut deadline = Instant::now() + limits.first_chunk;
+    let mut stream = timeout_at(deadline, provider.stream(request))
         .await
-        .map_err(|_| Trouble::NoChunk)?
-        .map_err(Trouble::Call)?;
-    answer.answered.push(AnsweredCall::default());
+        .map_err(|_| AttemptError::FirstChunkTimeout)?
+        .map_err(AttemptError::Provider)?;
+    state.call_usages.push(CallUsage::default());
     crate::fail_point!("exec.after_connect");
-    let mut room = watches.max_text_bytes;
-    let mut late = Trouble::NoChunk;
+    let mut remaining = limits.max_text_bytes;
+    let mut timeout = AttemptError::FirstChunkTimeout;
     loop {
         // A stream that always has more must not keep the cancel waiting.
         tokio::task::consume_budget().await;
-        let delta = timeout_at(limit, stream.next()).await;
-        let delta = delta.map_err(|_| late.clone())?;
-        let delta = delta.ok_or(Trouble::CutShort)?.map_err(Trouble::Call)?;
-        answer.note(&delta);
-        if begins(&delta) {
-            late = Trouble::Silence;
+        let delta = timeout_at(deadline, stream.next()).await;
+        let delta = delta.map_err(|_| timeout.clone())?;
+        let delta = delta
+            .ok_or(AttemptError::Incomplete)?
+            .map_err(AttemptError::Provider)?;
+        state.record_usage(&delta);
+        if is_first_output(&delta) {
+            timeout = AttemptError::IdleTimeout;
         }
-        limit = Instant::now()
-            + match late {
-                Trouble::Silence => watches.idle,
-                _ => watches.first_chunk,
+        deadline = Instant::now()
+            + match timeout {
+                AttemptError::IdleTimeout => limits.idle,
+                _ => limits.first_chunk,
             };
         // What a trim held back until now belongs to what follows it.
-        answer.is_refusing = match &delta {
+        state.is_refusing = match &delta {
             Delta::Refusal(_) => true,
             Delta::Text(_) => false,
-            _ => answer.is_refusing,
+            _ => state.is_refusing,
         };
         match delta {
-            Delta::Life => {}
-            Delta::Usage(usage) => answer.usage = Some(usage),
+            Delta::KeepAlive => {}
+            Delta::Usage(usage) => state.usage = Some(usage),
             Delta::Citation(citation) => {
                 // Its places are those of a text that nothing was cut from.
-                if answer.was_shown && trim.is_verbatim() {
-                    answer.sink.cited(citation);
+                if state.is_shown && trimmer.is_verbatim() {
+                    state.sink.on_annotation(citation);
                 }
             }
             Delta::Logprobs(logprobs) => {
                 // Some servers tell it unasked, and one that is broken tells it without a text.
-                if request.top_logprobs.is_some() && answer.logprobs.len() < MAX_WAITING_TOKENS {
-                    answer.logprobs.extend(logprobs);
+                if request.top_logprobs.is_some() && state.logprobs.len() < MAX_PENDING_LOGPROBS {
+                    state.logprobs.extend(logprobs);
                 }
             }
-            Delta::Reasoning(text) => answer.think(&text),
-            Delta::Call(piece) => {
-                answer.is_capped = !answer.call(piece, &mut room);
-                if answer.is_capped {
-                    answer.end(trim, FinishReason::Length);
+            Delta::Reasoning(text) => state.push_reasoning(&text),
+            Delta::ToolCall(piece) => {
+                state.is_capped = !state.push_call(piece, &mut remaining);
+                if state.is_capped {
+                    state.finish(trimmer, FinishReason::Length);
                     return Ok(());
                 }
             }
             Delta::Text(text) | Delta::Refusal(text) => {
-                let taken = &text[..text.floor_char_boundary(room)];
-                room -= taken.len();
-                answer.forward(&trim.push(taken));
+                let accepted = &text[..text.floor_char_boundary(remaining)];
+                remaining -= accepted.len();
+                state.push_text(&trimmer.push(accepted));
                 crate::fail_point!("exec.mid_stream");
-                answer.is_capped = taken.len() < text.len();
-                if answer.is_capped {
-                    answer.end(trim, FinishReason::Length);
+                state.is_capped = accepted.len() < text.len();
+                if state.is_capped {
+                    state.finish(trimmer, FinishReason::Length);
                     return Ok(());
                 }
-                if trim.is_cut() {
-                    answer.end(trim, FinishReason::Stop);
+                if trimmer.is_cut() {
+                    state.finish(trimmer, FinishReason::Stop);
                     return Ok(());
                 }
             }
             Delta::End(reason) => {
-                answer.end(trim, reason);
-                read_usage(stream, watches, answer).await;
+                state.finish(trimmer, reason);
+                read_usage(stream, limits, state).await;
                 return Ok(());
             }
         }
@@ -200,23 +202,23 @@ pub async fn attempt(
 
 /// Whether the answer has begun with this piece: text, thought or tool call. A role, an empty piece
 /// or a comment is a sign of life and no beginning.
-fn begins(delta: &Delta) -> bool {
+fn is_first_output(delta: &Delta) -> bool {
     matches!(
         delta,
-        Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_) | Delta::Call(_)
+        Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_) | Delta::ToolCall(_)
     )
 }
 
 /// Reads what follows the end; whatever goes wrong here does not matter any more.
-async fn read_usage(mut stream: DeltaStream, watches: &Watches, answer: &mut Answer<'_>) {
-    let limit = Instant::now() + watches.idle.min(MAX_WAIT_FOR_USAGE);
-    while let Ok(Some(Ok(delta))) = timeout_at(limit, stream.next()).await {
+async fn read_usage(mut stream: DeltaStream, limits: &CallLimits, state: &mut AttemptState<'_>) {
+    let deadline = Instant::now() + limits.idle.min(MAX_WAIT_FOR_USAGE);
+    while let Ok(Some(Ok(delta))) = timeout_at(deadline, stream.next()).await {
         tokio::task::consume_budget().await;
-        answer.note(&delta);
+        state.record_usage(&delta);
         if let Delta::Usage(usage) = delta {
-            answer.usage = Some(usage);
+            state.usage = Some(usage);
         }
-        if Instant::now() >= limit {
+        if Instant::now() >= deadline {
             return;
         }
     }

@@ -4,13 +4,13 @@
 //! ([`sink`]) may call [`generator::generate`], with or without a run behind it.
 
 pub mod attempt;
-pub mod calls;
-pub mod generator;
-pub mod names;
+pub mod attempt_error;
+pub mod call_limits;
+pub mod model_call;
+pub mod name_prefix;
 pub mod outcome;
 pub mod reasoning;
 pub mod sink;
+pub mod tool_call_assembler;
 pub mod trim;
-pub mod trouble;
 pub mod usage;
-pub mod watches;

@@ -3,73 +3,73 @@
 use std::fmt;
 
 use crate::generation::reasoning::Reasoning;
-use crate::generation::usage::AnsweredCall;
-use crate::generation::usage::TokenUsage;
+use crate::generation::usage::CallUsage;
+use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
+use crate::llm::delta::TokenUsage;
 use crate::llm::tool::ToolCall;
 
 /// What came of one call of [`listen`](crate::generation::generator::listen).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
-    pub end: Ended,
+pub struct ModelOutput {
+    pub end: CallEnd,
     /// Exactly what the sink was given.
     pub text: String,
     pub reasoning: Option<Reasoning>,
     /// What was called, in order; of an answer that was cut off the last may lack its end.
     pub calls: Vec<ToolCall>,
     /// As the provider reported it last.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The calls that were answered, for [`count`](crate::generation::usage::count).
-    pub answered: Vec<AnsweredCall>,
+    pub call_usages: Vec<CallUsage>,
     /// A limit of ours ended it.
     pub is_capped: bool,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum CallEnd {
     /// The model said that it is done, and why.
     Answered(FinishReason),
     /// It never came so far.
-    Failed(Failure),
+    Failed(GenerationFailure),
     /// Somebody asked to stop.
     Canceled,
 }
 
 /// The end of one call of [`generate`](crate::generation::generator::generate).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GenerationOutcome {
     Succeeded {
         /// Exactly what the sink was given; never blank.
         text: String,
         reasoning: Option<Reasoning>,
-        usage: Option<TokenUsage>,
+        usage: Option<UsageTotal>,
         reason: FinishReason,
         /// The model or a limit of ours stopped it before it was done.
         truncated: bool,
     },
     Failed {
-        failure: Failure,
+        failure: GenerationFailure,
         /// What the sink was given before it failed; often empty.
         text: String,
-        usage: Option<TokenUsage>,
+        usage: Option<UsageTotal>,
     },
     Canceled {
         /// What the sink was given before the cancel.
         text: String,
         reasoning: Option<Reasoning>,
-        usage: Option<TokenUsage>,
+        usage: Option<UsageTotal>,
     },
 }
 
 /// Why a run failed: a word for programs, a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct GenerationFailure {
     pub code: FailureCode,
     pub message: String,
     /// Whether trying again later may help.
-    pub retryable: bool,
+    pub is_retryable: bool,
 }
 
 /// The words that a failed run can carry.

@@ -8,18 +8,18 @@
 
 use std::mem;
 
-use crate::generation::names;
-use crate::generation::names::Names;
-use crate::generation::names::Verdict;
+use crate::generation::name_prefix;
+use crate::generation::name_prefix::NamePrefixes;
+use crate::generation::name_prefix::PrefixMatch;
 
 /// The state between two pieces of one text.
 #[derive(Debug, Clone)]
-pub struct Trim {
+pub struct ReplyTrimmer {
     /// The speaker's own names first, then those of the others.
-    names: Names,
+    names: NamePrefixes,
     n_own: usize,
-    cuts: bool,
-    place: Place,
+    has_other_names: bool,
+    position: LinePosition,
     /// White space that counts only if text follows it.
     blanks: String,
     /// The beginning of a line that may be a name.
@@ -29,7 +29,7 @@ pub struct Trim {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     /// Nothing was given yet.
     Start,
     /// Right after the own name's colon.
@@ -42,15 +42,15 @@ enum Place {
     Verbatim,
 }
 
-impl Trim {
+impl ReplyTrimmer {
     /// For a speaker called one of `own`, in a room with `others`. Both with their aliases.
     pub fn new<S: AsRef<str>>(own: &[S], others: &[S]) -> Self {
         let all = own.iter().chain(others).map(AsRef::as_ref);
         Self {
-            names: Names::new(all),
+            names: NamePrefixes::new(all),
             n_own: own.len(),
-            cuts: !Names::new(others).is_empty(),
-            place: Place::Start,
+            has_other_names: !NamePrefixes::new(others).is_empty(),
+            position: LinePosition::Start,
             blanks: String::new(),
             head: String::new(),
             unclosed: String::new(),
@@ -58,21 +58,21 @@ impl Trim {
     }
 
     /// For text that nobody in particular says: only control characters and white space go.
-    pub fn nameless() -> Self {
+    pub fn without_names() -> Self {
         Self::new::<&str>(&[], &[])
     }
 
     /// For text that a program reads: nothing goes but U+0000, which no database takes.
     pub fn verbatim() -> Self {
         Self {
-            place: Place::Verbatim,
-            ..Self::nameless()
+            position: LinePosition::Verbatim,
+            ..Self::without_names()
         }
     }
 
     /// Takes the next piece, gives what may be shown.
     pub fn push(&mut self, piece: &str) -> String {
-        if self.place == Place::Verbatim {
+        if self.position == LinePosition::Verbatim {
             return piece.replace('\0', "");
         }
         let mut out = String::new();
@@ -86,7 +86,10 @@ impl Trim {
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         // Asterisks around nothing but the own name are no text.
-        if !matches!(self.place, Place::Cut | Place::AfterOwnName) {
+        if !matches!(
+            self.position,
+            LinePosition::Cut | LinePosition::AfterOwnName
+        ) {
             self.release_head(&mut out);
         }
         self.blanks.clear();
@@ -95,28 +98,28 @@ impl Trim {
 
     /// Whether a place in what is pushed is the same place in what is given.
     pub fn is_verbatim(&self) -> bool {
-        self.place == Place::Verbatim
+        self.position == LinePosition::Verbatim
     }
 
     /// Whether another member's line ended the text: nothing that follows will be given.
     pub fn is_cut(&self) -> bool {
-        self.place == Place::Cut
+        self.position == LinePosition::Cut
     }
 
     fn push_char(&mut self, it: char, out: &mut String) {
-        match self.place {
-            Place::Cut | Place::Verbatim => {}
-            Place::AfterOwnName => self.push_after_own_name(it, out),
-            Place::InLine => self.push_in_line(it, out),
-            Place::Start | Place::LineStart => self.push_at_start(it, out),
+        match self.position {
+            LinePosition::Cut | LinePosition::Verbatim => {}
+            LinePosition::AfterOwnName => self.push_after_own_name(it, out),
+            LinePosition::InLine => self.push_in_line(it, out),
+            LinePosition::Start | LinePosition::LineStart => self.push_at_start(it, out),
         }
     }
 
     fn push_in_line(&mut self, it: char, out: &mut String) {
         if it.is_whitespace() {
             self.blanks.push(it);
-            if it == '\n' && self.cuts {
-                self.place = Place::LineStart;
+            if it == '\n' && self.has_other_names {
+                self.position = LinePosition::LineStart;
             }
             return;
         }
@@ -126,7 +129,7 @@ impl Trim {
 
     fn push_at_start(&mut self, it: char, out: &mut String) {
         if self.head.is_empty() && it.is_whitespace() {
-            if self.place == Place::LineStart {
+            if self.position == LinePosition::LineStart {
                 self.blanks.push(it);
             }
             return;
@@ -137,12 +140,14 @@ impl Trim {
             return;
         }
         self.head.push(it);
-        match self.names.judge(&self.head) {
-            Verdict::Open => {}
-            Verdict::Plain => self.release_head(out),
-            Verdict::Name(place) if place >= self.n_own => self.cut(),
-            Verdict::Name(_) if self.place == Place::LineStart => self.release_head(out),
-            Verdict::Name(_) => self.drop_own_name(),
+        match self.names.match_prefix(&self.head) {
+            PrefixMatch::Undecided => {}
+            PrefixMatch::NotAName => self.release_head(out),
+            PrefixMatch::Name(place) if place >= self.n_own => self.end_text(),
+            PrefixMatch::Name(_) if self.position == LinePosition::LineStart => {
+                self.release_head(out)
+            }
+            PrefixMatch::Name(_) => self.drop_own_name(),
         }
     }
 
@@ -155,18 +160,18 @@ impl Trim {
             out.push_str(text);
         }
         self.blanks.push_str(&head[text.len()..]);
-        self.place = Place::InLine;
+        self.position = LinePosition::InLine;
     }
 
     fn drop_own_name(&mut self) {
         let head = mem::take(&mut self.head);
-        let opening = names::decoration(&head);
+        let opening = name_prefix::decoration(&head);
         let is_closed = head[opening.len()..].contains('*');
         if opening.is_empty() || is_closed {
-            self.place = Place::Start;
+            self.position = LinePosition::Start;
         } else {
             opening.clone_into(&mut self.unclosed);
-            self.place = Place::AfterOwnName;
+            self.position = LinePosition::AfterOwnName;
         }
     }
 
@@ -177,24 +182,24 @@ impl Trim {
             if self.head == self.unclosed {
                 self.head.clear();
                 self.unclosed.clear();
-                self.place = Place::Start;
+                self.position = LinePosition::Start;
             }
             return;
         }
         if it.is_whitespace() {
             return;
         }
-        self.place = Place::Start;
+        self.position = LinePosition::Start;
         let line = mem::take(&mut self.unclosed) + &mem::take(&mut self.head);
         for held in line.chars().chain([it]) {
             self.push_char(held, out);
         }
     }
 
-    fn cut(&mut self) {
+    fn end_text(&mut self) {
         self.head.clear();
         self.blanks.clear();
-        self.place = Place::Cut;
+        self.position = LinePosition::Cut;
     }
 }
 
@@ -212,20 +217,20 @@ mod tests {
     use proptest::sample::Index;
     use proptest::sample::select;
 
-    use super::Trim;
+    use super::ReplyTrimmer;
 
-    fn ada() -> Trim {
-        Trim::new(&["Ada", "Countess"], &["Bob", "Sir Lancelot"])
+    fn ada_trimmer() -> ReplyTrimmer {
+        ReplyTrimmer::new(&["Ada", "Countess"], &["Bob", "Sir Lancelot"])
     }
 
-    fn clean(mut trim: Trim, text: &str) -> String {
+    fn clean(mut trim: ReplyTrimmer, text: &str) -> String {
         trim.push(text) + &trim.finish()
     }
 
     #[test]
     fn white_space_goes_at_both_ends_and_stays_inside() {
         assert_eq!(
-            clean(ada(), " \n\t Hello.\n\n  You there? \n "),
+            clean(ada_trimmer(), " \n\t Hello.\n\n  You there? \n "),
             "Hello.\n\n  You there?"
         );
     }
@@ -234,14 +239,14 @@ mod tests {
     fn what_a_program_reads_stays_as_it_is() {
         let text = " \t{\r\n  \"a\": 1\n}\u{85}\n";
 
-        assert_eq!(clean(Trim::verbatim(), text), text);
-        assert_eq!(clean(Trim::verbatim(), "a\0b"), "ab");
+        assert_eq!(clean(ReplyTrimmer::verbatim(), text), text);
+        assert_eq!(clean(ReplyTrimmer::verbatim(), "a\0b"), "ab");
     }
 
     #[test]
     fn control_characters_go_and_line_breaks_and_tabs_stay() {
         assert_eq!(
-            clean(ada(), "a\0b\u{1b}[1mc\r\nd\te\u{85}f\u{7f}"),
+            clean(ada_trimmer(), "a\0b\u{1b}[1mc\r\nd\te\u{85}f\u{7f}"),
             "ab[1mc\nd\tef"
         );
     }
@@ -258,14 +263,21 @@ mod tests {
         ] {
             let text = format!("{own}Hello.\nAda: I said hello.");
 
-            assert_eq!(clean(ada(), &text), "Hello.\nAda: I said hello.", "{own:?}");
+            assert_eq!(
+                clean(ada_trimmer(), &text),
+                "Hello.\nAda: I said hello.",
+                "{own:?}"
+            );
         }
     }
 
     #[test]
     fn emphasis_around_the_own_line_stays_whole() {
-        assert_eq!(clean(ada(), "*Ada: waves.* Hello."), "*waves.* Hello.");
-        assert_eq!(clean(ada(), "**Ada: **"), "");
+        assert_eq!(
+            clean(ada_trimmer(), "*Ada: waves.* Hello."),
+            "*waves.* Hello."
+        );
+        assert_eq!(clean(ada_trimmer(), "**Ada: **"), "");
     }
 
     #[test]
@@ -278,7 +290,7 @@ mod tests {
             "Sir Lancelot: Ho!",
             "BOB：x",
         ] {
-            let mut trim = ada();
+            let mut trim = ada_trimmer();
 
             let text = trim.push(&format!("Hello.\n\n{line}\nMore."));
 
@@ -291,29 +303,32 @@ mod tests {
 
     #[test]
     fn a_text_that_begins_as_another_member_is_cut_to_nothing() {
-        assert_eq!(clean(ada(), "Bob: Hello, I am Bob."), "");
-        assert_eq!(clean(ada(), "Ada: Bob: Hello."), "");
-        assert_eq!(clean(ada(), "*Ada: Bob: Hello."), "");
+        assert_eq!(clean(ada_trimmer(), "Bob: Hello, I am Bob."), "");
+        assert_eq!(clean(ada_trimmer(), "Ada: Bob: Hello."), "");
+        assert_eq!(clean(ada_trimmer(), "*Ada: Bob: Hello."), "");
     }
 
     #[test]
     fn a_name_inside_a_line_or_without_a_colon_cuts_nothing() {
         let text = "I told Bob: no.\nBob laughed.\nBobby: who?\nSir\nLancelot: hm.";
 
-        assert_eq!(clean(ada(), text), text);
+        assert_eq!(clean(ada_trimmer(), text), text);
     }
 
     #[test]
-    fn alone_in_a_room_nothing_is_cut() {
-        let trim = Trim::new(&["Ada"], &[]);
+    fn without_other_members_nothing_is_cut() {
+        let trim = ReplyTrimmer::new(&["Ada"], &[]);
 
         assert_eq!(clean(trim, "Ada: One.\nBob: Two."), "One.\nBob: Two.");
-        assert_eq!(clean(Trim::nameless(), " Ada: One. "), "Ada: One.");
+        assert_eq!(
+            clean(ReplyTrimmer::without_names(), " Ada: One. "),
+            "Ada: One."
+        );
     }
 
     #[test]
     fn only_what_may_still_change_is_held_back() {
-        let mut trim = ada();
+        let mut trim = ada_trimmer();
 
         assert_eq!(trim.push("Ad"), "");
         assert_eq!(trim.push("d this"), "Add this");
@@ -341,15 +356,15 @@ mod tests {
             cuts.extend([0, raw.len()]);
             cuts.sort_unstable();
 
-            let whole = clean(ada(), &raw);
-            let mut trim = ada();
+            let whole = clean(ada_trimmer(), &raw);
+            let mut trim = ada_trimmer();
             let mut pieces: String = cuts.windows(2).map(|it| trim.push(&raw[it[0]..it[1]])).collect();
             pieces += &trim.finish();
 
             prop_assert_eq!(&pieces, &whole);
             prop_assert_eq!(whole.trim(), &whole);
             prop_assert!(!whole.chars().any(|it| it.is_control() && it != '\n' && it != '\t'));
-            prop_assert_eq!(clean(ada(), &whole), whole);
+            prop_assert_eq!(clean(ada_trimmer(), &whole), whole);
         }
     }
 }

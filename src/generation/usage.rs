@@ -4,7 +4,7 @@
 //! where something was sent; one that was refused before costs nothing.
 
 use crate::llm::delta::Delta;
-use crate::llm::delta::Usage;
+use crate::llm::delta::TokenUsage;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
 use crate::llm::tokens;
@@ -13,94 +13,95 @@ use crate::llm::tool::ToolCall;
 
 /// Tokens of one call or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TokenUsage {
+pub struct UsageTotal {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
     /// A part of it was not reported by the provider.
-    pub estimated: bool,
+    pub is_estimated: bool,
 }
 
-impl TokenUsage {
+impl UsageTotal {
     /// Prompt and completion together.
     pub fn total(self) -> i64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
     /// Both together; estimated when either is.
-    pub fn and(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         Self {
             prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
             completion_tokens: self
                 .completion_tokens
                 .saturating_add(other.completion_tokens),
-            estimated: self.estimated || other.estimated,
+            is_estimated: self.is_estimated || other.is_estimated,
         }
     }
 }
 
 /// The sum of what is known; `None` where nothing is.
-pub fn sum(one: Option<TokenUsage>, other: Option<TokenUsage>) -> Option<TokenUsage> {
+pub fn sum(one: Option<UsageTotal>, other: Option<UsageTotal>) -> Option<UsageTotal> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(one.and(other)),
+        (Some(one), Some(other)) => Some(one.combine(other)),
         (one, other) => one.or(other),
     }
 }
 
 /// A call that the provider answered with a success status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AnsweredCall {
+pub struct CallUsage {
     /// The provider's last report.
-    reported: Option<Usage>,
+    reported: Option<TokenUsage>,
     /// The answer came to its end.
-    is_whole: bool,
+    is_complete: bool,
     received: Received,
 }
 
-impl AnsweredCall {
+impl CallUsage {
     /// Takes note of the next piece of the answer.
-    pub fn note(&mut self, delta: &Delta) {
+    pub fn record(&mut self, delta: &Delta) {
         match delta {
             Delta::Usage(usage) => self.reported = Some(*usage),
-            Delta::End(_) => self.is_whole = true,
+            Delta::End(_) => self.is_complete = true,
             Delta::Text(text) | Delta::Refusal(text) | Delta::Reasoning(text) => {
                 self.received.push(text);
             }
-            Delta::Call(piece) => {
+            Delta::ToolCall(piece) => {
                 self.received
                     .push(piece.name.as_deref().unwrap_or_default());
                 self.received.push(&piece.arguments);
             }
-            Delta::Life | Delta::Logprobs(_) | Delta::Citation(_) => {}
+            Delta::KeepAlive | Delta::Logprobs(_) | Delta::Citation(_) => {}
         }
     }
 
     /// Whether the report says all that must be known.
     fn is_reported(&self) -> bool {
-        let is_full = |it: &Usage| it.prompt_tokens > 0 && it.completion_tokens > 0;
-        self.is_whole && self.reported.as_ref().is_some_and(is_full)
+        let is_full = |it: &TokenUsage| it.prompt_tokens > 0 && it.completion_tokens > 0;
+        self.is_complete && self.reported.as_ref().is_some_and(is_full)
     }
 
     /// With what was sent, as the tokenizer counts it. What the provider left out, and what it had
     /// not reported when the call was cut off, is estimated.
-    fn usage(&self, sent_tokens: i64) -> TokenUsage {
+    fn usage(&self, sent_tokens: i64) -> UsageTotal {
         let reported = self.reported.unwrap_or_default();
         let received = match self.is_reported() {
             true => 0,
             false => self.received.tokens(),
         };
-        let prompt = part(reported.prompt_tokens, sent_tokens, true);
-        let completion = part(reported.completion_tokens, received, self.is_whole);
-        TokenUsage {
+        let prompt = reported_or_estimate(reported.prompt_tokens, sent_tokens, true);
+        let completion =
+            reported_or_estimate(reported.completion_tokens, received, self.is_complete);
+        UsageTotal {
             prompt_tokens: prompt.0,
             completion_tokens: completion.0,
-            estimated: prompt.1 || completion.1,
+            is_estimated: prompt.1 || completion.1,
         }
     }
 }
 
 /// The tokens of one part, and whether they are estimated. A report that is not final yet is taken
 /// only if it is not below the estimate.
-fn part(reported: i64, estimate: i64, is_final: bool) -> (i64, bool) {
+fn reported_or_estimate(reported: i64, estimate: i64, is_final: bool) -> (i64, bool) {
     let is_missing = reported <= 0 || !is_final && reported < estimate;
     match is_missing && estimate > 0 {
         true => (estimate, true),
@@ -134,12 +135,12 @@ impl Received {
 }
 
 /// What these calls cost, which were all sent the same request. `None`: none was answered.
-pub async fn count(calls: Vec<AnsweredCall>, request: &Request) -> Option<TokenUsage> {
-    let total = |calls: &[AnsweredCall], sent: i64| {
+pub async fn count_usage(calls: Vec<CallUsage>, request: &Request) -> Option<UsageTotal> {
+    let total = |calls: &[CallUsage], sent: i64| {
         let all = calls.iter().map(|it| it.usage(sent));
-        all.reduce(TokenUsage::and)
+        all.reduce(UsageTotal::combine)
     };
-    if calls.iter().all(AnsweredCall::is_reported) {
+    if calls.iter().all(CallUsage::is_reported) {
         return total(&calls, 0);
     }
     let request = request.clone();
@@ -183,25 +184,25 @@ pub fn call_tokens(calls: &[ToolCall]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::AnsweredCall;
+    use super::CallUsage;
     use super::MAX_SAMPLE_BYTES;
-    use super::TokenUsage;
-    use super::count;
+    use super::UsageTotal;
+    use super::count_usage;
     use crate::llm::delta::Delta;
     use crate::llm::delta::FinishReason;
-    use crate::llm::delta::Usage;
+    use crate::llm::delta::TokenUsage;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
     use crate::llm::tokens;
-    use crate::llm::tool::CallPiece;
+    use crate::llm::tool::ToolCallDelta;
 
     fn text(text: &str) -> Delta {
         Delta::Text(text.to_owned())
     }
 
     fn report(prompt_tokens: i64, completion_tokens: i64) -> Delta {
-        Delta::Usage(Usage {
+        Delta::Usage(TokenUsage {
             prompt_tokens,
             completion_tokens,
         })
@@ -218,12 +219,12 @@ mod tests {
             ..Request::default()
         };
         let calls = calls.iter().map(|deltas| {
-            let mut call = AnsweredCall::default();
-            deltas.iter().for_each(|it| call.note(it));
+            let mut call = CallUsage::default();
+            deltas.iter().for_each(|it| call.record(it));
             call
         });
-        let cost = count(calls.collect(), &request).await;
-        cost.map(|it| (it.prompt_tokens, it.completion_tokens, it.estimated))
+        let cost = count_usage(calls.collect(), &request).await;
+        cost.map(|it| (it.prompt_tokens, it.completion_tokens, it.is_estimated))
     }
 
     #[tokio::test]
@@ -243,9 +244,9 @@ mod tests {
     async fn what_was_not_reported_is_estimated_and_marked() {
         let two = tokens::count("hello world");
         let thought = Delta::Reasoning("hello world".to_owned());
-        let call = Delta::Call(CallPiece {
+        let call = Delta::ToolCall(ToolCallDelta {
             arguments: "hello world".to_owned(),
-            ..CallPiece::default()
+            ..ToolCallDelta::default()
         });
 
         assert_eq!(cost(&[&[]]).await, Some((two, 0, true)));
@@ -291,20 +292,20 @@ mod tests {
 
     #[test]
     fn a_sum_of_absurd_reports_stays_a_number() {
-        let absurd = TokenUsage {
+        let absurd = UsageTotal {
             prompt_tokens: i64::MAX,
             completion_tokens: i64::MAX,
-            estimated: false,
+            is_estimated: false,
         };
 
-        assert_eq!(absurd.and(absurd).total(), i64::MAX);
+        assert_eq!(absurd.combine(absurd).total(), i64::MAX);
     }
 
     #[test]
     fn a_flood_is_estimated_from_its_beginning() {
-        let mut call = AnsweredCall::default();
+        let mut call = CallUsage::default();
         for _ in 0..10 {
-            call.note(&text(&"hello world ".repeat(MAX_SAMPLE_BYTES / 12)));
+            call.record(&text(&"hello world ".repeat(MAX_SAMPLE_BYTES / 12)));
         }
 
         let (tokens, expected) = (

@@ -6,28 +6,28 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::llm::anthropic_blocks;
-use crate::llm::anthropic_events::Events;
-use crate::llm::dialect::Ask;
+use crate::llm::anthropic_events::AnthropicEventParser;
+use crate::llm::dialect::ChunkParser;
 use crate::llm::dialect::Dialect;
-use crate::llm::dialect::Reader;
+use crate::llm::dialect::DialectRequest;
 use crate::llm::error::LlmError;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
+use crate::llm::provider_options::ProviderOptions;
+use crate::llm::provider_options::ReasoningEffort;
 use crate::llm::request::Request;
+use crate::llm::role_alternation::AlternatingMessages;
 use crate::llm::secret::Secret;
-use crate::llm::tuning::Effort;
-use crate::llm::tuning::Tuning;
-use crate::llm::turns::Turns;
 
 /// The form of the API that is spoken here.
 const VERSION: &str = "2023-06-01";
 
 /// The API wants to be told a length; every model of it can write so much.
-const USUAL_MAX_TOKENS: u32 = 4_096;
+const DEFAULT_MAX_TOKENS: u32 = 4_096;
 
 /// The API, with what its provider's settings say to it.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
-    pub tuning: Tuning,
+    pub options: ProviderOptions,
 }
 
 impl Dialect for Anthropic {
@@ -35,7 +35,7 @@ impl Dialect for Anthropic {
         "anthropic"
     }
 
-    fn root(&self, path: &str) -> String {
+    fn root_path(&self, path: &str) -> String {
         let path = path.trim_end_matches('/');
         let path = path.strip_suffix("/messages").unwrap_or(path);
         match path {
@@ -44,15 +44,15 @@ impl Dialect for Anthropic {
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<Ask, LlmError> {
-        Ok(Ask {
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        Ok(DialectRequest {
             path: "/messages".to_owned(),
             query: None,
-            body: body(request, &self.tuning),
+            body: body(request, &self.options),
         })
     }
 
-    fn key(&self, key: &Secret) -> (HeaderName, String) {
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (
             HeaderName::from_static("x-api-key"),
             key.expose().to_owned(),
@@ -64,34 +64,37 @@ impl Dialect for Anthropic {
     }
 
     /// It has no word for an object without a schema.
-    fn can(&self, ability: Ability) -> bool {
-        !matches!(ability, Ability::Json | Ability::Logprobs)
+    fn has_capability(&self, capability: Capability) -> bool {
+        !matches!(capability, Capability::Json | Capability::Logprobs)
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Events::default())
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(AnthropicEventParser::default())
     }
 
-    fn list(&self) -> (&'static str, Option<&'static str>) {
+    fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/models", Some("limit=1000"))
     }
 }
 
-fn body(request: &Request, tuning: &Tuning) -> Value {
-    let prompt = Turns::of(request);
-    let asked = Request {
-        max_tokens: request.max_tokens.or(Some(USUAL_MAX_TOKENS)),
+fn body(request: &Request, options: &ProviderOptions) -> Value {
+    let prompt = AlternatingMessages::from_messages(request);
+    let request_with_limit = Request {
+        max_tokens: request.max_tokens.or(Some(DEFAULT_MAX_TOKENS)),
         ..request.clone()
     };
     let mut body = Map::new();
     let mut put = |field: &str, value: Value| body.insert(field.to_owned(), value);
     put("model", json!(request.model));
-    put("max_tokens", json!(tuning.widened(&asked).max_tokens));
+    put(
+        "max_tokens",
+        json!(options.apply_to_limits(&request_with_limit).max_tokens),
+    );
     put("stream", json!(true));
     if !prompt.system.is_empty() {
         put("system", json!(prompt.system));
     }
-    let messages = prompt.turns.iter().map(anthropic_blocks::turn);
+    let messages = prompt.groups.iter().map(anthropic_blocks::message);
     put("messages", messages.collect());
     // A stop of white space alone is refused.
     let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
@@ -101,8 +104,8 @@ fn body(request: &Request, tuning: &Tuning) -> Value {
     }
     let mut output = anthropic_blocks::format(&request.format);
     // Who thinks cannot be made to call.
-    let thinks = tuning.reasoning.filter(|it| *it != Effort::Off);
-    match thinks.filter(|_| !request.must_call()) {
+    let thinks = options.reasoning.filter(|it| *it != ReasoningEffort::Off);
+    match thinks.filter(|_| !request.requires_tool_call()) {
         Some(effort) => {
             put(
                 "thinking",
@@ -116,7 +119,7 @@ fn body(request: &Request, tuning: &Tuning) -> Value {
     if !output.is_empty() {
         body.insert("output_config".to_owned(), Value::Object(output));
     }
-    anthropic_blocks::put_tools(&mut body, request, &prompt);
+    anthropic_blocks::insert_tools(&mut body, request, &prompt);
     Value::Object(body)
 }
 
@@ -145,30 +148,30 @@ mod tests {
     use super::Anthropic;
     use super::body;
     use crate::llm::dialect::Dialect;
+    use crate::llm::provider_options::ProviderOptions;
+    use crate::llm::provider_options::ReasoningEffort;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
     use crate::llm::request::Samplers;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolChoice;
-    use crate::llm::tuning::Effort;
-    use crate::llm::tuning::Tuning;
 
-    fn asked() -> Request {
+    fn request() -> Request {
         Request {
             model: "m".to_owned(),
             messages: vec![
                 Message::new(PromptRole::System, "Be Ada."),
-                Message::new(PromptRole::User, "Hi.").named("Eve"),
+                Message::new(PromptRole::User, "Hi.").with_name("Eve"),
             ],
             ..Request::default()
         }
     }
 
     #[test]
-    fn the_length_is_always_said_and_nothing_that_was_not_asked_for() {
+    fn the_length_limit_is_always_sent_and_nothing_unrequested() {
         assert_eq!(
-            body(&asked(), &Tuning::default()),
+            body(&request(), &ProviderOptions::default()),
             json!({
                 "model": "m",
                 "max_tokens": 4_096,
@@ -191,9 +194,9 @@ mod tests {
                 min_p: Some(0.1),
                 ..Samplers::default()
             },
-            ..asked()
+            ..request()
         };
-        let sent = body(&request, &Tuning::default());
+        let sent = body(&request, &ProviderOptions::default());
 
         assert_eq!(sent["max_tokens"], 300);
         assert_eq!(sent["stop_sequences"], json!(["Eve:"]));
@@ -206,7 +209,7 @@ mod tests {
             top_p: Some(0.9),
             ..request
         };
-        let sent = body(&cooler, &Tuning::default());
+        let sent = body(&cooler, &ProviderOptions::default());
         assert_eq!(
             (&sent["temperature"], sent.get("top_p")),
             (&json!(0.5), None)
@@ -214,15 +217,15 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_thinks_gets_room_for_it_and_no_samplers() {
-        let tuning = Tuning {
-            reasoning: Some(Effort::Low),
-            ..Tuning::default()
+    fn reasoning_raises_the_length_limit_and_drops_samplers() {
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ProviderOptions::default()
         };
         let request = Request {
             temperature: Some(0.5),
             max_tokens: Some(300),
-            ..asked()
+            ..request()
         };
 
         let sent = body(&request, &tuning);
@@ -234,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn who_must_call_does_not_think() {
-        let tuning = Tuning {
-            reasoning: Some(Effort::Low),
-            ..Tuning::default()
+    fn a_required_tool_call_disables_reasoning() {
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ProviderOptions::default()
         };
         let request = Request {
             tools: vec![Tool {
@@ -247,7 +250,7 @@ mod tests {
                 strict: None,
             }],
             tool_choice: ToolChoice::Required,
-            ..asked()
+            ..request()
         };
 
         let sent = body(&request, &tuning);
@@ -259,11 +262,11 @@ mod tests {
     #[test]
     fn the_address_is_understood_however_it_was_pasted() {
         let api = Anthropic {
-            tuning: Tuning::default(),
+            options: ProviderOptions::default(),
         };
         for path in ["", "/", "/v1", "/v1/", "/v1/messages"] {
-            assert_eq!(api.root(path), "/v1", "{path}");
+            assert_eq!(api.root_path(path), "/v1", "{path}");
         }
-        assert_eq!(api.root("/anthropic/v1"), "/anthropic/v1");
+        assert_eq!(api.root_path("/anthropic/v1"), "/anthropic/v1");
     }
 }

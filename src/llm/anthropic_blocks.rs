@@ -6,50 +6,50 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::llm::json;
 use crate::llm::request::Request;
-use crate::llm::tool::Format;
+use crate::llm::role_alternation::AlternatingMessages;
+use crate::llm::role_alternation::ContentBlock;
+use crate::llm::role_alternation::RoleGroup;
+use crate::llm::tool::OutputFormat;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolChoice;
-use crate::llm::turns::Block;
-use crate::llm::turns::Turn;
-use crate::llm::turns::Turns;
+use crate::llm::untrusted_json;
 
 /// A turn of the prompt: one text alone, or blocks.
-pub fn turn(turn: &Turn) -> Value {
+pub fn message(turn: &RoleGroup) -> Value {
     let role = match turn.is_model {
         true => "assistant",
         false => "user",
     };
     let content = match &turn.blocks[..] {
-        [Block::Text(text)] => json!(text),
+        [ContentBlock::Text(text)] => json!(text),
         blocks => blocks.iter().map(block).collect(),
     };
     json!({ "role": role, "content": content })
 }
 
-fn block(block: &Block) -> Value {
+fn block(block: &ContentBlock) -> Value {
     match block {
-        Block::Text(text) => json!({ "type": "text", "text": text }),
-        Block::Attachment(it) => {
+        ContentBlock::Text(text) => json!({ "type": "text", "text": text }),
+        ContentBlock::Attachment(it) => {
             let source = json!({ "type": "base64", "media_type": it.media_type, "data": it.data });
-            match it.is_picture() {
+            match it.is_image() {
                 true => json!({ "type": "image", "source": source }),
                 false => json!({ "type": "document", "source": source, "title": it.name }),
             }
         }
-        Block::Call(it) => {
-            let input = json::arguments(&it.arguments);
-            json!({ "type": "tool_use", "id": id(&it.id), "name": it.name, "input": input })
+        ContentBlock::Call(it) => {
+            let input = untrusted_json::arguments_object(&it.arguments);
+            json!({ "type": "tool_use", "id": sanitize_id(&it.id), "name": it.name, "input": input })
         }
-        Block::Result(call, text) => {
-            json!({ "type": "tool_result", "tool_use_id": id(&call.id), "content": text })
+        ContentBlock::Result(call, text) => {
+            json!({ "type": "tool_result", "tool_use_id": sanitize_id(&call.id), "content": text })
         }
     }
 }
 
 /// Ids of other APIs may hold signs that this one refuses.
-fn id(id: &str) -> String {
+fn sanitize_id(id: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
     id.chars()
         .map(|it| if is_plain(it) { it } else { '_' })
@@ -57,11 +57,15 @@ fn id(id: &str) -> String {
 }
 
 /// What may be called, and whether it must be.
-pub fn put_tools(body: &mut Map<String, Value>, request: &Request, prompt: &Turns) {
+pub fn insert_tools(
+    body: &mut Map<String, Value>,
+    request: &Request,
+    prompt: &AlternatingMessages,
+) {
     if request.tools.is_empty() {
         // A prompt with calls is refused where no tool is declared.
         if prompt.has_calls() {
-            body.insert("tools".to_owned(), bygone(prompt));
+            body.insert("tools".to_owned(), past_tools(prompt));
             body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
         }
         return;
@@ -73,11 +77,11 @@ pub fn put_tools(body: &mut Map<String, Value>, request: &Request, prompt: &Turn
 }
 
 /// What was called once, declared without its arguments.
-fn bygone(prompt: &Turns) -> Value {
-    let blocks = prompt.turns.iter().flat_map(|it| &it.blocks);
+fn past_tools(prompt: &AlternatingMessages) -> Value {
+    let blocks = prompt.groups.iter().flat_map(|it| &it.blocks);
     let names = blocks.filter_map(|it| match it {
-        Block::Call(it) => Some(it.name.as_str()),
-        Block::Result(it, _) => Some(it.name.as_str()),
+        ContentBlock::Call(it) => Some(it.name.as_str()),
+        ContentBlock::Result(it, _) => Some(it.name.as_str()),
         _ => None,
     });
     let names: BTreeSet<&str> = names.collect();
@@ -121,9 +125,9 @@ fn choice(request: &Request) -> Option<Value> {
 
 /// How the answer must look, as a part of `output_config`. An object without a schema cannot be
 /// asked for; see [`Ability::Json`](crate::llm::provider::Ability::Json).
-pub fn format(format: &Format) -> Map<String, Value> {
+pub fn format(format: &OutputFormat) -> Map<String, Value> {
     let mut output = Map::new();
-    if let Format::Schema(it) = format {
+    if let OutputFormat::Schema(it) = format {
         let format = json!({ "type": "json_schema", "schema": it.schema });
         output.insert("format".to_owned(), format);
     }
@@ -138,28 +142,28 @@ mod tests {
 
     use super::block;
     use super::format;
-    use super::put_tools;
-    use super::turn;
+    use super::insert_tools;
+    use super::message;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::tool::Answered;
+    use crate::llm::role_alternation::AlternatingMessages;
+    use crate::llm::role_alternation::ContentBlock;
+    use crate::llm::tool::AnsweredCall;
     use crate::llm::tool::Attachment;
-    use crate::llm::tool::Format;
-    use crate::llm::tool::Schema;
+    use crate::llm::tool::OutputFormat;
+    use crate::llm::tool::OutputSchema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
     use crate::llm::tool::ToolChoice;
-    use crate::llm::turns::Block;
-    use crate::llm::turns::Turns;
 
-    fn called() -> Request {
+    fn request_with_call() -> Request {
         let call = ToolCall {
             id: "call|1".to_owned(),
             name: "weather".to_owned(),
             arguments: "{\"city\":\"Oslo\"}".to_owned(),
         };
-        let answers = Some(Answered {
+        let answers = Some(AnsweredCall {
             id: "call|1".to_owned(),
             name: "weather".to_owned(),
         });
@@ -189,7 +193,11 @@ mod tests {
 
     fn tools(request: &Request) -> Value {
         let mut body = Map::new();
-        put_tools(&mut body, request, &Turns::of(request));
+        insert_tools(
+            &mut body,
+            request,
+            &AlternatingMessages::from_messages(request),
+        );
         Value::Object(body)
     }
 
@@ -208,10 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_blocks_as_soon_as_they_are_more_than_a_text() {
-        let request = called();
+    fn a_message_with_more_than_text_is_sent_as_blocks() {
+        let request = request_with_call();
 
-        let sent: Vec<Value> = Turns::of(&request).turns.iter().map(turn).collect();
+        let sent: Vec<Value> = AlternatingMessages::from_messages(&request)
+            .groups
+            .iter()
+            .map(message)
+            .collect();
 
         let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
         let input = json!({ "city": "Oslo" });
@@ -264,9 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_with_calls_declares_what_was_called_and_calls_no_more() {
+    fn a_prompt_with_past_calls_declares_those_tools_and_forbids_new_calls() {
         assert_eq!(
-            tools(&called()),
+            tools(&request_with_call()),
             json!({
                 "tools": [{ "name": "weather", "input_schema": { "type": "object" } }],
                 "tool_choice": { "type": "none" },
@@ -277,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_schema_is_a_form_and_nothing_else_is() {
-        let schema = Format::Schema(Schema {
+        let schema = OutputFormat::Schema(OutputSchema {
             name: "reply".to_owned(),
             description: None,
             schema: json!({ "type": "object" }),
@@ -286,7 +298,7 @@ mod tests {
 
         let told = json!({ "type": "json_schema", "schema": { "type": "object" } });
         assert_eq!(format(&schema).get("format"), Some(&told));
-        assert!(format(&Format::Text).is_empty());
+        assert!(format(&OutputFormat::Text).is_empty());
     }
 
     #[test]
@@ -297,7 +309,7 @@ mod tests {
             name: Some("a.pdf".to_owned()),
         };
 
-        let told = block(&Block::Attachment(&attachment));
+        let told = block(&ContentBlock::Attachment(&attachment));
 
         let source = json!({
             "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=",

@@ -4,54 +4,63 @@
 
 use serde_json::Value;
 
-use crate::llm::chat_error;
-use crate::llm::chat_tools::MAX_CALLS;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
-use crate::llm::dialect::Piece;
-use crate::llm::dialect::Reader;
+use crate::llm::delta::TokenUsage;
+use crate::llm::dialect::ChunkParser;
+use crate::llm::dialect::ParsedChunk;
 use crate::llm::error::LlmError;
-use crate::llm::json;
+use crate::llm::openai_chat_error;
+use crate::llm::openai_chat_tools::MAX_CALLS;
 use crate::llm::secret::Secret;
-use crate::llm::tool::CallPiece;
+use crate::llm::tool::ToolCallDelta;
+use crate::llm::untrusted_json;
 
 /// What is known of an answer between two events.
 #[derive(Debug, Clone, Default)]
-pub struct Events {
-    usage: Usage,
+pub struct AnthropicEventParser {
+    usage: TokenUsage,
     reason: Option<FinishReason>,
     /// The call whose arguments have not begun; one without any never says so.
     bare_call: Option<usize>,
 }
 
-impl Reader for Events {
-    fn read(&mut self, name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
-        let event = json::object(data)?;
+impl ChunkParser for AnthropicEventParser {
+    fn parse(
+        &mut self,
+        name: &str,
+        data: &str,
+        key: Option<&Secret>,
+    ) -> Result<ParsedChunk, LlmError> {
+        let event = untrusted_json::require_object(data)?;
         let kind = event["type"].as_str().unwrap_or(name);
         Ok(match kind {
-            "message_start" => Piece::of(self.usage(&event["message"]["usage"])),
-            "content_block_start" => Piece::of(self.open(index(&event), &event["content_block"])),
-            "content_block_delta" => Piece::of(self.go_on(index(&event), &event["delta"])),
-            "content_block_stop" => Piece::of(self.close()),
+            "message_start" => ParsedChunk::from_deltas(self.usage(&event["message"]["usage"])),
+            "content_block_start" => ParsedChunk::from_deltas(
+                self.start_block(block_index(&event), &event["content_block"]),
+            ),
+            "content_block_delta" => {
+                ParsedChunk::from_deltas(self.continue_block(block_index(&event), &event["delta"]))
+            }
+            "content_block_stop" => ParsedChunk::from_deltas(self.end_block()),
             "message_delta" => {
-                self.reason = reason(&event["delta"]).or(self.reason.take());
-                Piece::of(self.usage(&event["usage"]))
+                self.reason = finish_reason(&event["delta"]).or(self.reason.take());
+                ParsedChunk::from_deltas(self.usage(&event["usage"]))
             }
             "message_stop" => {
                 let reason = self.reason.take().unwrap_or(FinishReason::Stop);
-                Piece::last(vec![Delta::End(reason)])
+                ParsedChunk::last(vec![Delta::End(reason)])
             }
-            "error" => return Err(error(&event, key)),
+            "error" => return Err(stream_error(&event, key)),
             // All of it in one piece, from those who do not stream.
-            "message" => Piece::last(self.whole(&event)),
+            "message" => ParsedChunk::last(self.parse_whole_message(&event)),
             // `ping`, and whatever will be invented.
-            _ => Piece::of(Vec::new()),
+            _ => ParsedChunk::from_deltas(Vec::new()),
         })
     }
 }
 
-impl Events {
+impl AnthropicEventParser {
     /// What it cost so far. Each report holds totals, but not every report holds all of them.
     fn usage(&mut self, usage: &Value) -> Vec<Delta> {
         let parts = [
@@ -61,14 +70,17 @@ impl Events {
         ];
         let prompt: Vec<i64> = parts
             .iter()
-            .filter_map(|it| json::tokens(usage, it))
+            .filter_map(|it| untrusted_json::token_count(usage, it))
             .collect();
-        let completion = json::tokens(usage, "output_tokens");
+        let completion = untrusted_json::token_count(usage, "output_tokens");
         if prompt.is_empty() && completion.is_none() {
             return Vec::new();
         }
-        if json::tokens(usage, "input_tokens").is_some() {
-            self.usage.prompt_tokens = prompt.iter().sum::<i64>().min(json::MOST_TOKENS);
+        if untrusted_json::token_count(usage, "input_tokens").is_some() {
+            self.usage.prompt_tokens = prompt
+                .iter()
+                .sum::<i64>()
+                .min(untrusted_json::MAX_TOKEN_COUNT);
         }
         if let Some(completion) = completion {
             self.usage.completion_tokens = completion;
@@ -76,77 +88,79 @@ impl Events {
         vec![Delta::Usage(self.usage)]
     }
 
-    fn open(&mut self, index: usize, block: &Value) -> Vec<Delta> {
+    fn start_block(&mut self, index: usize, block: &Value) -> Vec<Delta> {
         if block["type"] != "tool_use" || index >= MAX_CALLS {
-            return said(block);
+            return content_deltas(block);
         }
         let input = block["input"].as_object().filter(|it| !it.is_empty());
         self.bare_call = input.is_none().then_some(index);
-        vec![Delta::Call(CallPiece {
+        vec![Delta::ToolCall(ToolCallDelta {
             index,
-            id: json::text(block, "/id"),
-            name: json::text(block, "/name"),
+            id: untrusted_json::text_at(block, "/id"),
+            name: untrusted_json::text_at(block, "/name"),
             arguments: input.map_or_else(String::new, |it| Value::Object(it.clone()).to_string()),
         })]
     }
 
-    fn go_on(&mut self, index: usize, delta: &Value) -> Vec<Delta> {
-        let Some(arguments) = json::text(delta, "/partial_json") else {
-            return said(delta);
+    fn continue_block(&mut self, index: usize, delta: &Value) -> Vec<Delta> {
+        let Some(arguments) = untrusted_json::text_at(delta, "/partial_json") else {
+            return content_deltas(delta);
         };
         if index >= MAX_CALLS {
             return Vec::new();
         }
         self.bare_call = None;
-        vec![Delta::Call(CallPiece {
+        vec![Delta::ToolCall(ToolCallDelta {
             index,
             arguments,
-            ..CallPiece::default()
+            ..ToolCallDelta::default()
         })]
     }
 
     /// The end of a block: a call without arguments has an empty object of them.
-    fn close(&mut self) -> Vec<Delta> {
-        let bare = self.bare_call.take().map(|index| CallPiece {
+    fn end_block(&mut self) -> Vec<Delta> {
+        let bare = self.bare_call.take().map(|index| ToolCallDelta {
             index,
             arguments: "{}".to_owned(),
-            ..CallPiece::default()
+            ..ToolCallDelta::default()
         });
-        bare.map(Delta::Call).into_iter().collect()
+        bare.map(Delta::ToolCall).into_iter().collect()
     }
 
-    fn whole(&mut self, message: &Value) -> Vec<Delta> {
+    fn parse_whole_message(&mut self, message: &Value) -> Vec<Delta> {
         let blocks = message["content"].as_array();
         let mut deltas = Vec::new();
         for (at, block) in blocks.into_iter().flatten().enumerate() {
-            deltas.extend(self.open(at, block));
-            deltas.extend(self.close());
+            deltas.extend(self.start_block(at, block));
+            deltas.extend(self.end_block());
         }
-        deltas.push(Delta::End(reason(message).unwrap_or(FinishReason::Stop)));
+        deltas.push(Delta::End(
+            finish_reason(message).unwrap_or(FinishReason::Stop),
+        ));
         deltas.extend(self.usage(&message["usage"]));
         deltas
     }
 }
 
 /// Which block it is about.
-fn index(event: &Value) -> usize {
+fn block_index(event: &Value) -> usize {
     let index = event["index"].as_u64().unwrap_or_default();
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 /// What a block, or a piece of one, says: text or reasoning; a signature says nothing.
-fn said(block: &Value) -> Vec<Delta> {
-    let thought = json::text(block, "/thinking").map(Delta::Reasoning);
-    let text = json::text(block, "/text").map(Delta::Text);
+fn content_deltas(block: &Value) -> Vec<Delta> {
+    let thought = untrusted_json::text_at(block, "/thinking").map(Delta::Reasoning);
+    let text = untrusted_json::text_at(block, "/text").map(Delta::Text);
     thought.into_iter().chain(text).collect()
 }
 
-fn reason(delta: &Value) -> Option<FinishReason> {
-    delta["stop_reason"].as_str().map(FinishReason::from_word)
+fn finish_reason(delta: &Value) -> Option<FinishReason> {
+    delta["stop_reason"].as_str().map(FinishReason::from_code)
 }
 
 /// An error in the middle of a stream says by its type which status it would have had.
-fn error(event: &Value, key: Option<&Secret>) -> LlmError {
+fn stream_error(event: &Value, key: Option<&Secret>) -> LlmError {
     let status = match event["error"]["type"].as_str().unwrap_or_default() {
         "invalid_request_error" => 400,
         "authentication_error" => 401,
@@ -158,9 +172,9 @@ fn error(event: &Value, key: Option<&Secret>) -> LlmError {
         "api_error" => 500,
         "timeout_error" => 504,
         "overloaded_error" => 529,
-        _ => return chat_error::from_object(event, key),
+        _ => return openai_chat_error::from_object(event, key),
     };
-    chat_error::from_event(status, event, key)
+    openai_chat_error::from_event(status, event, key)
 }
 
 #[cfg(test)]
@@ -168,20 +182,20 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
-    use super::Events;
+    use super::AnthropicEventParser;
     use crate::llm::delta::Delta;
     use crate::llm::delta::FinishReason;
-    use crate::llm::delta::Usage;
-    use crate::llm::dialect::Piece;
-    use crate::llm::dialect::Reader;
-    use crate::llm::tool::CallPiece;
+    use crate::llm::delta::TokenUsage;
+    use crate::llm::dialect::ChunkParser;
+    use crate::llm::dialect::ParsedChunk;
+    use crate::llm::tool::ToolCallDelta;
 
-    fn read(events: &mut Events, event: Value) -> Piece {
-        events.read("", &event.to_string(), None).unwrap()
+    fn read(events: &mut AnthropicEventParser, event: Value) -> ParsedChunk {
+        events.parse("", &event.to_string(), None).unwrap()
     }
 
     fn usage(prompt_tokens: i64, completion_tokens: i64) -> Delta {
-        Delta::Usage(Usage {
+        Delta::Usage(TokenUsage {
             prompt_tokens,
             completion_tokens,
         })
@@ -189,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_was_cached_was_read_as_well_and_later_reports_keep_it() {
-        let mut events = Events::default();
+        let mut events = AnthropicEventParser::default();
         let start = json!({ "type": "message_start", "message": { "usage": {
             "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 900, "output_tokens": 1,
         } } });
@@ -199,7 +213,7 @@ mod tests {
         assert_eq!(read(&mut events, late).deltas, [usage(913, 9)]);
         assert_eq!(
             read(&mut events, json!({ "type": "message_stop" })),
-            Piece::last(vec![Delta::End(FinishReason::Length)])
+            ParsedChunk::last(vec![Delta::End(FinishReason::Length)])
         );
     }
 
@@ -217,8 +231,8 @@ mod tests {
             json!({}),
         ] {
             assert_eq!(
-                read(&mut Events::default(), event.clone()).deltas,
-                [Delta::Life],
+                read(&mut AnthropicEventParser::default(), event.clone()).deltas,
+                [Delta::KeepAlive],
                 "{event}"
             );
         }
@@ -234,8 +248,8 @@ mod tests {
             let event =
                 json!({ "type": "error", "error": { "type": kind, "message": "Overloaded" } });
 
-            let error = Events::default()
-                .read("error", &event.to_string(), None)
+            let error = AnthropicEventParser::default()
+                .parse("error", &event.to_string(), None)
                 .unwrap_err();
 
             assert_eq!(error.status(), status, "{kind}");
@@ -244,7 +258,7 @@ mod tests {
     }
 
     fn call(index: usize, name: Option<&str>, arguments: &str) -> Delta {
-        Delta::Call(CallPiece {
+        Delta::ToolCall(ToolCallDelta {
             index,
             id: name.map(|it| format!("toolu_{it}")),
             name: name.map(str::to_owned),
@@ -258,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_call_comes_in_pieces_and_one_without_arguments_has_an_empty_object() {
-        let mut events = Events::default();
+        let mut events = AnthropicEventParser::default();
         let start = |index: usize, name: &str| json!({ "type": "content_block_start", "index": index, "content_block": tool_use(name, &json!({})) });
         let more = |index: u64, json: &str| json!({ "type": "content_block_delta", "index": index, "delta": { "type": "input_json_delta", "partial_json": json } });
         let stop = json!({ "type": "content_block_stop" });
@@ -276,7 +290,7 @@ mod tests {
         ]
         .into_iter()
         .flat_map(|it| read(&mut events, it).deltas)
-        .filter(|it| *it != Delta::Life)
+        .filter(|it| *it != Delta::KeepAlive)
         .collect();
 
         assert_eq!(
@@ -301,7 +315,7 @@ mod tests {
         let message = json!({ "type": "message", "content": blocks, "stop_reason": "tool_use" });
 
         assert_eq!(
-            read(&mut Events::default(), message).deltas,
+            read(&mut AnthropicEventParser::default(), message).deltas,
             [
                 Delta::Text("Hm.".to_owned()),
                 call(1, Some("a"), "{\"x\":1}"),
@@ -313,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_one_piece_is_taken_as_one() {
+    fn an_unstreamed_message_is_parsed() {
         let message = json!({
             "type": "message",
             "content": [{ "type": "thinking", "thinking": "Hm." }, { "type": "text", "text": "Hi" }],
@@ -322,8 +336,8 @@ mod tests {
         });
 
         assert_eq!(
-            read(&mut Events::default(), message),
-            Piece::last(vec![
+            read(&mut AnthropicEventParser::default(), message),
+            ParsedChunk::last(vec![
                 Delta::Reasoning("Hm.".to_owned()),
                 Delta::Text("Hi".to_owned()),
                 Delta::End(FinishReason::Stop),

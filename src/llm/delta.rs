@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::llm::tool::CallPiece;
+use crate::llm::tool::ToolCallDelta;
 
 /// One step of an answer.
 ///
@@ -26,18 +26,18 @@ pub enum Delta {
     /// text.
     Reasoning(String),
     /// The next piece of a call.
-    Call(CallPiece),
+    ToolCall(ToolCallDelta),
     /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.
-    Life,
+    KeepAlive,
     /// What the call cost so far; the last report counts.
-    Usage(Usage),
+    Usage(TokenUsage),
     /// The model said that it is done, and why.
     End(FinishReason),
 }
 
 /// Tokens of one call, as the provider counted them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
 }
@@ -55,7 +55,7 @@ pub enum FinishReason {
 
 impl FinishReason {
     /// Reads the word that an API uses, in small letters.
-    pub fn from_word(word: &str) -> Self {
+    pub fn from_code(word: &str) -> Self {
         match word {
             "stop" | "end_turn" | "eos" | "stop_sequence" => Self::Stop,
             "length" | "max_tokens" | "model_context_window_exceeded" => Self::Length,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::llm::delta::Delta;
 use crate::llm::error::LlmError;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 
@@ -18,16 +18,16 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// The path of the API's root, from what somebody has pasted; without a slash at its end.
-    fn root(&self, path: &str) -> String;
+    fn root_path(&self, path: &str) -> String;
 
     /// The call that asks for an answer, streamed.
     ///
     /// # Errors
     /// When the model's name cannot be sent.
-    fn ask(&self, request: &Request) -> Result<Ask, LlmError>;
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError>;
 
     /// In which header the key goes, and how.
-    fn key(&self, key: &Secret) -> (HeaderName, String);
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String);
 
     /// What else every call says.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -35,7 +35,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 
     /// Whether the API has words for this.
-    fn can(&self, ability: Ability) -> bool;
+    fn has_capability(&self, capability: Capability) -> bool;
 
     /// How the pieces of an answer are told apart.
     fn framing(&self) -> Framing {
@@ -43,15 +43,15 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 
     /// Reads one answer.
-    fn reader(&self) -> Box<dyn Reader>;
+    fn chunk_parser(&self) -> Box<dyn ChunkParser>;
 
     /// Where the models are listed, below the root.
-    fn list(&self) -> (&'static str, Option<&'static str>) {
+    fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/models", None)
     }
 
     /// The name of a model in that list, if it is one that can be talked to.
-    fn model(&self, entry: &Value) -> Option<String> {
+    fn model_name(&self, entry: &Value) -> Option<String> {
         let name = [entry.get("id"), entry.get("name"), Some(entry)];
         let name = name.into_iter().flatten().find_map(Value::as_str)?;
         Some(name.to_owned())
@@ -60,7 +60,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
 /// A POST below the root.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct DialectRequest {
     pub path: String,
     pub query: Option<&'static str>,
     pub body: Value,
@@ -76,28 +76,33 @@ pub enum Framing {
 }
 
 /// Turns the pieces of one answer into deltas.
-pub trait Reader: Send {
+pub trait ChunkParser: Send {
     /// Reads a piece: the event's name, empty where there is none, and its data. The key is only
     /// there to be kept out of messages. A piece that says nothing gives a sign of life.
     ///
     /// # Errors
     /// When the piece is an error, or none that this API knows.
-    fn read(&mut self, name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError>;
+    fn parse(
+        &mut self,
+        name: &str,
+        data: &str,
+        key: Option<&Secret>,
+    ) -> Result<ParsedChunk, LlmError>;
 }
 
 /// What one piece said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct ParsedChunk {
     pub deltas: Vec<Delta>,
     /// Nothing that follows it counts.
     pub is_last: bool,
 }
 
-impl Piece {
+impl ParsedChunk {
     /// These deltas, or life if there are none; more may follow.
-    pub fn of(mut deltas: Vec<Delta>) -> Self {
+    pub fn from_deltas(mut deltas: Vec<Delta>) -> Self {
         if deltas.is_empty() {
-            deltas.push(Delta::Life);
+            deltas.push(Delta::KeepAlive);
         }
         Self {
             deltas,

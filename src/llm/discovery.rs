@@ -9,46 +9,46 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::timeout;
 
-use crate::llm::catalog;
+use crate::llm::model_list;
+use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::ProviderKind;
+use crate::llm::registry::ProviderRegistry;
 use crate::llm::registry::ProviderSpec;
-use crate::llm::registry::Registry;
-use crate::llm::tuning::Tuning;
 
 /// A server of this machine that lives answers at once; somebody is waiting in front of a button.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a server of models may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerAddress {
     pub name: &'static str,
     pub kind: ProviderKind,
     pub port: u16,
 }
 
-const USUAL_PLACES: [Place; 4] = [
-    Place::new("Ollama", ProviderKind::Ollama, 11_434),
-    Place::new("LM Studio", ProviderKind::OpenaiCompatible, 1_234),
-    Place::new("llama.cpp", ProviderKind::OpenaiCompatible, 8_080),
-    Place::new("KoboldCpp", ProviderKind::OpenaiCompatible, 5_001),
+const DEFAULT_ADDRESSES: [ServerAddress; 4] = [
+    ServerAddress::new("Ollama", ProviderKind::Ollama, 11_434),
+    ServerAddress::new("LM Studio", ProviderKind::OpenaiCompatible, 1_234),
+    ServerAddress::new("llama.cpp", ProviderKind::OpenaiCompatible, 8_080),
+    ServerAddress::new("KoboldCpp", ProviderKind::OpenaiCompatible, 5_001),
 ];
 
 /// The usual places but our own port: whoever listens there are we.
-pub fn places_beside(own_port: u16) -> Vec<Place> {
-    let places = USUAL_PLACES.into_iter();
-    places.filter(|it| it.port != own_port).collect()
+pub fn candidate_addresses(own_port: u16) -> Vec<ServerAddress> {
+    let addresses = DEFAULT_ADDRESSES.into_iter();
+    addresses.filter(|it| it.port != own_port).collect()
 }
 
 /// A server that was found there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredServer {
     pub name: &'static str,
     pub kind: ProviderKind,
     pub base_url: String,
     pub models: Vec<String>,
 }
 
-impl Place {
+impl ServerAddress {
     /// A place at this port.
     pub const fn new(name: &'static str, kind: ProviderKind, port: u16) -> Self {
         Self { name, kind, port }
@@ -64,25 +64,28 @@ impl Place {
 }
 
 /// Who answers at these places with a list of models, all asked at once.
-pub async fn look(registry: &Registry, places: &[Place]) -> Vec<Found> {
-    let all = join_all(places.iter().map(|it| ask(registry, it))).await;
+pub async fn probe_all(
+    registry: &ProviderRegistry,
+    addresses: &[ServerAddress],
+) -> Vec<DiscoveredServer> {
+    let all = join_all(addresses.iter().map(|it| probe(registry, it))).await;
     all.into_iter().flatten().collect()
 }
 
-async fn ask(registry: &Registry, place: &Place) -> Option<Found> {
-    let base_url = place.base_url();
+async fn probe(registry: &ProviderRegistry, address: &ServerAddress) -> Option<DiscoveredServer> {
+    let base_url = address.base_url();
     let spec = ProviderSpec {
-        kind: place.kind,
+        kind: address.kind,
         base_url: Some(base_url.clone()),
         api_key: None,
         model: String::new(),
-        tuning: Tuning::default(),
+        options: ProviderOptions::default(),
     };
     let endpoint = registry.endpoint(&spec).ok()?;
-    let models = timeout(LIMIT, catalog::list_models(&endpoint)).await;
-    Some(Found {
-        name: place.name,
-        kind: place.kind,
+    let models = timeout(TIMEOUT, model_list::list_models(&endpoint)).await;
+    Some(DiscoveredServer {
+        name: address.name,
+        kind: address.kind,
         base_url,
         models: models.ok()?.ok()?,
     })
@@ -90,11 +93,12 @@ async fn ask(registry: &Registry, place: &Place) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::places_beside;
+    use super::candidate_addresses;
 
     #[test]
-    fn the_usual_places_are_looked_at_and_our_own_is_not() {
-        let ports = |own| -> Vec<u16> { places_beside(own).iter().map(|it| it.port).collect() };
+    fn default_ports_are_probed_except_our_own() {
+        let ports =
+            |own| -> Vec<u16> { candidate_addresses(own).iter().map(|it| it.port).collect() };
 
         assert_eq!(ports(3_000), [11_434, 1_234, 8_080, 5_001]);
         assert_eq!(ports(8_080), [11_434, 1_234, 5_001]);

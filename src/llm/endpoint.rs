@@ -15,19 +15,19 @@ use reqwest::header::HeaderMap;
 use reqwest::header::HeaderName;
 use reqwest::header::HeaderValue;
 
-use crate::llm::answer::Answer;
-use crate::llm::answer::Form;
-use crate::llm::chat_error;
 use crate::llm::dialect::Dialect;
 use crate::llm::dialect::Framing;
-use crate::llm::egress;
-use crate::llm::egress::Egress;
 use crate::llm::error::LlmError;
-use crate::llm::provider::Ability;
+use crate::llm::openai_chat_error;
+use crate::llm::outbound_client;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::provider::Capability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
+use crate::llm::stream_decoder::BodyFormat;
+use crate::llm::stream_decoder::StreamDecoder;
 
 /// Enough for any reason; what is longer is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -38,7 +38,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// **Invariant:** the key goes to this base URL and nowhere else, in a header and never in the URL.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    egress: Egress,
+    client: OutboundClient,
     base_url: Url,
     key: Option<Secret>,
     dialect: Arc<dyn Dialect>,
@@ -50,15 +50,15 @@ impl Endpoint {
     /// # Errors
     /// When it may not be called.
     pub fn new(
-        egress: Egress,
+        client: OutboundClient,
         base_url: &str,
         key: Option<Secret>,
         dialect: Arc<dyn Dialect>,
     ) -> Result<Self, LlmError> {
-        let mut base_url = egress.base_url(base_url)?;
-        base_url.set_path(&dialect.root(base_url.path()));
+        let mut base_url = client.parse_base_url(base_url)?;
+        base_url.set_path(&dialect.root_path(base_url.path()));
         Ok(Self {
-            egress,
+            client,
             base_url,
             key: key.filter(|key| !key.expose().is_empty()),
             dialect,
@@ -77,14 +77,14 @@ impl Endpoint {
         query: Option<&str>,
         max_bytes: usize,
     ) -> Result<Vec<u8>, LlmError> {
-        let mut url = egress::endpoint(&self.base_url, path);
+        let mut url = outbound_client::endpoint_url(&self.base_url, path);
         url.set_query(query);
-        let request = self.egress.get(url)?.headers(self.headers()?);
+        let request = self.client.get(url)?.headers(self.headers()?);
         let response = request.send().await;
-        let response = self.checked(response).await?;
-        let (bytes, is_whole) = read_at_most(response, max_bytes).await?;
+        let response = self.check_response(response).await?;
+        let (bytes, is_whole) = read_body(response, max_bytes).await?;
         if !is_whole {
-            return Err(upstream("The provider's answer is too long."));
+            return Err(upstream_error("The provider's answer is too long."));
         }
         Ok(bytes)
     }
@@ -104,7 +104,7 @@ impl Endpoint {
             );
         }
         if let Some(key) = &self.key {
-            let (name, value) = self.dialect.key(key);
+            let (name, value) = self.dialect.auth_header(key);
             let mut value = HeaderValue::from_str(&value).map_err(|_| LlmError::Unusable {
                 message: "The API key holds characters that cannot be sent.".to_owned(),
             })?;
@@ -114,8 +114,8 @@ impl Endpoint {
         Ok(headers)
     }
 
-    async fn checked(&self, sent: reqwest::Result<Response>) -> Result<Response, LlmError> {
-        let response = sent.map_err(|error| chat_error::from_transport(&error))?;
+    async fn check_response(&self, sent: reqwest::Result<Response>) -> Result<Response, LlmError> {
+        let response = sent.map_err(|error| openai_chat_error::from_transport(&error))?;
         let headers = response.headers();
         if headers
             .iter()
@@ -123,7 +123,7 @@ impl Endpoint {
             .sum::<usize>()
             > MAX_HEADER_BYTES
         {
-            return Err(upstream(
+            return Err(upstream_error(
                 "The provider's answer has headers of absurd length.",
             ));
         }
@@ -133,10 +133,10 @@ impl Endpoint {
         let status = response.status().as_u16();
         let headers = headers.clone();
         // The status says enough if the reason does not arrive.
-        let (body, _) = read_at_most(response, MAX_ERROR_BODY_BYTES)
+        let (body, _) = read_body(response, MAX_ERROR_BODY_BYTES)
             .await
             .unwrap_or_default();
-        Err(chat_error::from_status(
+        Err(openai_chat_error::from_status(
             status,
             &headers,
             &body,
@@ -148,16 +148,17 @@ impl Endpoint {
 #[async_trait]
 impl Provider for Endpoint {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
-        let ask = self.dialect.ask(request)?;
-        let mut url = egress::endpoint(&self.base_url, &ask.path);
-        url.set_query(ask.query);
-        let request = self.egress.post(url)?.headers(self.headers()?);
-        let sent = request.json(&ask.body).send().await;
-        let response = self.checked(sent).await?;
-        let form = form(response.headers(), self.dialect.framing())?;
+        let dialect_request = self.dialect.build_request(request)?;
+        let mut url = outbound_client::endpoint_url(&self.base_url, &dialect_request.path);
+        url.set_query(dialect_request.query);
+        let request = self.client.post(url)?.headers(self.headers()?);
+        let sent = request.json(&dialect_request.body).send().await;
+        let response = self.check_response(sent).await?;
+        let format = body_format(response.headers(), self.dialect.framing())?;
         let bytes = response.bytes_stream().boxed();
-        let answer = Answer::new(bytes, form, self.dialect.reader(), self.key.clone());
-        let deltas = stream::unfold(answer, async |mut answer| {
+        let decoder =
+            StreamDecoder::new(bytes, format, self.dialect.chunk_parser(), self.key.clone());
+        let deltas = stream::unfold(decoder, async |mut answer| {
             let delta = answer.next().await?;
             Some((delta, answer))
         });
@@ -168,13 +169,13 @@ impl Provider for Endpoint {
         self.dialect.kind()
     }
 
-    fn can(&self, ability: Ability) -> bool {
-        self.dialect.can(ability)
+    fn has_capability(&self, capability: Capability) -> bool {
+        self.dialect.has_capability(capability)
     }
 }
 
 /// What the answer is by its headers. Some servers ignore `stream`, some forget the type.
-fn form(headers: &HeaderMap, framing: Framing) -> Result<Form, LlmError> {
+fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmError> {
     let word = |name| {
         headers
             .get(name)
@@ -183,7 +184,7 @@ fn form(headers: &HeaderMap, framing: Framing) -> Result<Form, LlmError> {
     };
     let encoding = word(CONTENT_ENCODING).trim().to_ascii_lowercase();
     if !matches!(encoding.as_str(), "" | "identity") {
-        return Err(upstream(
+        return Err(upstream_error(
             "The provider's answer is compressed, though that was not asked for.",
         ));
     }
@@ -195,37 +196,34 @@ fn form(headers: &HeaderMap, framing: Framing) -> Result<Form, LlmError> {
         .to_ascii_lowercase();
     match (media_type.as_str(), framing) {
         // A whole answer is one line as well.
-        ("application/json", Framing::Events) => Ok(Form::Whole),
-        ("text/html" | "application/xhtml+xml", _) => Err(upstream(
+        ("application/json", Framing::Events) => Ok(BodyFormat::Whole),
+        ("text/html" | "application/xhtml+xml", _) => Err(upstream_error(
             "The provider answered with a web page, not an event stream. Is the base URL right?",
         )),
-        (_, framing) => Ok(Form::Stream(framing)),
+        (_, framing) => Ok(BodyFormat::Stream(framing)),
     }
 }
 
-fn upstream(message: &str) -> LlmError {
+fn upstream_error(message: &str) -> LlmError {
     LlmError::Upstream {
         message: message.to_owned(),
     }
 }
 
 /// The beginning of a body, and whether it is all of it.
-async fn read_at_most(
-    mut response: Response,
-    max_bytes: usize,
-) -> Result<(Vec<u8>, bool), LlmError> {
+async fn read_body(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool), LlmError> {
     let mut body = Vec::new();
     loop {
         let chunk = response
             .chunk()
             .await
-            .map_err(|error| chat_error::from_transport(&error))?;
+            .map_err(|error| openai_chat_error::from_transport(&error))?;
         let Some(chunk) = chunk else {
             return Ok((body, true));
         };
-        let room = max_bytes - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() > room {
+        let remaining = max_bytes - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+        if chunk.len() > remaining {
             return Ok((body, false));
         }
     }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_passing_troubles_are_worth_another_try() {
+    fn only_transient_errors_are_retryable() {
         for passing in [408, 409, 425, 429, 499, 500, 502, 503, 504, 529, 599] {
             assert!(status(passing).is_retryable(), "{passing}");
         }

@@ -5,17 +5,17 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::llm::dialect::Ask;
+use crate::llm::dialect::ChunkParser;
 use crate::llm::dialect::Dialect;
-use crate::llm::dialect::Reader;
+use crate::llm::dialect::DialectRequest;
 use crate::llm::error::LlmError;
-use crate::llm::gemini_chunk::Chunks;
+use crate::llm::gemini_chunk::GeminiChunkParser;
 use crate::llm::gemini_parts;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
+use crate::llm::provider_options::ProviderOptions;
 use crate::llm::request::Request;
+use crate::llm::role_alternation::AlternatingMessages;
 use crate::llm::secret::Secret;
-use crate::llm::tuning::Tuning;
-use crate::llm::turns::Turns;
 
 /// The API refuses more.
 const MAX_STOPS: usize = 5;
@@ -23,7 +23,7 @@ const MAX_STOPS: usize = 5;
 /// The API, with what its provider's settings say to it.
 #[derive(Debug, Clone)]
 pub struct Gemini {
-    pub tuning: Tuning,
+    pub options: ProviderOptions,
 }
 
 impl Dialect for Gemini {
@@ -31,7 +31,7 @@ impl Dialect for Gemini {
         "gemini"
     }
 
-    fn root(&self, path: &str) -> String {
+    fn root_path(&self, path: &str) -> String {
         let path = path.trim_end_matches('/');
         let path = path.strip_suffix("/openai").unwrap_or(path);
         match path.strip_suffix("/models").unwrap_or(path) {
@@ -40,38 +40,38 @@ impl Dialect for Gemini {
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<Ask, LlmError> {
-        let model = path_of(&request.model).ok_or_else(|| LlmError::Unusable {
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        let model = model_path(&request.model).ok_or_else(|| LlmError::Unusable {
             message: "The model's name holds characters that no model of Gemini has.".to_owned(),
         })?;
-        Ok(Ask {
+        Ok(DialectRequest {
             path: format!("/{model}:streamGenerateContent"),
             query: Some("alt=sse"),
-            body: body(request, &self.tuning),
+            body: body(request, &self.options),
         })
     }
 
-    fn key(&self, key: &Secret) -> (HeaderName, String) {
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (
             HeaderName::from_static("x-goog-api-key"),
             key.expose().to_owned(),
         )
     }
 
-    fn can(&self, ability: Ability) -> bool {
+    fn has_capability(&self, capability: Capability) -> bool {
         // Its words for it are taken by a few of its models only.
-        ability != Ability::Logprobs
+        capability != Capability::Logprobs
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Chunks::default())
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(GeminiChunkParser::default())
     }
 
-    fn list(&self) -> (&'static str, Option<&'static str>) {
+    fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/models", Some("pageSize=1000"))
     }
 
-    fn model(&self, entry: &Value) -> Option<String> {
+    fn model_name(&self, entry: &Value) -> Option<String> {
         let methods = entry["supportedGenerationMethods"].as_array();
         let talks = methods.is_none_or(|all| all.iter().any(|it| it == "generateContent"));
         let name = entry["name"].as_str().filter(|_| talks)?;
@@ -81,7 +81,7 @@ impl Dialect for Gemini {
 
 /// Where a model answers: its name is a part of the address here, and must not be able to lead
 /// elsewhere.
-fn path_of(model: &str) -> Option<String> {
+fn model_path(model: &str) -> Option<String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     let model = match model.contains('/') {
         true => model.to_owned(),
@@ -91,24 +91,24 @@ fn path_of(model: &str) -> Option<String> {
     model.split('/').all(is_name).then_some(model)
 }
 
-fn body(request: &Request, tuning: &Tuning) -> Value {
-    let prompt = Turns::of(request);
-    let turn = |it| gemini_parts::turn(it, &request.model);
-    let contents: Vec<Value> = prompt.turns.iter().map(turn).collect();
+fn body(request: &Request, options: &ProviderOptions) -> Value {
+    let prompt = AlternatingMessages::from_messages(request);
+    let turn = |it| gemini_parts::content(it, &request.model);
+    let contents: Vec<Value> = prompt.groups.iter().map(turn).collect();
     let mut body = json!({ "contents": contents });
     if !prompt.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": prompt.system }] });
     }
-    let mut config = config(&tuning.widened(request), tuning);
+    let mut config = config(&options.apply_to_limits(request), options);
     config.extend(gemini_parts::format(&request.format));
     if !config.is_empty() {
         body["generationConfig"] = Value::Object(config);
     }
-    gemini_parts::put_tools(&mut body, request);
+    gemini_parts::insert_tools(&mut body, request);
     body
 }
 
-fn config(request: &Request, tuning: &Tuning) -> Map<String, Value> {
+fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     let mut config = Map::new();
     let samplers = &request.samplers;
     // A penalty of zero is none; not every model knows them.
@@ -141,8 +141,8 @@ fn config(request: &Request, tuning: &Tuning) -> Map<String, Value> {
     if !stops.is_empty() {
         config.insert("stopSequences".to_owned(), json!(stops));
     }
-    if let Some(effort) = tuning.reasoning {
-        let tokens = effort.tokens();
+    if let Some(effort) = options.reasoning {
+        let tokens = effort.max_tokens();
         let thinking = json!({ "includeThoughts": tokens > 0, "thinkingBudget": tokens });
         config.insert("thinkingConfig".to_owned(), thinking);
     }
@@ -155,21 +155,21 @@ mod tests {
 
     use super::Gemini;
     use super::body;
-    use super::path_of;
+    use super::model_path;
     use crate::llm::dialect::Dialect;
+    use crate::llm::provider_options::ProviderOptions;
+    use crate::llm::provider_options::ReasoningEffort;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
     use crate::llm::request::Samplers;
-    use crate::llm::tuning::Effort;
-    use crate::llm::tuning::Tuning;
 
     #[test]
     fn a_prompt_is_contents_and_an_instruction() {
         let request = Request {
             messages: vec![
                 Message::new(PromptRole::System, "Be Ada."),
-                Message::new(PromptRole::User, "Hi.").named("Eve"),
+                Message::new(PromptRole::User, "Hi.").with_name("Eve"),
                 Message::new(PromptRole::Assistant, "Oh."),
                 Message::new(PromptRole::User, "Well?"),
             ],
@@ -177,7 +177,7 @@ mod tests {
         };
 
         assert_eq!(
-            body(&request, &Tuning::default()),
+            body(&request, &ProviderOptions::default()),
             json!({
                 "systemInstruction": { "parts": [{ "text": "Be Ada." }] },
                 "contents": [
@@ -208,9 +208,9 @@ mod tests {
             },
             ..Request::default()
         };
-        let tuning = Tuning {
-            reasoning: Some(Effort::Low),
-            ..Tuning::default()
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ProviderOptions::default()
         };
 
         assert_eq!(
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_models_name_leads_to_a_model_and_nowhere_else() {
+    fn a_model_name_cannot_change_the_path() {
         for (name, path) in [
             ("gemini-2.5-pro", "models/gemini-2.5-pro"),
             ("models/gemini-2.5-pro", "models/gemini-2.5-pro"),
             ("tunedModels/my_own-1", "tunedModels/my_own-1"),
         ] {
-            assert_eq!(path_of(name).as_deref(), Some(path), "{name}");
+            assert_eq!(model_path(name).as_deref(), Some(path), "{name}");
         }
         for name in [
             "",
@@ -249,22 +249,22 @@ mod tests {
             "/a",
             "a%2fb",
         ] {
-            assert_eq!(path_of(name), None, "{name}");
+            assert_eq!(model_path(name), None, "{name}");
         }
     }
 
     #[test]
     fn only_models_that_can_be_talked_to_are_listed() {
         let api = Gemini {
-            tuning: Tuning::default(),
+            options: ProviderOptions::default(),
         };
         let entry = |name: &str, methods: &[&str]| json!({ "name": name, "supportedGenerationMethods": methods });
 
-        let talks = api.model(&entry(
+        let talks = api.model_name(&entry(
             "models/gemini-3-pro",
             &["generateContent", "countTokens"],
         ));
-        let embeds = api.model(&entry("models/embedding-001", &["embedContent"]));
+        let embeds = api.model_name(&entry("models/embedding-001", &["embedContent"]));
 
         assert_eq!(talks.as_deref(), Some("gemini-3-pro"));
         assert_eq!(embeds, None);
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_address_is_understood_however_it_was_pasted() {
         let api = Gemini {
-            tuning: Tuning::default(),
+            options: ProviderOptions::default(),
         };
         for path in [
             "",
@@ -283,7 +283,7 @@ mod tests {
             "/v1beta/models",
             "/v1beta/openai/",
         ] {
-            assert_eq!(api.root(path), "/v1beta", "{path}");
+            assert_eq!(api.root_path(path), "/v1beta", "{path}");
         }
     }
 }

@@ -3,43 +3,48 @@
 
 use serde_json::Value;
 
-use crate::llm::chat_error;
-use crate::llm::chat_tools::MAX_CALLS;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
-use crate::llm::delta::Usage;
-use crate::llm::dialect::Piece;
-use crate::llm::dialect::Reader;
+use crate::llm::delta::TokenUsage;
+use crate::llm::dialect::ChunkParser;
+use crate::llm::dialect::ParsedChunk;
 use crate::llm::error::LlmError;
-use crate::llm::json;
+use crate::llm::openai_chat_error;
+use crate::llm::openai_chat_tools::MAX_CALLS;
 use crate::llm::secret::Secret;
-use crate::llm::tool::CallPiece;
+use crate::llm::tool::ToolCallDelta;
+use crate::llm::untrusted_json;
 
 /// Reads an answer chunk by chunk.
 #[derive(Debug, Clone, Default)]
-pub struct Chunks {
+pub struct GeminiChunkParser {
     /// Calls have no number of their own here; they are whole, and come in order.
     n_calls: usize,
 }
 
-impl Reader for Chunks {
-    fn read(&mut self, _name: &str, data: &str, key: Option<&Secret>) -> Result<Piece, LlmError> {
-        let chunk = json::object(data)?;
+impl ChunkParser for GeminiChunkParser {
+    fn parse(
+        &mut self,
+        _name: &str,
+        data: &str,
+        key: Option<&Secret>,
+    ) -> Result<ParsedChunk, LlmError> {
+        let chunk = untrusted_json::require_object(data)?;
         if chunk.get("error").is_some_and(|it| !it.is_null()) {
-            return Err(error(&chunk, key));
+            return Err(stream_error(&chunk, key));
         }
         let mut deltas = Vec::new();
         let candidate = &chunk["candidates"][0];
         let parts = candidate["content"]["parts"].as_array();
         let parts = parts.into_iter().flatten();
         deltas.extend(parts.filter_map(|it| self.call(it).or_else(|| part(it))));
-        deltas.extend(end(&chunk, candidate).map(|it| Delta::End(self.reason(it))));
+        deltas.extend(finish_reason(&chunk, candidate).map(|it| Delta::End(self.reason(it))));
         deltas.extend(usage(&chunk["usageMetadata"]).map(Delta::Usage));
-        Ok(Piece::of(deltas))
+        Ok(ParsedChunk::from_deltas(deltas))
     }
 }
 
-impl Chunks {
+impl GeminiChunkParser {
     fn call(&mut self, part: &Value) -> Option<Delta> {
         let call = part.get("functionCall").filter(|it| it.is_object())?;
         let index = self.n_calls;
@@ -48,10 +53,10 @@ impl Chunks {
         }
         self.n_calls += 1;
         let arguments = call["args"].as_object().cloned().unwrap_or_default();
-        Some(Delta::Call(CallPiece {
+        Some(Delta::ToolCall(ToolCallDelta {
             index,
-            id: json::text(call, "/id"),
-            name: json::text(call, "/name"),
+            id: untrusted_json::text_at(call, "/id"),
+            name: untrusted_json::text_at(call, "/name"),
             arguments: Value::Object(arguments).to_string(),
         }))
     }
@@ -66,7 +71,7 @@ impl Chunks {
 }
 
 fn part(part: &Value) -> Option<Delta> {
-    let text = json::text(part, "/text")?;
+    let text = untrusted_json::text_at(part, "/text")?;
     Some(match part["thought"] == true {
         true => Delta::Reasoning(text),
         false => Delta::Text(text),
@@ -74,31 +79,32 @@ fn part(part: &Value) -> Option<Delta> {
 }
 
 /// Why it ended, if it did. A prompt that was refused has no candidate, only feedback.
-fn end(chunk: &Value, candidate: &Value) -> Option<FinishReason> {
+fn finish_reason(chunk: &Value, candidate: &Value) -> Option<FinishReason> {
     if chunk["promptFeedback"]["blockReason"].is_string() {
         return Some(FinishReason::ContentFilter);
     }
-    let word = json::text(candidate, "/finishReason")?;
-    Some(FinishReason::from_word(&word.to_ascii_lowercase()))
+    let word = untrusted_json::text_at(candidate, "/finishReason")?;
+    Some(FinishReason::from_code(&word.to_ascii_lowercase()))
 }
 
 /// What it cost: thoughts are counted apart from the text, and paid like it.
-fn usage(usage: &Value) -> Option<Usage> {
-    let prompt = json::tokens(usage, "promptTokenCount");
-    let said = json::tokens(usage, "candidatesTokenCount");
-    let thought = json::tokens(usage, "thoughtsTokenCount");
+fn usage(usage: &Value) -> Option<TokenUsage> {
+    let prompt = untrusted_json::token_count(usage, "promptTokenCount");
+    let said = untrusted_json::token_count(usage, "candidatesTokenCount");
+    let thought = untrusted_json::token_count(usage, "thoughtsTokenCount");
     prompt.or(said).or(thought)?;
-    Some(Usage {
+    Some(TokenUsage {
         prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: (said.unwrap_or(0) + thought.unwrap_or(0)).min(json::MOST_TOKENS),
+        completion_tokens: (said.unwrap_or(0) + thought.unwrap_or(0))
+            .min(untrusted_json::MAX_TOKEN_COUNT),
     })
 }
 
-fn error(chunk: &Value, key: Option<&Secret>) -> LlmError {
+fn stream_error(chunk: &Value, key: Option<&Secret>) -> LlmError {
     let code = chunk["error"]["code"].as_u64();
     match code.and_then(|it| u16::try_from(it).ok()) {
-        Some(status @ 400..=599) => chat_error::from_event(status, chunk, key),
-        _ => chat_error::from_object(chunk, key),
+        Some(status @ 400..=599) => openai_chat_error::from_event(status, chunk, key),
+        _ => openai_chat_error::from_object(chunk, key),
     }
 }
 
@@ -107,22 +113,22 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
-    use super::Chunks;
+    use super::GeminiChunkParser;
     use crate::llm::delta::Delta;
     use crate::llm::delta::FinishReason;
-    use crate::llm::delta::Usage;
-    use crate::llm::dialect::Reader;
-    use crate::llm::tool::CallPiece;
+    use crate::llm::delta::TokenUsage;
+    use crate::llm::dialect::ChunkParser;
+    use crate::llm::tool::ToolCallDelta;
 
     fn deltas(chunk: &Value) -> Vec<Delta> {
-        Chunks::default()
-            .read("", &chunk.to_string(), None)
+        GeminiChunkParser::default()
+            .parse("", &chunk.to_string(), None)
             .unwrap()
             .deltas
     }
 
     #[test]
-    fn thoughts_are_told_from_text_and_paid_like_it() {
+    fn reasoning_is_distinguished_from_text_and_counted_like_it() {
         let chunk = json!({
             "candidates": [{
                 "content": { "role": "model", "parts": [
@@ -139,7 +145,7 @@ mod tests {
                 Delta::Reasoning("Hm.".to_owned()),
                 Delta::Text("Hi".to_owned()),
                 Delta::End(FinishReason::Stop),
-                Delta::Usage(Usage {
+                Delta::Usage(TokenUsage {
                     prompt_tokens: 7,
                     completion_tokens: 32,
                 }),
@@ -181,16 +187,16 @@ mod tests {
             json!({ "candidates": [{ "content": { "parts": [{ "text": "" }, 7, { "inlineData": {} }] } }] }),
             json!({ "candidates": "x", "usageMetadata": 7, "promptFeedback": {} }),
         ] {
-            assert_eq!(deltas(&chunk), [Delta::Life], "{chunk}");
+            assert_eq!(deltas(&chunk), [Delta::KeepAlive], "{chunk}");
         }
     }
 
     #[test]
     fn calls_are_counted_over_all_chunks_and_are_why_it_ends() {
-        let mut chunks = Chunks::default();
-        let mut read = |chunk: Value| chunks.read("", &chunk.to_string(), None).unwrap().deltas;
+        let mut chunks = GeminiChunkParser::default();
+        let mut read = |chunk: Value| chunks.parse("", &chunk.to_string(), None).unwrap().deltas;
         let call = |index, id: Option<&str>, arguments: &str| {
-            Delta::Call(CallPiece {
+            Delta::ToolCall(ToolCallDelta {
                 index,
                 id: id.map(str::to_owned),
                 name: Some("f".to_owned()),
@@ -220,8 +226,8 @@ mod tests {
         let chunk =
             json!({ "error": { "code": 503, "message": "Overloaded.", "status": "UNAVAILABLE" } });
 
-        let error = Chunks::default()
-            .read("", &chunk.to_string(), None)
+        let error = GeminiChunkParser::default()
+            .parse("", &chunk.to_string(), None)
             .unwrap_err();
 
         assert_eq!(error.status(), Some(503));

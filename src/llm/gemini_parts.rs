@@ -5,20 +5,20 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::llm::gemini_schema;
-use crate::llm::json;
 use crate::llm::request::Request;
-use crate::llm::tool::Format;
+use crate::llm::role_alternation::ContentBlock;
+use crate::llm::role_alternation::RoleGroup;
+use crate::llm::tool::OutputFormat;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolChoice;
-use crate::llm::turns::Block;
-use crate::llm::turns::Turn;
+use crate::llm::untrusted_json;
 
 /// Said in place of the signature of a call, which models since the third generation demand back: the
 /// API's own word for calls that came another way.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// A turn of the prompt.
-pub fn turn(turn: &Turn, model: &str) -> Value {
+pub fn content(turn: &RoleGroup, model: &str) -> Value {
     let role = match turn.is_model {
         true => "model",
         false => "user",
@@ -27,29 +27,30 @@ pub fn turn(turn: &Turn, model: &str) -> Value {
     json!({ "role": role, "parts": parts })
 }
 
-fn part(block: &Block, model: &str) -> Value {
+fn part(block: &ContentBlock, model: &str) -> Value {
     match block {
-        Block::Text(text) => json!({ "text": text }),
-        Block::Attachment(it) => {
+        ContentBlock::Text(text) => json!({ "text": text }),
+        ContentBlock::Attachment(it) => {
             json!({ "inlineData": { "mimeType": it.media_type, "data": it.data } })
         }
-        Block::Call(it) => {
-            let args = json::arguments(&it.arguments);
+        ContentBlock::Call(it) => {
+            let args = untrusted_json::arguments_object(&it.arguments);
             let mut part = json!({ "functionCall": { "name": it.name, "args": args } });
-            if wants_signatures(model) {
+            if needs_signatures(model) {
                 part["thoughtSignature"] = json!(NO_SIGNATURE);
             }
             part
         }
-        Block::Result(call, text) => {
-            let response = json::parse(text).unwrap_or_else(|| json!({ "result": text }));
+        ContentBlock::Result(call, text) => {
+            let response =
+                untrusted_json::parse_object(text).unwrap_or_else(|| json!({ "result": text }));
             json!({ "functionResponse": { "name": call.name, "response": response } })
         }
     }
 }
 
 /// The generations before the third know no such word.
-fn wants_signatures(model: &str) -> bool {
+fn needs_signatures(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("gemini-").unwrap_or_default();
     let generation: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -57,7 +58,7 @@ fn wants_signatures(model: &str) -> bool {
 }
 
 /// What may be called, and whether it must be.
-pub fn put_tools(body: &mut Value, request: &Request) {
+pub fn insert_tools(body: &mut Value, request: &Request) {
     if request.tools.is_empty() {
         return;
     }
@@ -74,9 +75,9 @@ fn tool(tool: &Tool) -> Value {
         sent["description"] = json!(description);
     }
     // A function that takes nothing has no parameters here; an empty object of them is refused.
-    let takes = tool.parameters["properties"].as_object();
-    if takes.is_some_and(|it| !it.is_empty()) {
-        sent["parametersJsonSchema"] = gemini_schema::understood(&tool.parameters);
+    let properties = tool.parameters["properties"].as_object();
+    if properties.is_some_and(|it| !it.is_empty()) {
+        sent["parametersJsonSchema"] = gemini_schema::supported_schema(&tool.parameters);
     }
     sent
 }
@@ -91,13 +92,13 @@ fn choice(choice: &ToolChoice) -> Option<Value> {
 }
 
 /// How the answer must look, as a part of `generationConfig`.
-pub fn format(format: &Format) -> Map<String, Value> {
+pub fn format(format: &OutputFormat) -> Map<String, Value> {
     let mut config = Map::new();
-    if *format != Format::Text {
+    if *format != OutputFormat::Text {
         config.insert("responseMimeType".to_owned(), json!("application/json"));
     }
-    if let Format::Schema(it) = format {
-        let schema = gemini_schema::understood(&it.schema);
+    if let OutputFormat::Schema(it) = format {
+        let schema = gemini_schema::supported_schema(&it.schema);
         config.insert("responseJsonSchema".to_owned(), schema);
     }
     config
@@ -108,23 +109,23 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
+    use super::content;
     use super::format;
-    use super::put_tools;
-    use super::turn;
+    use super::insert_tools;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::tool::Answered;
+    use crate::llm::role_alternation::AlternatingMessages;
+    use crate::llm::tool::AnsweredCall;
     use crate::llm::tool::Attachment;
-    use crate::llm::tool::Format;
-    use crate::llm::tool::Schema;
+    use crate::llm::tool::OutputFormat;
+    use crate::llm::tool::OutputSchema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
     use crate::llm::tool::ToolChoice;
-    use crate::llm::turns::Turns;
 
-    fn answering(text: &str) -> Message {
-        let answers = Some(Answered {
+    fn tool_result(text: &str) -> Message {
+        let answers = Some(AnsweredCall {
             id: "1".to_owned(),
             name: "weather".to_owned(),
         });
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_what_came_of_them_are_parts_by_name() {
+    fn calls_and_results_are_parts_by_name() {
         let call = ToolCall {
             id: "1".to_owned(),
             name: "weather".to_owned(),
@@ -154,16 +155,19 @@ mod tests {
                 calls: vec![call],
                 ..Message::new(PromptRole::Assistant, "")
             },
-            answering("rain"),
-            answering("{\"sky\":\"grey\"}"),
+            tool_result("rain"),
+            tool_result("{\"sky\":\"grey\"}"),
         ];
         let request = Request {
             messages,
             ..Request::default()
         };
 
-        let turns = Turns::of(&request).turns;
-        let sent: Vec<Value> = turns.iter().map(|it| turn(it, "gemini-2.5-pro")).collect();
+        let turns = AlternatingMessages::from_messages(&request).groups;
+        let sent: Vec<Value> = turns
+            .iter()
+            .map(|it| content(it, "gemini-2.5-pro"))
+            .collect();
 
         let response =
             |it: Value| json!({ "functionResponse": { "name": "weather", "response": it } });
@@ -182,7 +186,7 @@ mod tests {
                 ] },
             ])
         );
-        let newer = turn(&turns[1], "models/gemini-3.5-flash");
+        let newer = content(&turns[1], "models/gemini-3.5-flash");
         assert!(newer["parts"][0]["thoughtSignature"].is_string());
     }
 
@@ -215,7 +219,7 @@ mod tests {
             };
             let mut body = json!({});
 
-            put_tools(&mut body, &request);
+            insert_tools(&mut body, &request);
 
             let weather =
                 json!({ "name": "weather", "parametersJsonSchema": { "properties": city } });
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_form_is_a_type_and_maybe_a_schema() {
-        let schema = Format::Schema(Schema {
+        let schema = OutputFormat::Schema(OutputSchema {
             name: "reply".to_owned(),
             description: None,
             schema: json!({ "type": "object" }),
@@ -238,8 +242,8 @@ mod tests {
         let sent = |it| Value::Object(format(it));
         let json = json!({ "responseMimeType": "application/json" });
 
-        assert_eq!(sent(&Format::Text), json!({}));
-        assert_eq!(sent(&Format::Json), json);
+        assert_eq!(sent(&OutputFormat::Text), json!({}));
+        assert_eq!(sent(&OutputFormat::Json), json);
         let mut with_schema = json;
         with_schema["responseJsonSchema"] = json!({ "type": "object" });
         assert_eq!(sent(&schema), with_schema);

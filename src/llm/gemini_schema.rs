@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::json;
 
 /// Words whose value is no schema.
-const PLAIN: [&str; 14] = [
+const PLAIN_KEYWORDS: [&str; 14] = [
     "$anchor",
     "$id",
     "$ref",
@@ -24,7 +24,7 @@ const PLAIN: [&str; 14] = [
 ];
 
 /// The same schema in the words that it knows; whatever else it says is left out.
-pub fn understood(schema: &Value) -> Value {
+pub fn supported_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else {
         return schema.clone();
     };
@@ -34,15 +34,15 @@ pub fn understood(schema: &Value) -> Value {
             ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
                 let all = schemas.iter();
                 Value::Object(
-                    all.map(|(name, it)| (name.clone(), understood(it)))
+                    all.map(|(name, it)| (name.clone(), supported_schema(it)))
                         .collect(),
                 )
             }
             ("anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
-                schemas.iter().map(understood).collect()
+                schemas.iter().map(supported_schema).collect()
             }
-            ("items" | "additionalProperties", schema) => understood(schema),
-            (word, value) if PLAIN.contains(&word) => value.clone(),
+            ("items" | "additionalProperties", schema) => supported_schema(schema),
+            (word, value) if PLAIN_KEYWORDS.contains(&word) => value.clone(),
             // One value is a choice of one.
             ("const", Value::String(_)) => {
                 kept.insert("enum".to_owned(), json!([value]));
@@ -59,7 +59,7 @@ pub fn understood(schema: &Value) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::understood;
+    use super::supported_schema;
 
     #[test]
     fn words_that_it_does_not_know_go_and_names_of_properties_stay() {
@@ -77,7 +77,7 @@ mod tests {
         });
 
         assert_eq!(
-            understood(&schema),
+            supported_schema(&schema),
             json!({
                 "type": "object",
                 "properties": {

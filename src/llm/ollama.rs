@@ -7,23 +7,23 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::llm::dialect::Ask;
+use crate::llm::dialect::ChunkParser;
 use crate::llm::dialect::Dialect;
+use crate::llm::dialect::DialectRequest;
 use crate::llm::dialect::Framing;
-use crate::llm::dialect::Reader;
 use crate::llm::error::LlmError;
-use crate::llm::ollama_lines::Lines;
 use crate::llm::ollama_messages;
-use crate::llm::provider::Ability;
+use crate::llm::ollama_stream::OllamaLineParser;
+use crate::llm::provider::Capability;
+use crate::llm::provider_options::ProviderOptions;
+use crate::llm::provider_options::ReasoningEffort;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
-use crate::llm::tuning::Effort;
-use crate::llm::tuning::Tuning;
 
 /// The API, with what its provider's settings say to it.
 #[derive(Debug, Clone)]
 pub struct Ollama {
-    pub tuning: Tuning,
+    pub options: ProviderOptions,
 }
 
 impl Dialect for Ollama {
@@ -31,7 +31,7 @@ impl Dialect for Ollama {
         "ollama"
     }
 
-    fn root(&self, path: &str) -> String {
+    fn root_path(&self, path: &str) -> String {
         let mut path = path.trim_end_matches('/');
         for end in ["/chat", "/tags", "/api", "/v1"] {
             path = path.strip_suffix(end).unwrap_or(path);
@@ -39,15 +39,15 @@ impl Dialect for Ollama {
         path.to_owned()
     }
 
-    fn ask(&self, request: &Request) -> Result<Ask, LlmError> {
-        Ok(Ask {
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        Ok(DialectRequest {
             path: "/api/chat".to_owned(),
             query: None,
-            body: body(request, &self.tuning),
+            body: body(request, &self.options),
         })
     }
 
-    fn key(&self, key: &Secret) -> (HeaderName, String) {
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
         (AUTHORIZATION, format!("Bearer {}", key.expose()))
     }
 
@@ -56,24 +56,24 @@ impl Dialect for Ollama {
     }
 
     /// It has no word that makes a model call.
-    fn can(&self, ability: Ability) -> bool {
-        matches!(ability, Ability::Json | Ability::Schema)
+    fn has_capability(&self, capability: Capability) -> bool {
+        matches!(capability, Capability::Json | Capability::Schema)
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Lines::default())
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(OllamaLineParser::default())
     }
 
-    fn list(&self) -> (&'static str, Option<&'static str>) {
+    fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/api/tags", None)
     }
 }
 
-fn body(request: &Request, tuning: &Tuning) -> Value {
+fn body(request: &Request, tuning: &ProviderOptions) -> Value {
     let messages = request.messages.iter();
     let messages: Vec<Value> = messages.map(ollama_messages::message).collect();
     let mut body = json!({ "model": request.model, "messages": messages, "stream": true });
-    let options = options(&tuning.widened(request));
+    let options = options(&tuning.apply_to_limits(request));
     if !options.is_empty() {
         body["options"] = Value::Object(options);
     }
@@ -83,11 +83,11 @@ fn body(request: &Request, tuning: &Tuning) -> Value {
         body["keep_alive"] = seconds.unwrap_or_else(|_| json!(keep_alive));
     }
     match tuning.reasoning {
-        Some(Effort::Off) => body["think"] = json!(false),
+        Some(ReasoningEffort::Off) => body["think"] = json!(false),
         Some(effort) => body["think"] = json!(effort.as_str()),
         None => {}
     }
-    ollama_messages::put(&mut body, request);
+    ollama_messages::insert_tools_and_format(&mut body, request);
     body
 }
 
@@ -132,23 +132,23 @@ mod tests {
     use super::Ollama;
     use super::body;
     use crate::llm::dialect::Dialect;
+    use crate::llm::provider_options::ProviderOptions;
+    use crate::llm::provider_options::ReasoningEffort;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
     use crate::llm::request::Samplers;
-    use crate::llm::tuning::Effort;
-    use crate::llm::tuning::Tuning;
 
     #[test]
     fn only_what_was_asked_for_is_sent() {
         let request = Request {
             model: "m".to_owned(),
-            messages: vec![Message::new(PromptRole::User, "Hi.").named("Eve")],
+            messages: vec![Message::new(PromptRole::User, "Hi.").with_name("Eve")],
             ..Request::default()
         };
 
         assert_eq!(
-            body(&request, &Tuning::default()),
+            body(&request, &ProviderOptions::default()),
             json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "Eve: Hi." }] })
         );
     }
@@ -169,8 +169,8 @@ mod tests {
             },
             ..Request::default()
         };
-        let tuning = Tuning {
-            reasoning: Some(Effort::Off),
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Off),
             keep_alive: Some("-1".to_owned()),
         };
 
@@ -197,11 +197,11 @@ mod tests {
     #[test]
     fn the_address_is_understood_however_it_was_pasted() {
         let api = Ollama {
-            tuning: Tuning::default(),
+            options: ProviderOptions::default(),
         };
         for path in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/api/tags"] {
-            assert_eq!(api.root(path), "", "{path}");
+            assert_eq!(api.root_path(path), "", "{path}");
         }
-        assert_eq!(api.root("/ollama/api"), "/ollama");
+        assert_eq!(api.root_path("/ollama/api"), "/ollama");
     }
 }

@@ -3,15 +3,15 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::llm::chat_body;
-use crate::llm::chat_body::Flavor;
-use crate::llm::json;
+use crate::llm::openai_chat_request;
+use crate::llm::openai_chat_request::ChatVariant;
 use crate::llm::request::Message;
 use crate::llm::request::Request;
-use crate::llm::tool::Format;
+use crate::llm::tool::OutputFormat;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
+use crate::llm::untrusted_json;
 
 /// One message of the prompt.
 pub fn message(message: &Message) -> Value {
@@ -20,12 +20,13 @@ pub fn message(message: &Message) -> Value {
     }
     let plain = Message::new(message.role, &message.content);
     let name = message.name.clone();
-    let mut sent = chat_body::message(&Message { name, ..plain }, Flavor::Compatible);
+    let mut sent =
+        openai_chat_request::message(&Message { name, ..plain }, ChatVariant::Compatible);
     if !message.calls.is_empty() {
         sent["tool_calls"] = message.calls.iter().map(call).collect();
     }
-    let pictures = message.attachments.iter().filter(|it| it.is_picture());
-    let pictures: Vec<&String> = pictures.map(|it| &it.data).collect();
+    let images = message.attachments.iter().filter(|it| it.is_image());
+    let pictures: Vec<&String> = images.map(|it| &it.data).collect();
     if !pictures.is_empty() {
         sent["images"] = json!(pictures);
     }
@@ -33,32 +34,27 @@ pub fn message(message: &Message) -> Value {
 }
 
 fn call(call: &ToolCall) -> Value {
-    let arguments = json::arguments(&call.arguments);
+    let arguments = untrusted_json::arguments_object(&call.arguments);
     json!({ "function": { "name": call.name, "arguments": arguments } })
 }
 
 /// What may be called, and how the answer must look. That a model must call cannot be said here;
 /// see [`Ability::MustCall`](crate::llm::provider::Ability::MustCall). Who must call one of several
 /// tools is shown this one alone.
-pub fn put(body: &mut Value, request: &Request) {
-    let may_be_called = |it: &&Tool| match &request.tool_choice {
+pub fn insert_tools_and_format(body: &mut Value, request: &Request) {
+    let is_callable = |it: &&Tool| match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::Required => true,
         ToolChoice::None => false,
         ToolChoice::Named(name) => it.name == *name,
     };
-    let tools: Vec<Value> = request
-        .tools
-        .iter()
-        .filter(may_be_called)
-        .map(tool)
-        .collect();
+    let tools: Vec<Value> = request.tools.iter().filter(is_callable).map(tool).collect();
     if !tools.is_empty() {
         body["tools"] = json!(tools);
     }
     match &request.format {
-        Format::Text => {}
-        Format::Json => body["format"] = json!("json"),
-        Format::Schema(it) => body["format"] = it.schema.clone(),
+        OutputFormat::Text => {}
+        OutputFormat::Json => body["format"] = json!("json"),
+        OutputFormat::Schema(it) => body["format"] = it.schema.clone(),
     }
 }
 
@@ -75,15 +71,15 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
+    use super::insert_tools_and_format;
     use super::message;
-    use super::put;
     use crate::llm::request::Message;
     use crate::llm::request::PromptRole;
     use crate::llm::request::Request;
-    use crate::llm::tool::Answered;
+    use crate::llm::tool::AnsweredCall;
     use crate::llm::tool::Attachment;
-    use crate::llm::tool::Format;
-    use crate::llm::tool::Schema;
+    use crate::llm::tool::OutputFormat;
+    use crate::llm::tool::OutputSchema;
     use crate::llm::tool::Tool;
     use crate::llm::tool::ToolCall;
     use crate::llm::tool::ToolChoice;
@@ -100,7 +96,7 @@ mod tests {
             ..Message::new(PromptRole::Assistant, "")
         };
         let came = Message {
-            answers: Some(Answered {
+            answers: Some(AnsweredCall {
                 id: "1".to_owned(),
                 name: "weather".to_owned(),
             }),
@@ -129,7 +125,7 @@ mod tests {
                 data: "AAAA".to_owned(),
                 name: None,
             }],
-            ..Message::new(PromptRole::User, "What is this?").named("Eve")
+            ..Message::new(PromptRole::User, "What is this?").with_name("Eve")
         };
 
         assert_eq!(
@@ -153,7 +149,7 @@ mod tests {
                 tool_choice,
                 ..Request::default()
             };
-            put(&mut body, &request);
+            insert_tools_and_format(&mut body, &request);
             body
         };
         let function = |name| json!({ "name": name, "description": "Tells it.", "parameters": { "type": "object" } });
@@ -176,18 +172,21 @@ mod tests {
                 format,
                 ..Request::default()
             };
-            put(&mut body, &request);
+            insert_tools_and_format(&mut body, &request);
             body["format"].clone()
         };
-        let schema = Schema {
+        let schema = OutputSchema {
             name: "reply".to_owned(),
             description: None,
             schema: json!({ "type": "object" }),
             strict: None,
         };
 
-        assert_eq!(format(Format::Text), Value::Null);
-        assert_eq!(format(Format::Json), "json");
-        assert_eq!(format(Format::Schema(schema)), json!({ "type": "object" }));
+        assert_eq!(format(OutputFormat::Text), Value::Null);
+        assert_eq!(format(OutputFormat::Json), "json");
+        assert_eq!(
+            format(OutputFormat::Schema(schema)),
+            json!({ "type": "object" })
+        );
     }
 }

@@ -27,8 +27,8 @@ pub enum ListedHost {
 
 impl PrivateAccess {
     /// Allows the hosts of a list: names, and addresses without a port.
-    pub fn listed(hosts: &[String]) -> Self {
-        Self::Listed(hosts.iter().map(|host| ListedHost::read(host)).collect())
+    pub fn from_list(hosts: &[String]) -> Self {
+        Self::Listed(hosts.iter().map(|host| ListedHost::parse(host)).collect())
     }
 
     /// Returns whether a host of a URL, or a name to be resolved, may be in a private network.
@@ -38,13 +38,13 @@ impl PrivateAccess {
         match self {
             Self::Denied => false,
             Self::Allowed => true,
-            Self::Listed(hosts) => hosts.contains(&ListedHost::read(host)),
+            Self::Listed(hosts) => hosts.contains(&ListedHost::parse(host)),
         }
     }
 }
 
 impl ListedHost {
-    fn read(host: &str) -> Self {
+    fn parse(host: &str) -> Self {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         match bare.parse() {
             Ok(address) => Self::Address(address),
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_list_allows_its_own_hosts_however_they_are_spelled_and_no_other() {
         let hosts = ["tools.lan", "192.168.1.5", "fd00::0:7"].map(str::to_owned);
-        let access = PrivateAccess::listed(&hosts);
+        let access = PrivateAccess::from_list(&hosts);
 
         for host in [
             "tools.lan",

@@ -23,19 +23,19 @@ pub trait Provider: Send + Sync {
 
     /// Whether its API has words for this. Who asks for what it cannot do is refused before anything
     /// begins; that the model obeys is the API's promise, not ours.
-    fn can(&self, ability: Ability) -> bool;
+    fn has_capability(&self, capability: Capability) -> bool;
 }
 
 /// Something that not every API can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ability {
+pub enum Capability {
     /// [`Format::Json`](crate::llm::tool::Format::Json): some JSON object.
     Json,
     /// [`Format::Schema`](crate::llm::tool::Format::Schema): JSON that fits a schema.
     Schema,
     /// [`ToolChoice::Required`](crate::llm::tool::ToolChoice::Required) and a named tool: the model
     /// must call.
-    MustCall,
+    RequiredToolCall,
     /// [`Request::top_logprobs`]: how likely each token was.
     Logprobs,
     /// [`Attachment`](crate::llm::tool::Attachment)s that are documents.

@@ -12,18 +12,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::llm::anthropic::Anthropic;
-use crate::llm::chat::Chat;
-use crate::llm::chat_body::Flavor;
+use crate::llm::demo::DemoModel;
 use crate::llm::dialect::Dialect;
-use crate::llm::egress::Egress;
 use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
 use crate::llm::gemini::Gemini;
 use crate::llm::ollama::Ollama;
+use crate::llm::openai_chat::OpenAiChat;
+use crate::llm::openai_chat_request::ChatVariant;
+use crate::llm::outbound_client::OutboundClient;
 use crate::llm::provider::Provider;
-use crate::llm::scripted::Scripted;
+use crate::llm::provider_options::ProviderOptions;
 use crate::llm::secret::Secret;
-use crate::llm::tuning::Tuning;
 
 /// What a row of `llm_providers`, or the environment, says about a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct ProviderSpec {
     pub api_key: Option<Secret>,
     /// Which model to ask; sent in [`Request::model`](crate::llm::request::Request::model).
     pub model: String,
-    pub tuning: Tuning,
+    pub options: ProviderOptions,
 }
 
 /// Which protocol an endpoint speaks.
@@ -69,7 +69,7 @@ impl ProviderKind {
     }
 
     /// Where it answers unless somebody says otherwise.
-    pub fn usual_base_url(self) -> Option<&'static str> {
+    pub fn default_base_url(self) -> Option<&'static str> {
         match self {
             Self::Demo | Self::OpenaiCompatible => None,
             Self::Openai => Some("https://api.openai.com/v1"),
@@ -80,15 +80,20 @@ impl ProviderKind {
     }
 
     /// How it is spoken to; the demo model is not spoken to over any network.
-    fn dialect(self, tuning: Tuning) -> Option<Arc<dyn Dialect>> {
-        let chat = |flavor, tuning| Arc::new(Chat { flavor, tuning });
+    fn dialect(self, options: ProviderOptions) -> Option<Arc<dyn Dialect>> {
+        let chat = |flavor, tuning| {
+            Arc::new(OpenAiChat {
+                variant: flavor,
+                options: tuning,
+            })
+        };
         Some(match self {
             Self::Demo => return None,
-            Self::OpenaiCompatible => chat(Flavor::Compatible, tuning),
-            Self::Openai => chat(Flavor::Openai, tuning),
-            Self::Anthropic => Arc::new(Anthropic { tuning }),
-            Self::Gemini => Arc::new(Gemini { tuning }),
-            Self::Ollama => Arc::new(Ollama { tuning }),
+            Self::OpenaiCompatible => chat(ChatVariant::Compatible, options),
+            Self::Openai => chat(ChatVariant::Openai, options),
+            Self::Anthropic => Arc::new(Anthropic { options }),
+            Self::Gemini => Arc::new(Gemini { options }),
+            Self::Ollama => Arc::new(Ollama { options }),
         })
     }
 }
@@ -112,36 +117,44 @@ pub enum RegistryError {
 
 /// Makes providers that share one way out.
 #[derive(Debug, Clone)]
-pub struct Registry {
-    pub egress: Egress,
-    demo_pace: Duration,
+pub struct ProviderRegistry {
+    pub outbound_client: OutboundClient,
+    demo_typing_speed: Duration,
 }
 
-impl Registry {
+impl ProviderRegistry {
     /// The demo model speaks at this pace.
-    pub fn new(egress: Egress, demo_pace: Duration) -> Self {
-        Self { egress, demo_pace }
+    pub fn new(outbound_client: OutboundClient, demo_typing_speed: Duration) -> Self {
+        Self {
+            outbound_client: outbound_client,
+            demo_typing_speed: demo_typing_speed,
+        }
     }
 
     /// The provider that the settings describe.
     pub fn provider(&self, spec: &ProviderSpec) -> Result<Arc<dyn Provider>, RegistryError> {
         if spec.kind == ProviderKind::Demo {
-            return Ok(Arc::new(Scripted::new(self.demo_pace)));
+            return Ok(Arc::new(DemoModel::new(self.demo_typing_speed)));
         }
         Ok(Arc::new(self.endpoint(spec)?))
     }
 
     /// The endpoint behind a provider, for those that have one: to list its models.
     pub fn endpoint(&self, spec: &ProviderSpec) -> Result<Endpoint, RegistryError> {
-        let dialect = spec.kind.dialect(spec.tuning.clone());
+        let dialect = spec.kind.dialect(spec.options.clone());
         let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
         let given = spec.base_url.as_deref().map(str::trim);
         let base_url = given
             .filter(|it| !it.is_empty())
-            .or(spec.kind.usual_base_url())
+            .or(spec.kind.default_base_url())
             .ok_or(RegistryError::MissingBaseUrl)?;
         let key = spec.api_key.clone();
-        Ok(Endpoint::new(self.egress.clone(), base_url, key, dialect)?)
+        Ok(Endpoint::new(
+            self.outbound_client.clone(),
+            base_url,
+            key,
+            dialect,
+        )?)
     }
 }
 
@@ -151,18 +164,21 @@ mod tests {
     use std::time::Duration;
 
     use super::ProviderKind;
+    use super::ProviderRegistry;
     use super::ProviderSpec;
-    use super::Registry;
     use super::RegistryError;
-    use crate::llm::egress::Egress;
-    use crate::llm::egress::SystemNames;
-    use crate::llm::tuning::Tuning;
+    use crate::llm::outbound_client::OutboundClient;
+    use crate::llm::outbound_client::SystemResolver;
+    use crate::llm::provider_options::ProviderOptions;
     use sea_orm::ActiveEnum;
     use sea_orm::Iterable;
 
-    fn found(kind: ProviderKind, base_url: Option<&str>) -> Result<&'static str, RegistryError> {
-        let registry = Registry::new(
-            Egress::new(Arc::new(SystemNames), false).unwrap(),
+    fn provider_kind(
+        kind: ProviderKind,
+        base_url: Option<&str>,
+    ) -> Result<&'static str, RegistryError> {
+        let registry = ProviderRegistry::new(
+            OutboundClient::new(Arc::new(SystemResolver), false).unwrap(),
             Duration::ZERO,
         );
         let base_url = base_url.map(str::to_owned);
@@ -171,13 +187,13 @@ mod tests {
             base_url,
             api_key: None,
             model: "m".to_owned(),
-            tuning: Tuning::default(),
+            options: ProviderOptions::default(),
         };
         registry.provider(&spec).map(|it| it.kind())
     }
 
     #[test]
-    fn a_kind_is_spelt_alike_in_rows_and_in_json() {
+    fn a_kind_is_spelled_alike_in_rows_and_in_json() {
         for kind in ProviderKind::iter() {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
             assert_eq!(kind.to_value(), kind.as_str());
@@ -186,16 +202,16 @@ mod tests {
 
     #[test]
     fn settings_lead_to_the_provider_of_their_kind() {
-        assert_eq!(found(ProviderKind::Demo, None), Ok("demo"));
+        assert_eq!(provider_kind(ProviderKind::Demo, None), Ok("demo"));
         for kind in [
             ProviderKind::Openai,
             ProviderKind::Anthropic,
             ProviderKind::Gemini,
         ] {
-            assert_eq!(found(kind, None), Ok(kind.as_str()));
+            assert_eq!(provider_kind(kind, None), Ok(kind.as_str()));
         }
         assert_eq!(
-            found(
+            provider_kind(
                 ProviderKind::OpenaiCompatible,
                 Some("https://example.com/v1")
             ),
@@ -207,14 +223,17 @@ mod tests {
     fn a_compatible_provider_needs_an_address_and_an_allowed_one() {
         let kind = ProviderKind::OpenaiCompatible;
 
-        assert_eq!(found(kind, Some(" ")), Err(RegistryError::MissingBaseUrl));
+        assert_eq!(
+            provider_kind(kind, Some(" ")),
+            Err(RegistryError::MissingBaseUrl)
+        );
         assert!(matches!(
-            found(kind, Some("http://127.0.0.1:1/v1")),
+            provider_kind(kind, Some("http://127.0.0.1:1/v1")),
             Err(RegistryError::Unusable(_))
         ));
         // Its usual address is one of this machine.
         assert!(matches!(
-            found(ProviderKind::Ollama, None),
+            provider_kind(ProviderKind::Ollama, None),
             Err(RegistryError::Unusable(_))
         ));
     }

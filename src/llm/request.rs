@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::llm::tool::Answered;
+use crate::llm::tool::AnsweredCall;
 use crate::llm::tool::Attachment;
-use crate::llm::tool::Format;
+use crate::llm::tool::OutputFormat;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
@@ -35,7 +35,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_serial: bool,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub format: Format,
+    pub format: OutputFormat,
     /// How likely each token was is told, too, beside so many others that might have stood there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<u8>,
@@ -47,7 +47,7 @@ pub struct Request {
 
 impl Request {
     /// The model may not answer with text alone.
-    pub fn must_call(&self) -> bool {
+    pub fn requires_tool_call(&self) -> bool {
         matches!(
             self.tool_choice,
             ToolChoice::Required | ToolChoice::Named(_)
@@ -85,7 +85,7 @@ pub struct Message {
     /// The text is what came of this call. Such a message is on the user's side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
-    pub answers: Option<Answered>,
+    pub answers: Option<AnsweredCall>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(ignore)]
     pub attachments: Vec<Attachment>,
@@ -105,7 +105,7 @@ impl Message {
     }
 
     /// The same message, said by somebody.
-    pub fn named(self, name: impl Into<String>) -> Self {
+    pub fn with_name(self, name: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),
             ..self

@@ -12,46 +12,46 @@ const MAX_ITEMS: u64 = 8;
 const MAX_LENGTH: u64 = 1_000;
 
 /// A value that fits, as far as the usual words of schemas go.
-pub fn value(schema: &Value, heard: &str) -> Value {
-    let maker = Maker {
-        whole: schema,
-        heard,
+pub fn value(schema: &Value, message: &str) -> Value {
+    let builder = SampleBuilder {
+        root: schema,
+        message,
     };
-    maker.make(schema, "", 0)
+    builder.build(schema, "", 0)
 }
 
-struct Maker<'a> {
+struct SampleBuilder<'a> {
     /// Where references lead.
-    whole: &'a Value,
-    heard: &'a str,
+    root: &'a Value,
+    message: &'a str,
 }
 
-impl Maker<'_> {
+impl SampleBuilder<'_> {
     /// The name is the one of the property, or empty.
-    fn make(&self, schema: &Value, name: &str, depth: usize) -> Value {
-        if let Some(value) = settled(schema) {
+    fn build(&self, schema: &Value, name: &str, depth: usize) -> Value {
+        if let Some(value) = fixed_value(schema) {
             return value;
         }
         if depth > MAX_DEPTH {
             return Value::Null;
         }
-        if let Some(other) = self.elsewhere(schema) {
-            return self.make(other, name, depth + 1);
+        if let Some(other) = self.resolve(schema) {
+            return self.build(other, name, depth + 1);
         }
         match kind(schema) {
             "object" => self.object(schema, depth),
             "array" => self.array(schema, name, depth),
             "integer" | "number" => self.number(schema, name),
-            "boolean" => json!(self.told(name).is_none_or(|it| it != "false")),
+            "boolean" => json!(self.stated_value(name).is_none_or(|it| it != "false")),
             "null" => Value::Null,
             _ => json!(self.text(schema, name)),
         }
     }
 
     /// A reference, or the first of several schemas.
-    fn elsewhere<'s>(&'s self, schema: &'s Value) -> Option<&'s Value> {
+    fn resolve<'s>(&'s self, schema: &'s Value) -> Option<&'s Value> {
         if let Some(pointer) = schema["$ref"].as_str() {
-            return self.whole.pointer(pointer.strip_prefix('#')?);
+            return self.root.pointer(pointer.strip_prefix('#')?);
         }
         let several = ["anyOf", "oneOf", "allOf"];
         several.iter().find_map(|it| schema[it].get(0))
@@ -63,14 +63,14 @@ impl Maker<'_> {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let made = properties
             .filter(|(name, _)| is_required(name))
-            .map(|(name, it)| (name.clone(), self.make(it, name, depth + 1)));
+            .map(|(name, it)| (name.clone(), self.build(it, name, depth + 1)));
         Value::Object(made.collect::<Map<_, _>>())
     }
 
     fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let least = schema["minItems"].as_u64().unwrap_or(1).min(MAX_ITEMS);
         let most = schema["maxItems"].as_u64().unwrap_or(MAX_ITEMS);
-        let item = self.make(&schema["items"], name, depth + 1);
+        let item = self.build(&schema["items"], name, depth + 1);
         (0..least.max(1).min(most)).map(|_| item.clone()).collect()
     }
 
@@ -78,7 +78,9 @@ impl Maker<'_> {
         let bound = |word: &str| schema[word].as_f64();
         let least = bound("minimum").or(bound("exclusiveMinimum").map(|it| it + 1.0));
         let most = bound("maximum").or(bound("exclusiveMaximum").map(|it| it - 1.0));
-        let told = self.told(name).and_then(|it| it.parse::<f64>().ok());
+        let told = self
+            .stated_value(name)
+            .and_then(|it| it.parse::<f64>().ok());
         let number = told.filter(|it| it.is_finite()).unwrap_or(1.0);
         let number = number.max(least.unwrap_or(number));
         let number = number.min(most.unwrap_or(number));
@@ -102,9 +104,9 @@ impl Maker<'_> {
             "uuid" => "00000000-0000-4000-8000-000000000000",
             _ => "",
         };
-        let text = match (self.told(name), usual) {
+        let text = match (self.stated_value(name), usual) {
             (Some(told), _) => told.to_owned(),
-            (None, "") => self.name_spoken().unwrap_or(name).to_owned(),
+            (None, "") => self.last_name().unwrap_or(name).to_owned(),
             (None, usual) => usual.to_owned(),
         };
         let length = |word: &str| schema[word].as_u64();
@@ -117,16 +119,16 @@ impl Maker<'_> {
     }
 
     /// What stands behind `name=` or `name:`, up to the next blank or comma, or between quotes.
-    fn told(&self, name: &str) -> Option<&str> {
+    fn stated_value(&self, name: &str) -> Option<&str> {
         if name.is_empty() {
             return None;
         }
-        let (at, _) = self.heard.match_indices(name).find(|(at, _)| {
-            let before = self.heard[..*at].chars().next_back();
-            let after = self.heard[at + name.len()..].chars().next();
+        let (at, _) = self.message.match_indices(name).find(|(at, _)| {
+            let before = self.message[..*at].chars().next_back();
+            let after = self.message[at + name.len()..].chars().next();
             before.is_none_or(|it| !it.is_alphanumeric()) && matches!(after, Some('=' | ':'))
         })?;
-        let rest = self.heard[at + name.len() + 1..].trim_start();
+        let rest = self.message[at + name.len() + 1..].trim_start();
         let told = match rest.strip_prefix('"') {
             Some(rest) => rest.split('"').next(),
             None => {
@@ -140,8 +142,8 @@ impl Maker<'_> {
     }
 
     /// The last capitalized word that does not begin a sentence: most often what it is all about.
-    fn name_spoken(&self) -> Option<&str> {
-        let sentences = self.heard.unicode_sentences();
+    fn last_name(&self) -> Option<&str> {
+        let sentences = self.message.unicode_sentences();
         let names = sentences.flat_map(|it| it.unicode_words().skip(1));
         let is_name = |it: &&str| it.chars().count() > 1 && it.starts_with(char::is_uppercase);
         names.filter(is_name).last()
@@ -149,7 +151,7 @@ impl Maker<'_> {
 }
 
 /// The value, where a schema leaves no choice or says what is usual.
-fn settled(schema: &Value) -> Option<Value> {
+fn fixed_value(schema: &Value) -> Option<Value> {
     let words = ["const", "default", "example"];
     let said = words.iter().find_map(|it| schema.get(it));
     let listed = ["enum", "examples"].iter().find_map(|it| schema[it].get(0));
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_taken_from_what_was_said() {
+    fn values_come_from_the_message() {
         let schema = json!({ "type": "object", "properties": {
             "city": { "type": "string" }, "days": { "type": "integer" }, "note": { "type": "string" },
             "person": { "type": "string" }, "wet": { "type": "boolean" },
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_said_the_name_itself_is_the_text() {
+    fn a_property_without_a_stated_value_gets_its_name() {
         let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
 
         assert_eq!(value(&schema, "hello"), json!({ "city": "city" }));

@@ -7,17 +7,17 @@ use futures::StreamExt;
 use serde_json::Value;
 use serde_json::json;
 
+use super::DemoModel;
 use super::NOTICE;
-use super::Scripted;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Message;
 use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::llm::tool::Answered;
-use crate::llm::tool::Format;
-use crate::llm::tool::Schema;
+use crate::llm::tool::AnsweredCall;
+use crate::llm::tool::OutputFormat;
+use crate::llm::tool::OutputSchema;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolChoice;
 
@@ -34,7 +34,10 @@ fn request(speaker: &str, seed: u64, said: &str) -> Request {
 }
 
 async fn deltas(request: &Request) -> Vec<Delta> {
-    let stream = Scripted::new(Duration::ZERO).stream(request).await.unwrap();
+    let stream = DemoModel::new(Duration::ZERO)
+        .stream(request)
+        .await
+        .unwrap();
     stream.map(Result::unwrap).collect().await
 }
 
@@ -50,7 +53,7 @@ async fn answer(request: &Request) -> String {
 }
 
 #[tokio::test]
-async fn it_refuses_who_tells_it_to_and_nobody_else() {
+async fn it_refuses_only_if_asked_to() {
     let refused = deltas(&request("Ada", 1, "Refuse.")).await;
     let answered = deltas(&request("Ada", 1, "Do not refuse.")).await;
 
@@ -65,13 +68,13 @@ async fn the_first_reply_says_what_it_is_and_no_later_one_does() {
     let mut request = request("Ada", 1, "Hello!");
     request.messages.insert(
         1,
-        Message::new(PromptRole::Assistant, "Welcome, I am Ada.").named("Ada"),
+        Message::new(PromptRole::Assistant, "Welcome, I am Ada.").with_name("Ada"),
     );
 
     let first = answer(&request).await;
     request
         .messages
-        .push(Message::new(PromptRole::Assistant, first.clone()).named("Ada"));
+        .push(Message::new(PromptRole::Assistant, first.clone()).with_name("Ada"));
     request
         .messages
         .push(Message::new(PromptRole::User, "Nice."));
@@ -114,10 +117,10 @@ async fn it_answers_other_characters_and_never_itself() {
     let mut request = request("Ada", 1, NOTICE);
     request
         .messages
-        .push(Message::new(PromptRole::Assistant, "A zeppelin!").named("Bob"));
+        .push(Message::new(PromptRole::Assistant, "A zeppelin!").with_name("Bob"));
     request
         .messages
-        .push(Message::new(PromptRole::Assistant, "Gorgonzola.").named("Ada"));
+        .push(Message::new(PromptRole::Assistant, "Gorgonzola.").with_name("Ada"));
 
     let said = answer(&request).await;
 
@@ -172,7 +175,7 @@ async fn the_length_limit_ends_it_as_it_would_a_real_model() {
 #[tokio::test(start_paused = true)]
 async fn words_come_at_the_pace_it_is_given() {
     let began = tokio::time::Instant::now();
-    let stream = Scripted::new(Duration::from_millis(50))
+    let stream = DemoModel::new(Duration::from_millis(50))
         .stream(&request("Ada", 1, "Hi."))
         .await
         .unwrap();
@@ -209,7 +212,9 @@ async fn calls(request: &Request) -> Vec<(String, Value)> {
     let mut calls: Vec<(String, String)> = Vec::new();
     let deltas = deltas(request).await;
     for delta in &deltas {
-        let Delta::Call(piece) = delta else { continue };
+        let Delta::ToolCall(piece) = delta else {
+            continue;
+        };
         if let Some(name) = &piece.name {
             assert_eq!(piece.index, calls.len());
             assert!(piece.id.as_ref().is_some_and(|it| it.starts_with("call_")));
@@ -224,7 +229,7 @@ async fn calls(request: &Request) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_spoken_of_is_called() {
+async fn a_mentioned_tool_is_called() {
     let asked = with_tools("What is the weather in Oslo, days=3?", ToolChoice::Auto);
 
     let made = calls(&asked).await;
@@ -244,7 +249,7 @@ async fn a_tool_that_is_spoken_of_is_called() {
 }
 
 #[tokio::test]
-async fn all_that_are_spoken_of_are_called_at_once_unless_one_alone_may_be() {
+async fn all_mentioned_tools_are_called_at_once_unless_serial() {
     let both = with_tools("Weather and tides in Brest?", ToolChoice::Auto);
     let serial = Request {
         is_serial: true,
@@ -256,7 +261,7 @@ async fn all_that_are_spoken_of_are_called_at_once_unless_one_alone_may_be() {
 }
 
 #[tokio::test]
-async fn who_must_call_calls() {
+async fn a_required_tool_is_called() {
     let named = ToolChoice::Named("get_tides".to_owned());
 
     assert_eq!(
@@ -267,10 +272,10 @@ async fn who_must_call_calls() {
 }
 
 #[tokio::test]
-async fn what_came_of_a_call_is_told_and_nothing_is_called_again() {
+async fn a_tool_result_is_reported_and_nothing_is_called_again() {
     let mut asked = with_tools("What is the weather in Oslo?", ToolChoice::Auto);
     asked.messages.push(Message {
-        answers: Some(Answered {
+        answers: Some(AnsweredCall {
             id: "1".to_owned(),
             name: "get_weather".to_owned(),
         }),
@@ -293,7 +298,7 @@ async fn an_answer_has_the_form_that_is_asked_for() {
         format,
         ..request("", 1, "I am in Oslo.")
     };
-    let asked = format(Format::Schema(Schema {
+    let asked = format(OutputFormat::Schema(OutputSchema {
         name: "place".to_owned(),
         description: None,
         schema,
@@ -301,7 +306,7 @@ async fn an_answer_has_the_form_that_is_asked_for() {
     }));
 
     let fits: Value = serde_json::from_str(&answer(&asked).await).unwrap();
-    let some: Value = serde_json::from_str(&answer(&format(Format::Json)).await).unwrap();
+    let some: Value = serde_json::from_str(&answer(&format(OutputFormat::Json)).await).unwrap();
 
     assert_eq!(fits, json!({ "city": "Oslo" }));
     assert!(

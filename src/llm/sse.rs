@@ -10,7 +10,7 @@ pub const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 /// One thing that the stream said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum SseFrame {
     /// A line that begins with a colon: servers send them to keep the connection alive.
     Comment,
     /// An event: its name (empty when the stream gave none) and its data.
@@ -21,32 +21,32 @@ pub enum Frame {
 
 /// The state between two chunks.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct SseDecoder {
     line: Vec<u8>,
     name: String,
     data: String,
     has_data: bool,
     /// A `\r` ended the last line: a `\n` right after it belongs to it.
-    after_cr: bool,
+    is_after_cr: bool,
     /// A byte order mark may stand before the first line only.
-    past_first_line: bool,
+    is_past_first_line: bool,
     is_closed: bool,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// Takes the next chunk, gives the frames that it completes.
-    pub fn feed(&mut self, chunk: &[u8]) -> Vec<Frame> {
+    pub fn feed(&mut self, chunk: &[u8]) -> Vec<SseFrame> {
         let mut frames = Vec::new();
         let mut rest = chunk;
         while !self.is_closed && !rest.is_empty() {
-            if mem::take(&mut self.after_cr) && rest[0] == b'\n' {
+            if mem::take(&mut self.is_after_cr) && rest[0] == b'\n' {
                 rest = &rest[1..];
                 continue;
             }
             match rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
                 Some(end) => {
                     self.extend_line(&rest[..end], &mut frames);
-                    self.after_cr = rest[end] == b'\r';
+                    self.is_after_cr = rest[end] == b'\r';
                     rest = &rest[end + 1..];
                     self.end_line(&mut frames);
                 }
@@ -61,7 +61,7 @@ impl Decoder {
 
     /// Ends the stream. The standard drops an event that no blank line ended; here it is given
     /// all the same, for servers that close right after their last line. It may be cut short.
-    pub fn finish(&mut self) -> Option<Frame> {
+    pub fn finish(&mut self) -> Option<SseFrame> {
         let mut frames = Vec::new();
         if !self.is_closed && !self.line.is_empty() {
             self.end_line(&mut frames);
@@ -72,41 +72,41 @@ impl Decoder {
         self.is_closed = true;
         frames
             .pop()
-            .filter(|frame| matches!(frame, Frame::Event { .. }))
+            .filter(|frame| matches!(frame, SseFrame::Event { .. }))
     }
 
-    fn extend_line(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) {
+    fn extend_line(&mut self, bytes: &[u8], frames: &mut Vec<SseFrame>) {
         if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
             *self = Self {
                 is_closed: true,
                 ..Self::default()
             };
-            frames.push(Frame::Oversized);
+            frames.push(SseFrame::Oversized);
             return;
         }
         self.line.extend_from_slice(bytes);
     }
 
-    fn end_line(&mut self, frames: &mut Vec<Frame>) {
+    fn end_line(&mut self, frames: &mut Vec<SseFrame>) {
         if self.is_closed {
             return;
         }
         let bytes = mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
         let mut line = line.as_ref();
-        if !mem::replace(&mut self.past_first_line, true) {
+        if !mem::replace(&mut self.is_past_first_line, true) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
             self.dispatch(frames);
         } else if line.starts_with(':') {
-            frames.push(Frame::Comment);
+            frames.push(SseFrame::Comment);
         } else {
-            self.take_field(line);
+            self.read_field(line);
         }
     }
 
-    fn take_field(&mut self, line: &str) {
+    fn read_field(&mut self, line: &str) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
@@ -122,11 +122,11 @@ impl Decoder {
         }
     }
 
-    fn dispatch(&mut self, frames: &mut Vec<Frame>) {
+    fn dispatch(&mut self, frames: &mut Vec<SseFrame>) {
         let name = mem::take(&mut self.name);
         let data = mem::take(&mut self.data);
         if mem::take(&mut self.has_data) {
-            frames.push(Frame::Event { name, data });
+            frames.push(SseFrame::Event { name, data });
         }
     }
 }
@@ -137,16 +137,16 @@ mod tests {
     use proptest::prelude::prop_assert_eq;
     use proptest::proptest;
 
-    use super::Decoder;
-    use super::Frame;
     use super::MAX_EVENT_BYTES;
+    use super::SseDecoder;
+    use super::SseFrame;
 
-    fn decode(bytes: &[u8]) -> Vec<Frame> {
-        Decoder::default().feed(bytes)
+    fn decode(bytes: &[u8]) -> Vec<SseFrame> {
+        SseDecoder::default().feed(bytes)
     }
 
-    fn event(data: &str) -> Frame {
-        Frame::Event {
+    fn event(data: &str) -> SseFrame {
+        SseFrame::Event {
             name: String::new(),
             data: data.to_owned(),
         }
@@ -185,13 +185,13 @@ mod tests {
     fn a_comment_is_reported_even_inside_an_event() {
         assert_eq!(
             decode(b": ping\n\ndata: a\n:\n\n"),
-            [Frame::Comment, Frame::Comment, event("a")]
+            [SseFrame::Comment, SseFrame::Comment, event("a")]
         );
     }
 
     #[test]
     fn an_event_carries_its_name_and_no_later_one_does() {
-        let named = Frame::Event {
+        let named = SseFrame::Event {
             name: "error".to_owned(),
             data: "x".to_owned(),
         };
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_event_past_the_limit_closes_the_decoder() {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
         let quarter = vec![b'x'; MAX_EVENT_BYTES / 4];
 
         decoder.feed(b"data: ");
@@ -219,7 +219,7 @@ mod tests {
         let beyond: Vec<_> = (0..3).flat_map(|_| decoder.feed(&quarter)).collect();
 
         assert_eq!(within, []);
-        assert_eq!(beyond, [Frame::Oversized]);
+        assert_eq!(beyond, [SseFrame::Oversized]);
         assert_eq!(decoder.feed(b"\n\ndata: a\n\n"), []);
         assert_eq!(decoder.finish(), None);
     }
@@ -228,12 +228,12 @@ mod tests {
     fn many_short_lines_do_not_get_around_the_limit() {
         let stream = "data: 0123456789\n".repeat(MAX_EVENT_BYTES / 10);
 
-        assert_eq!(decode(stream.as_bytes()), [Frame::Oversized]);
+        assert_eq!(decode(stream.as_bytes()), [SseFrame::Oversized]);
     }
 
     #[test]
     fn an_event_that_the_end_of_the_stream_cut_off_is_given_at_the_end() {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
 
         assert_eq!(decoder.feed(b"data: [DONE]"), []);
         assert_eq!(decoder.finish(), Some(event("[DONE]")));
@@ -260,8 +260,8 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(stream.len() + 1)).collect();
             cuts.extend([0, stream.len()]);
             cuts.sort_unstable();
-            let mut whole = Decoder::default();
-            let mut pieces = Decoder::default();
+            let mut whole = SseDecoder::default();
+            let mut pieces = SseDecoder::default();
 
             let expected = (whole.feed(&stream), whole.finish());
             let frames: Vec<_> = cuts.windows(2).flat_map(|it| pieces.feed(&stream[it[0]..it[1]])).collect();

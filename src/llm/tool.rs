@@ -42,7 +42,7 @@ pub struct ToolCall {
 
 /// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnsweredCall {
     pub id: String,
     /// Some APIs know calls by the tool's name alone.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Answered {
 
 /// A piece of a call, as it is streamed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallPiece {
+pub struct ToolCallDelta {
     /// Which call of this answer it belongs to, in the API's own count.
     pub index: usize,
     /// Told with the first piece, by APIs that have ids.
@@ -75,30 +75,30 @@ pub struct Attachment {
 
 impl Attachment {
     /// Whether it is to be looked at; a document is to be read.
-    pub fn is_picture(&self) -> bool {
+    pub fn is_image(&self) -> bool {
         self.media_type.starts_with("image/")
     }
 
     /// All of it as an address.
-    pub fn url(&self) -> String {
+    pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, self.data)
     }
 }
 
 /// The form that an answer must have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub enum Format {
+pub enum OutputFormat {
     #[default]
     Text,
     /// Some JSON object.
     Json,
     /// JSON that fits a schema.
-    Schema(Schema),
+    Schema(OutputSchema),
 }
 
 /// A schema for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Schema {
+pub struct OutputSchema {
     pub name: String,
     pub description: Option<String>,
     pub schema: Value,

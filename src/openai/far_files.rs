@@ -7,8 +7,8 @@ use crate::openai::attachments;
 use crate::openai::attachments::MAX_BYTES;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
-use crate::tools::web;
-use crate::tools::web::Web;
+use crate::tools::fetch;
+use crate::tools::fetch::WebFetcher;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
@@ -50,7 +50,7 @@ pub async fn fetch(app: &App, user: UserId, name: &str, items: &mut [Value]) -> 
     fill(&app.web, name, items).await
 }
 
-async fn fill(web: &Web, name: &str, items: &mut [Value]) -> Answer<()> {
+async fn fill(web: &WebFetcher, name: &str, items: &mut [Value]) -> Answer<()> {
     let each = items.iter().enumerate();
     let found: Vec<Far> = each
         .flat_map(|(at, item)| far(&format!("{name}[{at}]"), item))
@@ -128,18 +128,18 @@ fn address(part: &Value) -> Option<(&'static str, &str)> {
 }
 
 /// The data URL of what is at an address.
-async fn one(web: &Web, far: &Far) -> Answer<String> {
+async fn one(web: &WebFetcher, far: &Far) -> Answer<String> {
     let wanted = match far.is_picture {
         true => "image/*",
         false => attachments::PDF,
     };
     let reading = async {
-        let answer = web.open(&far.url, wanted).await;
+        let answer = web.fetch(&far.url, wanted).await;
         let answer = answer.map_err(|it| it.to_string())?;
         if !answer.status().is_success() {
             return Err(format!("The page answered {}.", answer.status().as_u16()));
         }
-        let bytes = web::bytes(answer, MAX_BYTES).await;
+        let bytes = fetch::read_body(answer, MAX_BYTES).await;
         let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
         let kind = attachments::kind_of(&bytes).filter(|_| is_whole);
         match kind.filter(|it| far.is_picture != (*it == attachments::PDF)) {

@@ -1,10 +1,10 @@
 //! Pictures and documents, from a server of this machine where the test allows it.
 
 use super::fill;
-use crate::llm::egress::Egress;
-use crate::llm::egress::SystemNames;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::outbound_client::SystemResolver;
 use crate::openai::error::Answer;
-use crate::tools::web::Web;
+use crate::tools::fetch::WebFetcher;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -17,9 +17,9 @@ use std::thread;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
-fn web(allow_private: bool) -> Web {
-    Web {
-        egress: Egress::new(Arc::new(SystemNames), allow_private).unwrap(),
+fn web(allow_private: bool) -> WebFetcher {
+    WebFetcher {
+        client: OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap(),
     }
 }
 

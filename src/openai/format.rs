@@ -1,7 +1,7 @@
 //! `text`: the form that an answer must have, and how many words it should make.
 
-use crate::llm::tool::Format;
-use crate::llm::tool::Schema;
+use crate::llm::tool::OutputFormat;
+use crate::llm::tool::OutputSchema;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::fields::Fields;
@@ -18,10 +18,10 @@ const MAX_NAME_CHARS: usize = 64;
 ///
 /// # Errors
 /// 400.
-pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
+pub fn text(fields: &Fields) -> Answer<(OutputFormat, Value)> {
     let mut text = json!({ "format": { "type": "text" } });
     let Some(given) = fields.object("text")? else {
-        return Ok((Format::Text, text));
+        return Ok((OutputFormat::Text, text));
     };
     let inner = Fields(given);
     let within = |problem: Problem| inside("text", problem);
@@ -33,17 +33,17 @@ pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
         text["verbosity"] = json!(verbosity);
     }
     let Some(given) = inner.object("format").map_err(within)? else {
-        return Ok((Format::Text, text));
+        return Ok((OutputFormat::Text, text));
     };
     let format = match given.get("type").and_then(Value::as_str) {
         Some("text") => {
             must_be_plain(given)?;
-            Format::Text
+            OutputFormat::Text
         }
         Some("json_object") => {
             must_be_plain(given)?;
             text["format"] = json!({ "type": "json_object" });
-            Format::Json
+            OutputFormat::Json
         }
         Some("json_schema") => {
             let schema = schema(given).map_err(|it| inside("text.format", it))?;
@@ -51,7 +51,7 @@ pub fn text(fields: &Fields) -> Answer<(Format, Value)> {
                 "type": "json_schema", "name": schema.name, "description": schema.description,
                 "schema": schema.schema, "strict": schema.strict.unwrap_or(false),
             });
-            Format::Schema(schema)
+            OutputFormat::Schema(schema)
         }
         _ => {
             let takes = "text, json_object or json_schema";
@@ -67,7 +67,7 @@ fn must_be_plain(given: &Map<String, Value>) -> Answer<()> {
     plain.map_err(|it| inside("text.format", it))
 }
 
-fn schema(given: &Map<String, Value>) -> Answer<Schema> {
+fn schema(given: &Map<String, Value>) -> Answer<OutputSchema> {
     let fields = Fields(given);
     fields.only(&["type", "name", "description", "schema", "strict"])?;
     let name = fields.text("name")?.unwrap_or_default();
@@ -82,7 +82,7 @@ fn schema(given: &Map<String, Value>) -> Answer<Schema> {
         None => None,
         Some(_) => Some(fields.flag("strict", false)?),
     };
-    Ok(Schema {
+    Ok(OutputSchema {
         name: name.to_owned(),
         description: fields.text("description")?.map(str::to_owned),
         schema: Value::Object(schema.clone()),
@@ -99,12 +99,12 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use crate::llm::tool::Format;
+    use crate::llm::tool::OutputFormat;
     use crate::openai::fields::Fields;
     use serde_json::Value;
     use serde_json::json;
 
-    fn read(text_field: Value) -> Result<(Format, Value), Option<String>> {
+    fn read(text_field: Value) -> Result<(OutputFormat, Value), Option<String>> {
         let body = json!({ "text": text_field });
         text(&Fields(body.as_object().unwrap())).map_err(|it| it.param)
     }
@@ -118,7 +118,7 @@ mod tests {
 
         let (format, echo) = read(given).unwrap();
 
-        let Format::Schema(kept) = format else {
+        let OutputFormat::Schema(kept) = format else {
             panic!("a schema was given");
         };
         assert_eq!((kept.schema, kept.strict), (schema.clone(), Some(true)));

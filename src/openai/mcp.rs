@@ -9,8 +9,8 @@ use crate::openai::fields::wrong_value;
 use crate::openai::tools::is_name;
 use crate::responses::remote::Declared;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::mcp::policy::Approval;
-use crate::tools::mcp::policy::Filter;
+use crate::tools::mcp::policy::ApprovalPolicy;
+use crate::tools::mcp::policy::ToolFilter;
 use crate::tools::mcp::server;
 use crate::tools::mcp::server::Credentials;
 use reqwest::Url;
@@ -113,7 +113,8 @@ fn authorization(fields: &Fields) -> Answer<Option<String>> {
     };
     // Some write the word that stands before it.
     let token = token.strip_prefix("Bearer ").unwrap_or(token).trim();
-    let is_sent = token.len() <= server::MAX_VALUE_BYTES && HeaderValue::from_str(token).is_ok();
+    let is_sent =
+        token.len() <= server::MAX_HEADER_VALUE_BYTES && HeaderValue::from_str(token).is_ok();
     match is_sent && !token.is_empty() {
         true => Ok(Some(token.to_owned())),
         false => Err(wrong_value("authorization", "a token")),
@@ -133,7 +134,7 @@ fn headers(fields: &Fields) -> Answer<Vec<(String, String)>> {
         let value = value.as_str();
         let value = value.ok_or_else(|| wrong_type(&param, "a string"))?;
         let is_bearer = name.eq_ignore_ascii_case("authorization");
-        if !is_bearer && !server::may_be_sent(name, value) {
+        if !is_bearer && !server::is_allowed_header(name, value) {
             return Err(wrong_value(
                 &param,
                 "a header that the protocol does not set",
@@ -147,10 +148,10 @@ fn headers(fields: &Fields) -> Answer<Vec<(String, String)>> {
     Ok(all)
 }
 
-fn allowed(fields: &Fields) -> Answer<Option<Filter>> {
+fn allowed(fields: &Fields) -> Answer<Option<ToolFilter>> {
     match fields.get("allowed_tools") {
         None => Ok(None),
-        Some(Value::Array(names)) => Ok(Some(Filter {
+        Some(Value::Array(names)) => Ok(Some(ToolFilter {
             tool_names: Some(tool_names("allowed_tools", names)?),
             read_only: None,
         })),
@@ -159,12 +160,12 @@ fn allowed(fields: &Fields) -> Answer<Option<Filter>> {
     }
 }
 
-fn approval(fields: &Fields) -> Answer<Approval> {
+fn approval(fields: &Fields) -> Answer<ApprovalPolicy> {
     let words = "always, never, or an object with filters";
     let object = match fields.get("require_approval") {
-        None => return Ok(Approval::Always),
-        Some(Value::String(word)) if word == "always" => return Ok(Approval::Always),
-        Some(Value::String(word)) if word == "never" => return Ok(Approval::Never),
+        None => return Ok(ApprovalPolicy::Always),
+        Some(Value::String(word)) if word == "always" => return Ok(ApprovalPolicy::Always),
+        Some(Value::String(word)) if word == "never" => return Ok(ApprovalPolicy::Never),
         Some(Value::Object(object)) if !object.is_empty() => object,
         Some(Value::String(_) | Value::Object(_)) => {
             return Err(wrong_value("require_approval", words));
@@ -175,16 +176,16 @@ fn approval(fields: &Fields) -> Answer<Approval> {
     let within = |problem| inside("require_approval", problem);
     inner.only(&["always", "never"]).map_err(within)?;
     let one = |name: &str| match inner.object(name).map_err(within)? {
-        None => Ok(Filter::default()),
+        None => Ok(ToolFilter::default()),
         Some(object) => filter(&format!("require_approval.{name}"), object),
     };
-    Ok(Approval::Some {
+    Ok(ApprovalPolicy::Some {
         always: one("always")?,
         never: one("never")?,
     })
 }
 
-fn filter(at: &str, object: &Map<String, Value>) -> Answer<Filter> {
+fn filter(at: &str, object: &Map<String, Value>) -> Answer<ToolFilter> {
     let fields = Fields(object);
     let within = |problem| inside(at, problem);
     fields.only(&["tool_names", "read_only"]).map_err(within)?;
@@ -194,11 +195,11 @@ fn filter(at: &str, object: &Map<String, Value>) -> Answer<Filter> {
         None => None,
         Some(_) => Some(fields.flag("read_only", false).map_err(within)?),
     };
-    let filter = Filter {
+    let filter = ToolFilter {
         tool_names: names.transpose()?,
         read_only,
     };
-    match filter == Filter::default() {
+    match filter == ToolFilter::default() {
         true => Err(wrong_value(at, "`tool_names` or `read_only`")),
         false => Ok(filter),
     }

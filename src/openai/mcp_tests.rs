@@ -3,8 +3,8 @@
 
 use super::server;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::mcp::policy::Approval;
-use crate::tools::mcp::policy::Filter;
+use crate::tools::mcp::policy::ApprovalPolicy;
+use crate::tools::mcp::policy::ToolFilter;
 use serde_json::Value;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn what_opens_a_server_is_kept_apart_and_not_echoed() {
     assert_eq!(secrets.query.as_deref(), Some("key=planted"));
     assert_eq!(secrets.headers.len(), 1);
     assert_eq!(echo["require_approval"], "always");
-    assert_eq!(toolbox.servers[0].approval, Approval::Always);
+    assert_eq!(toolbox.servers[0].approval, ApprovalPolicy::Always);
 }
 
 #[test]
@@ -45,13 +45,13 @@ fn filters_are_read_as_they_are_meant() {
     let (toolbox, _) =
         read(json!({ "require_approval": never, "allowed_tools": ["look", "write"] })).unwrap();
 
-    let named = |names: &[&str]| Filter {
+    let named = |names: &[&str]| ToolFilter {
         tool_names: Some(names.iter().map(|it| (*it).to_owned()).collect()),
         read_only: None,
     };
     assert_eq!(toolbox.servers[0].allowed, Some(named(&["look", "write"])));
-    let approval = Approval::Some {
-        always: Filter::default(),
+    let approval = ApprovalPolicy::Some {
+        always: ToolFilter::default(),
         never: named(&["look"]),
     };
     assert_eq!(toolbox.servers[0].approval, approval);

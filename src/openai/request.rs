@@ -1,7 +1,7 @@
 //! `POST /v1/responses`: everything that the text of a request alone can be judged by, before
 //! anything is written.
 
-use crate::llm::chat_logprobs::MAX_TOP;
+use crate::llm::openai_chat_logprobs::MAX_TOP_LOGPROBS;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::fields::Fields;
@@ -206,7 +206,7 @@ fn kept(fields: &Fields, model: &str, (store, background): (bool, bool)) -> Answ
 fn sampling(fields: &Fields) -> Answer<Sampling> {
     let most = i64::from(u32::MAX);
     let max_output_tokens = fields.whole("max_output_tokens", 16..=most)?;
-    let n_others = fields.whole("top_logprobs", 0..=i64::from(MAX_TOP))?;
+    let n_others = fields.whole("top_logprobs", 0..=i64::from(MAX_TOP_LOGPROBS))?;
     let n_others = n_others.and_then(|it| u8::try_from(it).ok());
     let is_asked = include(fields)? || n_others.is_some_and(|it| it > 0);
     Ok(Sampling {

@@ -15,7 +15,7 @@ use crate::responses::open_calls::RECEIPT;
 use crate::responses::toolbox::Declared;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::mcp::names::known_as;
+use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::registry;
 use serde_json::Map;
 use serde_json::Value;
@@ -351,7 +351,7 @@ fn remote(
         }
         echo["name"] = json!(name);
     }
-    let known = name.map(|it| known_as(&server.label, it));
+    let known = name.map(|it| model_facing_name(&server.label, it));
     Ok((server.label.clone(), known, echo))
 }
 

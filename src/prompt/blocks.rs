@@ -2,7 +2,7 @@
 
 use crate::llm::request::Message;
 use crate::llm::request::PromptRole;
-use crate::llm::tool::Answered;
+use crate::llm::tool::AnsweredCall;
 use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
 use crate::prompt::card_use::CardUse;
@@ -53,7 +53,7 @@ pub struct Carried {
     /// What the speaker called.
     pub calls: Vec<ToolCall>,
     /// The text is what came of this call.
-    pub answers: Option<Answered>,
+    pub answers: Option<AnsweredCall>,
     pub attachments: Vec<Attachment>,
 }
 

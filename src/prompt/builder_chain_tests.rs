@@ -6,7 +6,7 @@ use super::tests::line;
 use super::tests::solo;
 use super::tests::written;
 use crate::conversations::message::MessageRole;
-use crate::llm::tool::Answered;
+use crate::llm::tool::AnsweredCall;
 use crate::llm::tool::ToolCall;
 use crate::prompt::blocks::Carried;
 use crate::prompt::context::Context;
@@ -25,7 +25,7 @@ fn call(id: &str) -> Carried {
 }
 
 fn answer(id: &str) -> Carried {
-    let answers = Answered {
+    let answers = AnsweredCall {
         id: id.to_owned(),
         name: "look".to_owned(),
     };

@@ -1,9 +1,9 @@
 //! Counts the calls of models: each is a provider's own stream with somebody who listens along.
 
 use crate::llm::delta::Delta;
-use crate::llm::delta::Usage;
+use crate::llm::delta::TokenUsage;
 use crate::llm::error::LlmError;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -65,7 +65,7 @@ impl Meter {
         self.calls.get_or_create(&called).inc();
     }
 
-    fn spent(&self, provider: &'static str, usage: Usage) {
+    fn spent(&self, provider: &'static str, usage: TokenUsage) {
         for (direction, n) in [
             ("prompt", usage.prompt_tokens),
             ("completion", usage.completion_tokens),
@@ -110,8 +110,8 @@ impl Provider for Counted {
         self.provider.kind()
     }
 
-    fn can(&self, ability: Ability) -> bool {
-        self.provider.can(ability)
+    fn has_capability(&self, ability: Capability) -> bool {
+        self.provider.has_capability(ability)
     }
 }
 
@@ -120,7 +120,7 @@ struct Call {
     meter: Meter,
     provider: &'static str,
     outcome: &'static str,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
 }
 
 impl Drop for Call {
@@ -145,7 +145,9 @@ impl Stream for Overheard {
         let next = ready!(self.deltas.poll_next_unpin(context));
         match &next {
             Some(Ok(Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_))) => {}
-            Some(Ok(Delta::Logprobs(_) | Delta::Citation(_) | Delta::Call(_) | Delta::Life)) => {}
+            Some(Ok(
+                Delta::Logprobs(_) | Delta::Citation(_) | Delta::ToolCall(_) | Delta::KeepAlive,
+            )) => {}
             Some(Ok(Delta::Usage(usage))) => self.call.usage = Some(*usage),
             Some(Ok(Delta::End(_))) => self.call.outcome = "answered",
             Some(Err(error)) => self.call.outcome = word(error),

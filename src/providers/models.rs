@@ -1,7 +1,7 @@
 //! From a row of `llm_providers` to somebody who answers.
 
 use crate::llm::provider::Provider;
-use crate::llm::registry::Registry;
+use crate::llm::registry::ProviderRegistry;
 use crate::llm::registry::RegistryError;
 use crate::providers::meter::Meter;
 use crate::providers::provider;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Opens sealed keys and builds providers. Cloning gives another handle on the same parts.
 #[derive(Clone)]
 pub struct Models {
-    pub registry: Registry,
+    pub registry: ProviderRegistry,
     pub sealer: Sealer,
     /// Counts every call of whoever answers.
     pub meter: Meter,

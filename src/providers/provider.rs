@@ -3,10 +3,10 @@
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::ProviderId;
+use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::ProviderSpec;
 use crate::llm::secret::Secret;
-use crate::llm::tuning::Tuning;
 use crate::providers::seal::SealError;
 use crate::providers::seal::Sealer;
 use sea_orm::ActiveValue::NotSet;
@@ -169,7 +169,7 @@ impl Model {
             base_url: self.base_url.clone(),
             api_key: key.map(|it| sealer.open(it, &place(self.id))).transpose()?,
             model: self.model.clone(),
-            tuning: Tuning::read(&self.settings),
+            options: ProviderOptions::from_settings(&self.settings),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What a turn cost: as its provider counted, or, where that is silent, as we do.
 
-use crate::generation::outcome::Heard;
+use crate::generation::outcome::ModelOutput;
 use crate::generation::usage::call_tokens;
 use crate::generation::usage::prompt_tokens;
 use crate::llm::request::Request;
@@ -9,7 +9,7 @@ use crate::responses::document::Bill;
 
 /// The bill of one call of a model; `None`: nobody counted, and nothing came of it. `is_answer`: the
 /// model has come to an end.
-pub async fn of(heard: &Heard, request: &Request, is_answer: bool) -> Option<Bill> {
+pub async fn of(heard: &ModelOutput, request: &Request, is_answer: bool) -> Option<Bill> {
     let thought = heard.reasoning.as_ref().map(|it| it.text.clone());
     if let Some(usage) = heard.usage
         && thought.is_none()

@@ -16,11 +16,11 @@ use crate::responses::open_calls::is_call;
 use crate::responses::open_calls::is_output;
 use crate::responses::prompt::Entry;
 use crate::responses::prompt::text;
-use crate::tools::mcp::names::known_as;
-use crate::tools::telling::answered;
-use crate::tools::telling::asked;
-use crate::tools::telling::cut;
-use crate::tools::telling::failed;
+use crate::tools::mcp::tool_names::model_facing_name;
+use crate::tools::tool_messages::assistant_message;
+use crate::tools::tool_messages::error_text;
+use crate::tools::tool_messages::tool_message;
+use crate::tools::tool_messages::truncate_output;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ pub fn entries(
         } else if item["type"] == "mcp_approval_request" {
             let answers = items[at..].iter().map(|it| it.0);
             if let Some(refusal) = approvals::refusal(item, answers) {
-                telling.call(receipt(item), &failed(&refusal), *is_old);
+                telling.call(receipt(item), &error_text(&refusal), *is_old);
             }
         } else if is_call(item) {
             let waiting = outputs.get_mut(call_id(item));
@@ -105,7 +105,7 @@ impl Telling {
 
     fn call(&mut self, call: ToolCall, output: &str, is_old: bool) {
         self.is_old = is_old && (self.is_old || self.group.is_empty());
-        let answer = answered(&call, output);
+        let answer = tool_message(&call, output);
         self.group.push((call, answer));
     }
 
@@ -123,7 +123,7 @@ impl Telling {
                 calls,
                 ..text.message
             },
-            None => asked("", calls),
+            None => assistant_message("", calls),
         };
         let answers: Vec<Message> = answers;
         let all = std::iter::once(message).chain(answers);
@@ -173,7 +173,7 @@ fn receipt(item: &Value) -> ToolCall {
         // What a server elsewhere runs has no id of its provider's.
         return ToolCall {
             id: word(item, "id"),
-            name: known_as(&word(item, "server_label"), &word(item, "name")),
+            name: model_facing_name(&word(item, "server_label"), &word(item, "name")),
             arguments: word(item, "arguments"),
         };
     }
@@ -186,8 +186,8 @@ fn receipt(item: &Value) -> ToolCall {
 
 fn receipt_output(item: &Value) -> String {
     match item["error"].as_str() {
-        Some(error) => failed(error),
-        None => cut(item["output"].as_str().unwrap_or_default()),
+        Some(error) => error_text(error),
+        None => truncate_output(item["output"].as_str().unwrap_or_default()),
     }
 }
 

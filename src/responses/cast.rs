@@ -106,7 +106,7 @@ impl Cast {
     pub fn has_said(&mut self, speaker: &str, text: &str) {
         if !text.trim().is_empty() {
             self.said.push(Entry {
-                message: Message::new(PromptRole::Assistant, text).named(speaker),
+                message: Message::new(PromptRole::Assistant, text).with_name(speaker),
                 may_go: false,
             });
         }

@@ -4,11 +4,11 @@
 //! opens for nobody else.
 
 use crate::clock::Timestamp;
-use crate::generation::generator;
-use crate::generation::outcome::Ended;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::model_call;
+use crate::generation::outcome::CallEnd;
 use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::Heard;
-use crate::generation::watches::Watches;
+use crate::generation::outcome::ModelOutput;
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
 use crate::providers::seal::Sealer;
@@ -109,7 +109,7 @@ impl Desk {
 
 async fn summarize(parts: &Parts, prepared: Prepared, stop: &Stop) -> Result<Summary, Refusal> {
     let call = prepared.call();
-    let mut watches = Watches {
+    let mut watches = CallLimits {
         max_text_bytes: MAX_BYTES,
         ..parts.settings.watches
     };
@@ -121,25 +121,26 @@ async fn summarize(parts: &Parts, prepared: Prepared, stop: &Stop) -> Result<Sum
     watches.total = deadline.saturating_duration_since(Instant::now());
     let (provider, mut sink) = (call.provider.as_ref(), String::new());
     let (trim, token) = (call.trim.clone(), &stop.token);
-    let heard = generator::listen(provider, &call.request, trim, &watches, &mut sink, token).await;
+    let heard =
+        model_call::complete(provider, &call.request, trim, &watches, &mut sink, token).await;
     judge(&heard)?;
     let usage = bill::of(&heard, &call.request, true).await;
     let text = heard.text;
     Ok(Summary { text, usage })
 }
 
-fn judge(heard: &Heard) -> Result<(), Refusal> {
+fn judge(heard: &ModelOutput) -> Result<(), Refusal> {
     match &heard.end {
-        Ended::Answered(_) if !heard.text.trim().is_empty() => Ok(()),
-        Ended::Answered(_) => {
+        CallEnd::Answered(_) if !heard.text.trim().is_empty() => Ok(()),
+        CallEnd::Answered(_) => {
             let message = "The model wrote no summary.";
             Err(Refusal::Upstream(message.to_owned()))
         }
-        Ended::Failed(failure) if failure.code == FailureCode::ContextOverflow => {
+        CallEnd::Failed(failure) if failure.code == FailureCode::ContextOverflow => {
             Err(Refusal::TooLongForModel)
         }
-        Ended::Failed(failure) => Err(Refusal::Upstream(failure.message.clone())),
-        Ended::Canceled => Err(Refusal::Full),
+        CallEnd::Failed(failure) => Err(Refusal::Upstream(failure.message.clone())),
+        CallEnd::Canceled => Err(Refusal::Full),
     }
 }
 

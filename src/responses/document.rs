@@ -1,7 +1,7 @@
 //! The response object, as everybody gets it: blocking answers, GET, and the events of a stream.
 
 use crate::clock::Timestamp;
-use crate::llm::delta::Usage;
+use crate::llm::delta::TokenUsage;
 use crate::responses::response::Status;
 use sea_orm::FromJsonQueryResult;
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub struct Bill {
 
 impl Bill {
     /// What a provider counted, and what of it was thought.
-    pub fn of(usage: Usage, reasoning_tokens: i64) -> Self {
+    pub fn of(usage: TokenUsage, reasoning_tokens: i64) -> Self {
         Self {
             input_tokens: usage.prompt_tokens,
             output_tokens: usage.completion_tokens,

@@ -65,28 +65,28 @@ pub struct Mouth<'a> {
 }
 
 impl Sink for Mouth<'_> {
-    fn delta(&mut self, text: &str) {
+    fn on_text(&mut self, text: &str) {
         self.inbox.put(Happening::Said(text.to_owned()));
     }
 
-    fn refused(&mut self, text: &str) {
+    fn on_refusal(&mut self, text: &str) {
         self.inbox.put(Happening::Refused(text.to_owned()));
     }
 
-    fn weighed(&mut self, logprobs: Vec<Value>) {
+    fn on_logprobs(&mut self, logprobs: Vec<Value>) {
         self.spare.lacks_logprobs |= !self.spare.takes(&logprobs);
         if !self.spare.lacks_logprobs {
             self.inbox.put(Happening::Weighed(logprobs));
         }
     }
 
-    fn cited(&mut self, citation: Value) {
+    fn on_annotation(&mut self, citation: Value) {
         if self.spare.takes(slice::from_ref(&citation)) {
             self.inbox.put(Happening::Cited(citation));
         }
     }
 
-    fn thought(&mut self, text: &str) -> bool {
+    fn on_reasoning(&mut self, text: &str) -> bool {
         let mut text = text.replace('\0', ""); // no database takes it
         text.truncate(text.floor_char_boundary(self.spare.thoughts));
         self.spare.thoughts -= text.len();
@@ -128,10 +128,10 @@ mod tests {
                 inbox: &inbox,
                 spare: &mut spare,
             };
-            mouth.weighed(vec![half.clone()]);
-            mouth.weighed(vec![json!("small")]);
-            mouth.cited(json!("a"));
-            mouth.thought(&"é".repeat(30));
+            mouth.on_logprobs(vec![half.clone()]);
+            mouth.on_logprobs(vec![json!("small")]);
+            mouth.on_annotation(json!("a"));
+            mouth.on_reasoning(&"é".repeat(30));
         }
 
         let told = inbox.take().await.unwrap();

@@ -3,14 +3,14 @@
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
-use crate::generation::watches::Watches;
+use crate::generation::call_limits::CallLimits;
 use crate::ids::ProviderId;
 use crate::providers::models::Models;
 use crate::responses::places::Places;
 use crate::responses::stop::Held;
 use crate::shutdown::Shutdown;
-use crate::tools::mcp::lists::Lists;
-use crate::tools::workshop::Workshop;
+use crate::tools::mcp::tool_cache::McpToolCache;
+use crate::tools::tool_runtime::ToolRuntime;
 use dashmap::DashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,9 +52,9 @@ pub struct Parts {
     /// which the rooms want some, too.
     pub beginnings: Arc<Semaphore>,
     /// What servers of tools elsewhere have.
-    pub lists: Lists,
+    pub lists: McpToolCache,
     /// The tools that run here.
-    pub workshop: Workshop,
+    pub workshop: ToolRuntime,
     calls: Arc<DashMap<ProviderId, Arc<Semaphore>>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Parts {
 pub struct Settings {
     /// Whether this node takes background responses.
     pub works: bool,
-    pub watches: Watches,
+    pub watches: CallLimits,
     pub heartbeat: Duration,
     pub stale_after: Duration,
     pub sweep_every: Duration,
@@ -77,12 +77,12 @@ impl Settings {
         let days = config.responses_retention_days;
         Self {
             works: config.workers > 0,
-            watches: Watches {
+            watches: CallLimits {
                 first_chunk: config.llm_first_chunk_timeout,
                 idle: config.llm_idle_timeout,
                 total: config.run_timeout,
                 max_text_bytes: MAX_TEXT_BYTES,
-                ..Watches::default()
+                ..CallLimits::default()
             },
             heartbeat: config.run_heartbeat,
             stale_after: config.run_stale_after,
@@ -97,7 +97,7 @@ impl Parts {
     pub fn new(
         (db, clock, shutdown): (Db, Clock, Shutdown),
         models: Models,
-        (workshop, lists): (Workshop, Lists),
+        (workshop, lists): (ToolRuntime, McpToolCache),
         node: Arc<str>,
         config: &Config,
     ) -> Self {

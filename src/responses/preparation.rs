@@ -1,13 +1,13 @@
 //! What a turn needs before its model can speak: whom to ask, and what to say.
 
-use crate::generation::trim::Trim;
+use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage;
 use crate::ids::UserId;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
-use crate::llm::tool::Format;
+use crate::llm::tool::OutputFormat;
 use crate::llm::tool::ToolChoice;
 use crate::providers::provider;
 use crate::responses::cast::Cast;
@@ -130,7 +130,7 @@ async fn of_model(
         provider,
         request,
         permits: parts.calls(row.id),
-        trim: Trim::verbatim(),
+        trim: ReplyTrimmer::verbatim(),
         speaks: None,
     };
     Ok(Prepared {
@@ -165,17 +165,17 @@ pub fn provider(
 /// The first that it has none for.
 fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
     let has_form = match &kept.format {
-        Format::Text => true,
-        Format::Json => provider.can(Ability::Json),
-        Format::Schema(_) => provider.can(Ability::Schema),
+        OutputFormat::Text => true,
+        OutputFormat::Json => provider.has_capability(Capability::Json),
+        OutputFormat::Schema(_) => provider.has_capability(Capability::Schema),
     };
     let is_free = matches!(kept.tools.choice, ToolChoice::Auto | ToolChoice::None);
     let asks_for_logprobs = kept.sampling.top_logprobs.is_some();
     if !has_form {
         Err(Refusal::CannotKeep("text.format"))
-    } else if !is_free && !provider.can(Ability::MustCall) {
+    } else if !is_free && !provider.has_capability(Capability::RequiredToolCall) {
         Err(Refusal::CannotKeep("tool_choice"))
-    } else if asks_for_logprobs && !provider.can(Ability::Logprobs) {
+    } else if asks_for_logprobs && !provider.has_capability(Capability::Logprobs) {
         Err(Refusal::CannotKeep("top_logprobs"))
     } else {
         Ok(())
@@ -188,7 +188,7 @@ fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
 /// It cannot.
 pub fn must_read(provider: &dyn Provider, request: &Request) -> Result<(), Refusal> {
     let mut attached = request.messages.iter().flat_map(|it| &it.attachments);
-    match attached.all(|it| it.is_picture()) || provider.can(Ability::Documents) {
+    match attached.all(|it| it.is_image()) || provider.has_capability(Capability::Documents) {
         true => Ok(()),
         false => Err(Refusal::CannotKeep("input")),
     }

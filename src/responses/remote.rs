@@ -11,13 +11,13 @@ use crate::responses::approvals::Approved;
 use crate::responses::parts::Parts;
 use crate::responses::refusal::Refusal;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::mcp::listed::Listed;
-use crate::tools::mcp::lists::Lists;
-use crate::tools::mcp::policy::Approval;
-use crate::tools::mcp::policy::Filter;
+use crate::tools::mcp::policy::ApprovalPolicy;
+use crate::tools::mcp::policy::ToolFilter;
 use crate::tools::mcp::server::Credentials;
-use crate::tools::mcp::server::Server;
-use crate::tools::mcp::sessions::Sessions;
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::sessions::McpSessions;
+use crate::tools::mcp::tool_cache::McpToolCache;
+use crate::tools::mcp::tool_info::McpTool;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub struct Declared {
     pub label: String,
     pub url: String,
     /// `None`: all of its tools.
-    pub allowed: Option<Filter>,
-    pub approval: Approval,
+    pub allowed: Option<ToolFilter>,
+    pub approval: ApprovalPolicy,
 }
 
 /// A tool of a server, as a turn may call it.
@@ -60,10 +60,10 @@ pub struct Errand {
 /// The servers of a turn.
 pub struct Front {
     pub owner: UserId,
-    pub lists: Lists,
-    pub sessions: Arc<Sessions>,
+    pub lists: McpToolCache,
+    pub sessions: Arc<McpSessions>,
     /// Lists that are in the context already, by their labels.
-    pub known: HashMap<String, Vec<Listed>>,
+    pub known: HashMap<String, Vec<McpTool>>,
 }
 
 /// Plans what the turn of a request has to do with servers.
@@ -87,9 +87,9 @@ pub fn plan(
     let (lists, shutdown) = (parts.lists.clone(), parts.shutdown.clone());
     let mut servers = Vec::new();
     for declared in &toolbox.servers {
-        let url = lists.egress().tool_server(&declared.url);
+        let url = lists.egress().parse_tool_server_url(&declared.url);
         let url = url.ok_or_else(|| Refusal::ServerAddress(declared.label.clone()))?;
-        servers.push(Server {
+        servers.push(McpServer {
             label: declared.label.clone(),
             url,
             credentials: toolbox
@@ -104,13 +104,13 @@ pub fn plan(
     let known = known.map(|it| {
         let tools = it["tools"].as_array().map_or(&[][..], Vec::as_slice);
         let label = it["server_label"].as_str().unwrap_or_default().to_owned();
-        (label, tools.iter().filter_map(Listed::read).collect())
+        (label, tools.iter().filter_map(McpTool::parse).collect())
     });
     Ok(Errand {
         desk: Some(Front {
             owner,
             known: known.collect(),
-            sessions: Arc::new(Sessions::new(lists.egress().clone(), shutdown, servers)),
+            sessions: Arc::new(McpSessions::new(lists.egress().clone(), shutdown, servers)),
             lists,
         }),
         approved,

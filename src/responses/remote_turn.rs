@@ -15,17 +15,17 @@ use crate::responses::stop::Stop;
 use crate::responses::toolbox;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::executor::Job;
-use crate::tools::gate::Told;
-use crate::tools::mcp::listed::Listed;
+use crate::tools::executor::ToolJob;
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::names::known_as;
 use crate::tools::mcp::sessions::RemoteTool;
-use crate::tools::telling;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::mcp::tool_info::McpTool;
+use crate::tools::mcp::tool_names::model_facing_name;
+use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ServerTool;
-use crate::tools::workshop::Workshop;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
+use crate::tools::tool_messages;
+use crate::tools::tool_runtime::ToolRuntime;
 use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub struct Bench<'a> {
     /// The first call of its model.
     pub request: &'a mut Request,
     pub toolbox: &'a mut Toolbox,
-    pub workshop: &'a mut Workshop,
+    pub workshop: &'a mut ToolRuntime,
     pub inbox: &'a Inbox,
 }
 
@@ -77,9 +77,9 @@ impl Bench<'_> {
                 self.inbox.put(Happening::Called(item, Cut::Whole));
             }
             for listed in list.unwrap_or_default() {
-                let is_allowed = server.allowed.as_ref().is_none_or(|it| it.takes(&listed));
+                let is_allowed = server.allowed.as_ref().is_none_or(|it| it.allows(&listed));
                 if is_allowed && self.toolbox.tools.len() < MAX_TOOLS {
-                    let needs_approval = server.approval.is_needed(&listed);
+                    let needs_approval = server.approval.requires_approval(&listed);
                     self.lay_out(front, &server.label, &listed, needs_approval);
                 }
             }
@@ -92,20 +92,20 @@ impl Bench<'_> {
         &self,
         front: &Front,
         label: &str,
-    ) -> (Result<Vec<Listed>, McpError>, bool) {
+    ) -> (Result<Vec<McpTool>, McpError>, bool) {
         if let Some(known) = front.known.get(label) {
             return (Ok(known.clone()), false);
         }
-        let asked = match front.sessions.server(label) {
-            Some(server) => front.lists.of(front.owner, server).await,
+        let asked = match front.sessions.find_server(label) {
+            Some(server) => front.lists.tools_of(front.owner, server).await,
             None => Err(McpError::Unreachable),
         };
         (asked.map(|it| it.to_vec()), true)
     }
 
     /// Lays out one tool, so that it can be called.
-    fn lay_out(&mut self, front: &Front, label: &str, listed: &Listed, needs_approval: bool) {
-        let name = known_as(label, &listed.name);
+    fn lay_out(&mut self, front: &Front, label: &str, listed: &McpTool, needs_approval: bool) {
+        let name = model_facing_name(label, &listed.name);
         if self.toolbox.tools.iter().any(|it| it.tool.name == name) {
             return;
         }
@@ -143,30 +143,33 @@ impl Bench<'_> {
         // What is run once is written down before it runs.
         self.inbox.put(Happening::AskedAgain);
         self.inbox.settled().await;
-        let show = |at: usize, told: Told| {
+        let show = |at: usize, told: ToolUpdate| {
             self.inbox.put(match told {
-                Told::Began => Happening::ToolBegan(receipts[at].clone()),
-                Told::Moved(message) => Happening::ToolMoved(message),
-                Told::Ended(outcome) => Happening::ToolEnded(outcome),
+                ToolUpdate::Started => Happening::ToolBegan(receipts[at].clone()),
+                ToolUpdate::Progress(message) => Happening::ToolMoved(message),
+                ToolUpdate::Finished(outcome) => Happening::ToolEnded(outcome),
             });
         };
         let outcomes = self.workshop.executor.run(jobs, show).await;
         self.inbox.settled().await;
         let calls: Vec<ToolCall> = approved.iter().map(call).collect();
         let messages = &mut self.request.messages;
-        messages.push(telling::asked("", calls.clone()));
+        messages.push(tool_messages::assistant_message("", calls.clone()));
         for (call, outcome) in calls.iter().zip(outcomes) {
-            messages.push(telling::answered(call, telling::told(&outcome)));
+            messages.push(tool_messages::tool_message(
+                call,
+                tool_messages::result_text(&outcome),
+            ));
         }
     }
 
-    fn job(&self, approved: &Approved) -> Job {
-        let name = known_as(&approved.label, &approved.name);
+    fn job(&self, approved: &Approved) -> ToolJob {
+        let name = model_facing_name(&approved.label, &approved.name);
         let found = self.workshop.registry.find(&name).cloned();
         let arguments = serde_json::from_str(&approved.arguments).unwrap_or_default();
         let nobody = || Arc::new(Nobody) as Arc<dyn ServerTool>;
         let is_open = self.toolbox.remotes.contains_key(&name);
-        Job {
+        ToolJob {
             tool: found.filter(|_| is_open).unwrap_or_else(nobody),
             arguments,
         }
@@ -187,15 +190,15 @@ impl ServerTool for Nobody {
         }
     }
 
-    async fn run(&self, _: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, _: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         Err("This tool is not declared, or its server does not answer.".to_owned())
     }
 }
 
-fn list_item(label: &str, list: &Result<Vec<Listed>, McpError>) -> Value {
+fn list_item(label: &str, list: &Result<Vec<McpTool>, McpError>) -> Value {
     let mut item = json!({ "type": "mcp_list_tools", "server_label": label, "tools": [] });
     match list {
-        Ok(tools) => item["tools"] = tools.iter().map(Listed::view).collect(),
+        Ok(tools) => item["tools"] = tools.iter().map(McpTool::view).collect(),
         Err(error) => item["error"] = json!(error.to_string()),
     }
     item
@@ -212,7 +215,7 @@ fn receipt(approved: &Approved) -> Value {
 fn call(approved: &Approved) -> ToolCall {
     ToolCall {
         id: approved.request.clone(),
-        name: known_as(&approved.label, &approved.name),
+        name: model_facing_name(&approved.label, &approved.name),
         arguments: approved.arguments.clone(),
     }
 }

@@ -4,12 +4,12 @@
 //! **Invariant:** everything of a round is shown and written before the next one begins. The calls of
 //! one round are put out when it is over: first those that ran here, then those that a client runs.
 
-use crate::generation::generator;
-use crate::generation::outcome::Ended;
-use crate::generation::outcome::Failure;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::model_call;
+use crate::generation::outcome::CallEnd;
 use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::Heard;
-use crate::generation::watches::Watches;
+use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::ModelOutput;
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
 use crate::responses::bill;
@@ -34,11 +34,11 @@ use crate::responses::stop::Stop;
 use crate::responses::toolbox::Declared;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::executor::Job;
-use crate::tools::gate::Told;
-use crate::tools::telling;
-use crate::tools::tool::Outcome;
-use crate::tools::workshop::Workshop;
+use crate::tools::executor::ToolJob;
+use crate::tools::ordered_output::ToolUpdate;
+use crate::tools::tool::ToolResult;
+use crate::tools::tool_messages;
+use crate::tools::tool_runtime::ToolRuntime;
 use futures::FutureExt;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -48,7 +48,7 @@ use tokio::time::timeout_at;
 /// Calls that run here, of one turn.
 const MAX_SERVER_CALLS: u32 = 32;
 
-impl Workshop {
+impl ToolRuntime {
     /// Whether all that these declare to run here is here.
     ///
     /// # Errors
@@ -70,8 +70,8 @@ pub struct Rounds<'a> {
     /// Its request grows with each round.
     pub call: ModelCall,
     pub toolbox: &'a Toolbox,
-    pub workshop: &'a Workshop,
-    pub watches: Watches,
+    pub workshop: &'a ToolRuntime,
+    pub watches: CallLimits,
     pub stop: &'a Stop,
     pub inbox: &'a Inbox,
     pub deadline: Instant,
@@ -81,7 +81,7 @@ pub struct Rounds<'a> {
 /// How the rounds ended.
 pub struct Took {
     /// The last words.
-    pub heard: Heard,
+    pub heard: ModelOutput,
     /// Why there are no more, where that is not how they ended.
     pub cut: Option<&'static str>,
     /// Nothing is open, and nothing was cut off: somebody else may speak.
@@ -100,7 +100,7 @@ pub struct Memory {
 
 impl Memory {
     /// Of a turn that begins.
-    pub fn new(toolbox: &Toolbox, watches: &Watches) -> Self {
+    pub fn new(toolbox: &Toolbox, watches: &CallLimits) -> Self {
         Self {
             bill: None,
             known: HashSet::new(),
@@ -116,10 +116,10 @@ impl Memory {
 
 /// The round that was last.
 struct Round {
-    heard: Heard,
+    heard: ModelOutput,
     made: Vec<Made>,
     /// What came of those that ran, by their places.
-    outcomes: Vec<(usize, Outcome)>,
+    outcomes: Vec<(usize, ToolResult)>,
     is_over: bool,
     has_run: bool,
 }
@@ -143,7 +143,7 @@ impl Rounds<'_> {
                     continue;
                 }
                 Step::Stopped => {
-                    round.heard.end = Ended::Canceled;
+                    round.heard.end = CallEnd::Canceled;
                     None
                 }
                 Step::Done => None,
@@ -163,7 +163,7 @@ impl Rounds<'_> {
         let n_server = round.made.iter().filter(is_server).count();
         let is_client = |it: &Made| matches!(it.fate, Fate::Client(_));
         State {
-            is_cancelled: self.stop.token.is_cancelled() || round.heard.end == Ended::Canceled,
+            is_cancelled: self.stop.token.is_cancelled() || round.heard.end == CallEnd::Canceled,
             has_failed: is_cut_off(&round.heard),
             is_said: round.made.is_empty() && !round.is_over,
             is_over: round.is_over,
@@ -178,7 +178,7 @@ impl Rounds<'_> {
     async fn ask(&mut self) -> Round {
         let mut heard = self.listen().await;
         self.memory.n_asked += 1;
-        let is_answer = matches!(heard.end, Ended::Answered(_));
+        let is_answer = matches!(heard.end, CallEnd::Answered(_));
         let bill = bill::of(&heard, &self.call.request, is_answer).await;
         self.memory.bill = Bill::sum([self.memory.bill, bill]);
         self.watches.max_text_bytes -= heard.text.len().min(self.watches.max_text_bytes);
@@ -209,7 +209,7 @@ impl Rounds<'_> {
         round
     }
 
-    async fn listen(&mut self) -> Heard {
+    async fn listen(&mut self) -> ModelOutput {
         let (token, deadline) = (&self.stop.token, self.deadline);
         // Held while the model speaks, and not while tools run.
         let permit = tokio::select! {
@@ -226,7 +226,7 @@ impl Rounds<'_> {
             &self.call.request,
             &self.watches,
         );
-        let speech = generator::listen(
+        let speech = model_call::complete(
             provider,
             request,
             self.call.trim.clone(),
@@ -249,7 +249,7 @@ impl Rounds<'_> {
                         .outcomes
                         .push((at, Err("It is not there any more.".to_owned()))),
                     Some(tool) => {
-                        jobs.push(Job {
+                        jobs.push(ToolJob {
                             tool: tool.clone(),
                             arguments: arguments.clone(),
                         });
@@ -259,11 +259,11 @@ impl Rounds<'_> {
                 }
             }
         }
-        let show = |at: usize, told: Told| {
+        let show = |at: usize, told: ToolUpdate| {
             self.inbox.put(match told {
-                Told::Began => Happening::ToolBegan(receipts[at].clone()),
-                Told::Moved(message) => Happening::ToolMoved(message),
-                Told::Ended(outcome) => Happening::ToolEnded(outcome),
+                ToolUpdate::Started => Happening::ToolBegan(receipts[at].clone()),
+                ToolUpdate::Progress(message) => Happening::ToolMoved(message),
+                ToolUpdate::Finished(outcome) => Happening::ToolEnded(outcome),
             });
         };
         let running = self.workshop.executor.run(jobs, show);
@@ -297,14 +297,14 @@ impl Rounds<'_> {
         }
         let calls = round.made.iter().map(|it| it.call.clone()).collect();
         let messages = &mut self.call.request.messages;
-        messages.push(telling::asked(round.heard.text, calls));
+        messages.push(tool_messages::assistant_message(round.heard.text, calls));
         messages.extend(answers(&round.made, round.outcomes));
         self.toolbox.set_free(&mut self.call.request);
     }
 }
 
 /// What came of each call, in order.
-fn answers(made: &[Made], mut outcomes: Vec<(usize, Outcome)>) -> Vec<Message> {
+fn answers(made: &[Made], mut outcomes: Vec<(usize, ToolResult)>) -> Vec<Message> {
     let answer = |(at, made): (usize, &Made)| {
         let outcome = match &made.fate {
             Fate::Refused(reason) => Err(reason.clone()),
@@ -313,34 +313,34 @@ fn answers(made: &[Made], mut outcomes: Vec<(usize, Outcome)>) -> Vec<Message> {
                 None => Err("Nothing came of it.".to_owned()),
             },
         };
-        telling::answered(&made.call, telling::told(&outcome))
+        tool_messages::tool_message(&made.call, tool_messages::result_text(&outcome))
     };
     made.iter().enumerate().map(answer).collect()
 }
 
 /// Whether the model could not say all that it wanted.
-fn is_cut_off(heard: &Heard) -> bool {
+fn is_cut_off(heard: &ModelOutput) -> bool {
     let is_whole = match &heard.end {
-        Ended::Answered(FinishReason::Length | FinishReason::ContentFilter) => false,
-        Ended::Answered(_) => !heard.is_capped,
-        Ended::Failed(_) | Ended::Canceled => false,
+        CallEnd::Answered(FinishReason::Length | FinishReason::ContentFilter) => false,
+        CallEnd::Answered(_) => !heard.is_capped,
+        CallEnd::Failed(_) | CallEnd::Canceled => false,
     };
     !is_whole
 }
 
 /// What is heard of a model whose adapter broke down.
-fn panicked() -> Heard {
-    Heard {
-        end: Ended::Failed(Failure {
+fn panicked() -> ModelOutput {
+    ModelOutput {
+        end: CallEnd::Failed(GenerationFailure {
             code: FailureCode::Internal,
             message: "Something went wrong on the server. It has been logged.".to_owned(),
-            retryable: true,
+            is_retryable: true,
         }),
         text: String::new(),
         reasoning: None,
         calls: Vec::new(),
         usage: None,
-        answered: Vec::new(),
+        call_usages: Vec::new(),
         is_capped: false,
     }
 }

@@ -2,17 +2,17 @@
 
 use crate::clock::Clock;
 use crate::clock::Timestamp;
-use crate::generation::trim::Trim;
-use crate::generation::watches::Watches;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::trim::ReplyTrimmer;
 use crate::llm::delta::Delta;
 use crate::llm::delta::FinishReason;
 use crate::llm::error::LlmError;
-use crate::llm::provider::Ability;
+use crate::llm::provider::Capability;
 use crate::llm::provider::DeltaStream;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
-use crate::llm::tool::CallPiece;
 use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCallDelta;
 use crate::responses::document::Header;
 use crate::responses::fold::Fold;
 use crate::responses::remote::Errand;
@@ -27,12 +27,12 @@ use crate::responses::turn;
 use crate::responses::turn::Left;
 use crate::responses::turn::Stage;
 use crate::responses::turn::Turn;
-use crate::tools::executor::Executor;
-use crate::tools::registry::Registry;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::executor::ToolExecutor;
+use crate::tools::registry::ToolRegistry;
 use crate::tools::tool::ServerTool;
-use crate::tools::workshop::Workshop;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
+use crate::tools::tool_runtime::ToolRuntime;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
@@ -59,7 +59,7 @@ impl Provider for Model {
         let is_first = asked.is_empty();
         asked.push(request.clone());
         let call = |(index, name): (usize, &&str)| {
-            Delta::Call(CallPiece {
+            Delta::ToolCall(ToolCallDelta {
                 index,
                 id: Some(format!("call_{index}")),
                 name: Some(format!("troupe_{name}")),
@@ -78,7 +78,7 @@ impl Provider for Model {
         "test"
     }
 
-    fn can(&self, _: Ability) -> bool {
+    fn has_capability(&self, _: Capability) -> bool {
         true
     }
 }
@@ -97,7 +97,7 @@ impl ServerTool for Puppet {
         }
     }
 
-    async fn run(&self, _: &Arguments, progress: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, _: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult {
         progress("on it");
         sleep(Duration::from_millis(self.1)).await;
         match self.0 {
@@ -149,7 +149,7 @@ async fn play(calls: &[&'static str], total: Duration, stop: Stop) -> Played {
             provider: model.clone(),
             request: Request::default(),
             permits: Arc::new(Semaphore::new(1)),
-            trim: Trim::verbatim(),
+            trim: ReplyTrimmer::verbatim(),
             speaks: None,
         },
         cast: None,
@@ -158,13 +158,13 @@ async fn play(calls: &[&'static str], total: Duration, stop: Stop) -> Played {
             ..Toolbox::default()
         },
         errand: Errand::default(),
-        workshop: Workshop {
-            registry: Registry::new(puppets),
-            executor: Executor::default(),
+        workshop: ToolRuntime {
+            registry: ToolRegistry::new(puppets),
+            executor: ToolExecutor::default(),
         },
-        watches: Watches {
+        watches: CallLimits {
             total,
-            ..Watches::default()
+            ..CallLimits::default()
         },
         stop,
         clock: Clock::system(),

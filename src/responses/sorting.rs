@@ -7,7 +7,7 @@ use crate::responses::names;
 use crate::responses::open_calls::RECEIPT;
 use crate::responses::toolbox::Kind;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::arguments;
+use crate::tools::parse_arguments;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -74,7 +74,7 @@ pub fn sort(
         left.all -= counts.0;
         left.server -= counts.1;
         // Servers that look into it must not stumble over what is no JSON.
-        if !arguments::is_object(&call.arguments) {
+        if !parse_arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
         sorted.made.push(Made { call, fate });
@@ -95,7 +95,7 @@ fn fate(call: &ToolCall, toolbox: &Toolbox) -> Fate {
     let Some(declared) = toolbox.find(&call.name) else {
         return Fate::Refused("There is no tool of this name that may be called now.".to_owned());
     };
-    let Some(arguments) = arguments::read(&call.arguments) else {
+    let Some(arguments) = parse_arguments::parse(&call.arguments) else {
         return Fate::Refused("The arguments are no JSON object.".to_owned());
     };
     match declared.kind {

@@ -2,7 +2,7 @@
 
 use crate::llm::request::Request;
 use crate::llm::request::Samplers;
-use crate::llm::tool::Format;
+use crate::llm::tool::OutputFormat;
 use crate::responses::toolbox::Toolbox;
 use sea_orm::FromJsonQueryResult;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub struct Kept {
     pub truncates: bool,
     /// How the answer must look.
     #[serde(default)]
-    pub format: Format,
+    pub format: OutputFormat,
     /// What may be called; nothing in rows from before there were tools.
     #[serde(default)]
     pub tools: Toolbox,

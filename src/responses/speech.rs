@@ -1,8 +1,8 @@
 //! What is said in a turn: the call of its model, and those of everybody who speaks after it.
 
-use crate::generation::outcome::Heard;
-use crate::generation::trim::Trim;
-use crate::generation::watches::Watches;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::outcome::ModelOutput;
+use crate::generation::trim::ReplyTrimmer;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::responses::cast::Cast;
@@ -17,7 +17,7 @@ use crate::responses::rounds::Memory;
 use crate::responses::rounds::Rounds;
 use crate::responses::stop::Stop;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::workshop::Workshop;
+use crate::tools::tool_runtime::ToolRuntime;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -30,7 +30,7 @@ pub struct Call {
     /// The calls that its provider may be asked for at once.
     pub permits: Arc<Semaphore>,
     /// Cleans what is said.
-    pub trim: Trim,
+    pub trim: ReplyTrimmer,
     /// What its items tell of who speaks; `None`: nobody but the model.
     pub speaks: Option<Value>,
 }
@@ -38,7 +38,7 @@ pub struct Call {
 /// What came of the calls of a turn.
 pub struct Spoken {
     /// The last words.
-    pub heard: Heard,
+    pub heard: ModelOutput,
     /// Why there are no more, where that is not how they ended.
     pub cut: Option<&'static str>,
     /// Of all calls.
@@ -52,8 +52,8 @@ pub struct Spoken {
 pub async fn speak(
     mut call: Call,
     mut cast: Option<&mut Cast>,
-    (mut toolbox, mut workshop, errand): (Toolbox, Workshop, Errand),
-    watches: Watches,
+    (mut toolbox, mut workshop, errand): (Toolbox, ToolRuntime, Errand),
+    watches: CallLimits,
     inbox: &Inbox,
     stop: &Stop,
 ) -> Spoken {

@@ -5,11 +5,11 @@
 //! what must be written, and hands the events on.
 
 use crate::clock::Clock;
-use crate::generation::outcome::Ended;
-use crate::generation::outcome::Failure;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::outcome::CallEnd;
 use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::Heard;
-use crate::generation::watches::Watches;
+use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::ModelOutput;
 use crate::llm::delta::FinishReason;
 use crate::responses::cast::Cast;
 use crate::responses::document::Trouble;
@@ -30,7 +30,7 @@ use crate::responses::speech::Call;
 use crate::responses::stop::Stop;
 use crate::responses::stop::Why;
 use crate::responses::toolbox::Toolbox;
-use crate::tools::workshop::Workshop;
+use crate::tools::tool_runtime::ToolRuntime;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -45,10 +45,10 @@ pub struct Turn {
     /// Those who speak after it.
     pub cast: Option<Cast>,
     pub toolbox: Toolbox,
-    pub workshop: Workshop,
+    pub workshop: ToolRuntime,
     /// What is to be done with servers elsewhere.
     pub errand: Errand,
-    pub watches: Watches,
+    pub watches: CallLimits,
     pub stop: Stop,
     pub clock: Clock,
     pub stage: Stage,
@@ -201,17 +201,17 @@ impl Stage {
 }
 
 /// How a turn ended. `None`: it did not, another node may take it.
-fn how(heard: &Heard, stop: &Stop, may_go_back: bool) -> Option<How> {
+fn how(heard: &ModelOutput, stop: &Stop, may_go_back: bool) -> Option<How> {
     Some(match &heard.end {
-        Ended::Answered(FinishReason::Length) => How::Incomplete("max_output_tokens"),
-        Ended::Answered(FinishReason::ContentFilter) => How::Incomplete("content_filter"),
-        Ended::Answered(_) if heard.is_capped => How::Incomplete("max_output_tokens"),
-        Ended::Answered(_) => How::Completed,
-        Ended::Failed(failure) if failure.code == FailureCode::RunTimeout => {
+        CallEnd::Answered(FinishReason::Length) => How::Incomplete("max_output_tokens"),
+        CallEnd::Answered(FinishReason::ContentFilter) => How::Incomplete("content_filter"),
+        CallEnd::Answered(_) if heard.is_capped => How::Incomplete("max_output_tokens"),
+        CallEnd::Answered(_) => How::Completed,
+        CallEnd::Failed(failure) if failure.code == FailureCode::RunTimeout => {
             How::Incomplete("run_timeout")
         }
-        Ended::Failed(failure) => How::Failed(trouble(failure)),
-        Ended::Canceled => match stop.why() {
+        CallEnd::Failed(failure) => How::Failed(trouble(failure)),
+        CallEnd::Canceled => match stop.why() {
             Why::Left | Why::Asked => How::Cancelled,
             Why::Closing if may_go_back => return None,
             Why::Closing | Why::Lost => How::Failed(lost()),
@@ -247,7 +247,7 @@ pub fn gone(refusal: &Refusal) -> Trouble {
 }
 
 /// A failure in the words of this API.
-pub fn trouble(failure: &Failure) -> Trouble {
+pub fn trouble(failure: &GenerationFailure) -> Trouble {
     let code = match failure.code {
         FailureCode::UpstreamTimeout => "upstream_timeout",
         FailureCode::UpstreamError | FailureCode::NoProvider => "upstream_error",

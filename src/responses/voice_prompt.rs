@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
-use crate::generation::trim::Trim;
+use crate::generation::trim::ReplyTrimmer;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::llm::request::Message;
@@ -41,7 +41,7 @@ pub async fn request(
     said: &[Entry],
     kept: &Kept,
     row: &provider::Model,
-) -> Result<(Request, Trim), Refusal> {
+) -> Result<(Request, ReplyTrimmer), Refusal> {
     let (db, now) = (parts.db.reader(), parts.clock.now());
     let chain = Chain {
         lines: lines(voice, said, kept.truncates, now),
@@ -90,7 +90,7 @@ fn wish(preset: &mut Preset, wished: Sampling) {
 }
 
 /// As in a room: the own name goes, and another's ends the text.
-fn trim(context: &Context) -> Trim {
+fn trim(context: &Context) -> ReplyTrimmer {
     let is_own = |it: &&Member| it.id == context.speaker;
     let others = context.cast.iter().filter(|it| !is_own(it));
     let others: Vec<Member> = match context.lets_others_speak {
@@ -99,7 +99,7 @@ fn trim(context: &Context) -> Trim {
     };
     match context.speaking() {
         Some(own) => executor::trim(own, &others),
-        None => Trim::nameless(),
+        None => ReplyTrimmer::without_names(),
     }
 }
 

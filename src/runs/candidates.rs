@@ -8,11 +8,11 @@
 //! **Invariant:** a model is called only with a permit of this node, as for a run; candidates get
 //! theirs after all due runs.
 
-use crate::generation::generator;
-use crate::generation::outcome::Failure;
-use crate::generation::outcome::Outcome;
-use crate::generation::trim::Trim;
-use crate::generation::usage::TokenUsage;
+use crate::generation::model_call;
+use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::GenerationOutcome;
+use crate::generation::trim::ReplyTrimmer;
+use crate::generation::usage::UsageTotal;
 use crate::ids::ConversationId;
 use crate::ids::GenerationId;
 use crate::ids::MembershipId;
@@ -160,7 +160,7 @@ impl Task<'_> {
         join_all(all).await;
     }
 
-    async fn prepare(&self, seed: u64) -> Result<Prepared, Failure> {
+    async fn prepare(&self, seed: u64) -> Result<Prepared, GenerationFailure> {
         let wish = self.wish;
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(wish.space).one(db).await;
@@ -178,7 +178,7 @@ impl Task<'_> {
         .await
     }
 
-    async fn write(&self, index: i64, prepared: &Prepared, request: Request, trim: Trim) {
+    async fn write(&self, index: i64, prepared: &Prepared, request: Request, trim: ReplyTrimmer) {
         let provider = prepared.provider.as_ref();
         let watches = &self.context.settings.watches;
         let permit = match self.permit(prepared.provider_id).await {
@@ -187,12 +187,12 @@ impl Task<'_> {
         };
         let mut text = String::new();
         let outcome =
-            generator::generate(provider, &request, trim, watches, &mut text, &self.stop).await;
+            model_call::generate(provider, &request, trim, watches, &mut text, &self.stop).await;
         drop(permit);
         let (usage, told) = match outcome {
-            Outcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
-            Outcome::Failed { failure, usage, .. } => (usage, Err(error_of(failure))),
-            Outcome::Canceled { usage, .. } => (usage, Err(dropped())),
+            GenerationOutcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
+            GenerationOutcome::Failed { failure, usage, .. } => (usage, Err(error_of(failure))),
+            GenerationOutcome::Canceled { usage, .. } => (usage, Err(dropped())),
         };
         if let Some(usage) = usage
             && let Err(error) = self.spend(usage).await
@@ -231,7 +231,7 @@ impl Task<'_> {
         }
     }
 
-    async fn spend(&self, usage: TokenUsage) -> Result<(), DbErr> {
+    async fn spend(&self, usage: UsageTotal) -> Result<(), DbErr> {
         let (space, tokens) = (self.wish.space, usage.total());
         let db = &self.context.db;
         db.write(move |tx| Box::pin(async move { space::spend(tx, space, tokens).await }))
@@ -280,11 +280,11 @@ pub(super) async fn seat_changed(context: &Context, id: MembershipId) -> Result<
     Ok(())
 }
 
-fn error_of(failure: Failure) -> run::Error {
+fn error_of(failure: GenerationFailure) -> run::Error {
     run::Error {
         code: failure.code.to_string(),
         message: failure.message,
-        retryable: failure.retryable,
+        retryable: failure.is_retryable,
     }
 }
 

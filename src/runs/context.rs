@@ -6,7 +6,7 @@ use crate::conversations::markdown::Markdown;
 use crate::conversations::quota::Quota;
 use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::generation::watches::Watches;
+use crate::generation::call_limits::CallLimits;
 use crate::providers::models::Models;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
@@ -18,8 +18,8 @@ use crate::runs::meter::Meter;
 use crate::runs::permits::Permits;
 use crate::runs::step_locks::StepLocks;
 use crate::shutdown::Shutdown;
-use crate::tools::mcp::lists::Lists;
-use crate::tools::workshop::Workshop;
+use crate::tools::mcp::tool_cache::McpToolCache;
+use crate::tools::tool_runtime::ToolRuntime;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -40,9 +40,9 @@ pub struct Context {
     pub candidates: Candidates,
     pub meter: Meter,
     /// The tools that run here.
-    pub workshop: Workshop,
+    pub workshop: ToolRuntime,
     /// What servers of tools elsewhere have.
-    pub lists: Lists,
+    pub lists: McpToolCache,
     /// Rung when people have decided whether a tool may be called.
     pub decided: Arc<Notify>,
     /// Rung when something that other nodes said was, or may have been, missed.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub stale_after: Duration,
     pub reaper_interval: Duration,
     pub stream_slice: Duration,
-    pub watches: Watches,
+    pub watches: CallLimits,
     /// What one person may store; 0 is no limit.
     pub stored_bytes: u64,
 }
@@ -86,11 +86,11 @@ impl Settings {
             stale_after: config.run_stale_after,
             reaper_interval: config.reaper_interval,
             stream_slice: config.stream_slice,
-            watches: Watches {
+            watches: CallLimits {
                 first_chunk: config.llm_first_chunk_timeout,
                 idle: config.llm_idle_timeout,
                 total: config.run_timeout,
-                ..Watches::default()
+                ..CallLimits::default()
             },
             stored_bytes: config.limits.stored_bytes,
         }
@@ -105,7 +105,7 @@ impl Context {
         clock: Clock,
         shutdown: Shutdown,
         models: Models,
-        (workshop, lists): (Workshop, Lists),
+        (workshop, lists): (ToolRuntime, McpToolCache),
         settings: Settings,
     ) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! What becomes of a run: its turn comes, it ends, its node dies or closes.
 
 use crate::conversations::message;
-use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::GenerationFailure;
 use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
@@ -64,11 +64,11 @@ pub fn due(d: &mut Draft, id: RunId) {
 }
 
 /// Why no model is asked in a space whose tokens are used up.
-pub fn token_limit_exceeded() -> Failure {
-    Failure {
+pub fn token_limit_exceeded() -> GenerationFailure {
+    GenerationFailure {
         code: FailureCode::TokenLimitExceeded,
         message: "This space has used up its tokens. Its owner can raise the limit.".to_owned(),
-        retryable: true,
+        is_retryable: true,
     }
 }
 

@@ -3,13 +3,13 @@
 //! **Invariant:** no transaction is open while the model speaks. The commit is fenced by the
 //! lease: if the run was canceled, reaped or claimed anew meanwhile, the text is dropped.
 
-use crate::generation::generator;
-use crate::generation::outcome::Failure;
+use crate::generation::model_call;
 use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::Outcome;
+use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::GenerationOutcome;
 use crate::generation::reasoning::Reasoning;
-use crate::generation::trim::Trim;
-use crate::generation::usage::TokenUsage;
+use crate::generation::trim::ReplyTrimmer;
+use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
 use crate::prompt::context::Member;
@@ -88,7 +88,7 @@ async fn take_turn(
     let (outcome, receipts) = stream(context, run, lease, &prepared).await;
     let sent = prepared.sent;
     let usage = usage_of(&outcome);
-    if matches!(outcome, Outcome::Canceled { .. }) && lease.why() == Why::Lost {
+    if matches!(outcome, GenerationOutcome::Canceled { .. }) && lease.why() == Why::Lost {
         keep_late(context, run, lease, (sent, usage)).await;
         return Turn { end: None, usage };
     }
@@ -96,10 +96,10 @@ async fn take_turn(
     Turn { end, usage }
 }
 
-fn usage_of(outcome: &Outcome) -> Option<run::Usage> {
-    let (Outcome::Succeeded { usage, .. }
-    | Outcome::Failed { usage, .. }
-    | Outcome::Canceled { usage, .. }) = outcome;
+fn usage_of(outcome: &GenerationOutcome) -> Option<run::Usage> {
+    let (GenerationOutcome::Succeeded { usage, .. }
+    | GenerationOutcome::Failed { usage, .. }
+    | GenerationOutcome::Canceled { usage, .. }) = outcome;
     usage.map(run::Usage::from)
 }
 
@@ -134,7 +134,7 @@ async fn stream(
     run: &run::Model,
     lease: &Lease,
     prepared: &Prepared,
-) -> (Outcome, Vec<Value>) {
+) -> (GenerationOutcome, Vec<Value>) {
     let slice = context.settings.stream_slice;
     let live = context.live.clone();
     let (mut slices, flusher) = sink::slices(live, run.conversation_id, run.id, slice, || {
@@ -161,20 +161,25 @@ async fn stream(
         () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
     };
     flusher.flush();
-    (generator::conclude(took.heard, took.usage), took.receipts)
+    (model_call::conclude(took.heard, took.usage), took.receipts)
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
-pub fn trim(speaker: &Member, others: &[Member]) -> Trim {
+pub fn trim(speaker: &Member, others: &[Member]) -> ReplyTrimmer {
     let names = |it: &Member| std::iter::once(it.name.clone()).chain(it.aliases.clone());
     let own: Vec<String> = names(speaker).collect();
     let others: Vec<String> = others.iter().flat_map(names).collect();
-    Trim::new(&own, &others)
+    ReplyTrimmer::new(&own, &others)
 }
 
-fn end_of(outcome: Outcome, lease: &Lease, sent: Sent, receipts: Vec<Value>) -> Option<End> {
+fn end_of(
+    outcome: GenerationOutcome,
+    lease: &Lease,
+    sent: Sent,
+    receipts: Vec<Value>,
+) -> Option<End> {
     match outcome {
-        Outcome::Succeeded {
+        GenerationOutcome::Succeeded {
             text,
             reasoning,
             usage,
@@ -190,8 +195,10 @@ fn end_of(outcome: Outcome, lease: &Lease, sent: Sent, receipts: Vec<Value>) -> 
             }
             Some(End::Succeeded(written(text, usage, metadata, sent)))
         }
-        Outcome::Failed { failure, usage, .. } => Some(failed_by(failure, usage, Some(sent))),
-        Outcome::Canceled {
+        GenerationOutcome::Failed { failure, usage, .. } => {
+            Some(failed_by(failure, usage, Some(sent)))
+        }
+        GenerationOutcome::Canceled {
             text,
             reasoning,
             usage,
@@ -220,7 +227,7 @@ fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     let mut metadata = json!({});
     if let Some(reasoning) = reasoning {
         metadata["reasoning"] = json!(reasoning.text);
-        if reasoning.is_cut {
+        if reasoning.is_truncated {
             metadata["reasoning_truncated"] = json!(true);
         }
     }
@@ -230,7 +237,7 @@ fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     metadata
 }
 
-fn written(content: String, usage: Option<TokenUsage>, metadata: Value, sent: Sent) -> Written {
+fn written(content: String, usage: Option<UsageTotal>, metadata: Value, sent: Sent) -> Written {
     Written {
         token_count: tokens::count(&content),
         content,
@@ -240,11 +247,11 @@ fn written(content: String, usage: Option<TokenUsage>, metadata: Value, sent: Se
     }
 }
 
-fn failed_by(failure: Failure, usage: Option<TokenUsage>, sent: Option<Sent>) -> End {
+fn failed_by(failure: GenerationFailure, usage: Option<UsageTotal>, sent: Option<Sent>) -> End {
     failed(
         failure.code,
         &failure.message,
-        failure.retryable,
+        failure.is_retryable,
         usage,
         sent,
     )
@@ -254,7 +261,7 @@ fn failed(
     code: FailureCode,
     message: &str,
     retryable: bool,
-    usage: Option<TokenUsage>,
+    usage: Option<UsageTotal>,
     prompt: Option<Sent>,
 ) -> End {
     let error = run::Error {

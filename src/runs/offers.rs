@@ -4,16 +4,16 @@
 use crate::ids::UserId;
 use crate::llm::tool::Tool;
 use crate::runs::context::Context;
-use crate::tools::allowance::RoomTools;
-use crate::tools::allowance::ToolServer;
-use crate::tools::allowance::Use;
-use crate::tools::mcp::listed::Listed;
-use crate::tools::mcp::names::known_as;
 use crate::tools::mcp::server::Credentials;
-use crate::tools::mcp::server::Server;
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::sessions::McpSessions;
 use crate::tools::mcp::sessions::RemoteTool;
-use crate::tools::mcp::sessions::Sessions;
+use crate::tools::mcp::tool_info::McpTool;
+use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool_settings::McpServerSettings;
+use crate::tools::tool_settings::SpaceTools;
+use crate::tools::tool_settings::ToolPermission;
 use futures::future::join_all;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Offer {
 }
 
 /// What the characters of a space may call.
-pub async fn of_space(context: &Context, allowed: RoomTools, owner: Option<UserId>) -> Vec<Offer> {
+pub async fn of_space(context: &Context, allowed: SpaceTools, owner: Option<UserId>) -> Vec<Offer> {
     let mut offers = of_the_house(context, &allowed);
     if let Some(owner) = owner.filter(|_| !allowed.servers.is_empty()) {
         offers.extend(of_servers(context, owner, &allowed.servers).await);
@@ -40,24 +40,28 @@ pub async fn of_space(context: &Context, allowed: RoomTools, owner: Option<UserI
     offers
 }
 
-fn of_the_house(context: &Context, allowed: &RoomTools) -> Vec<Offer> {
-    let offer = |(name, may): &(&'static str, Use)| {
+fn of_the_house(context: &Context, allowed: &SpaceTools) -> Vec<Offer> {
+    let offer = |(name, may): &(&'static str, ToolPermission)| {
         let tool = context.workshop.registry.find(name)?.clone();
         Some(Offer {
             declaration: tool.declaration(),
             tool,
             shown: (*name).to_owned(),
-            needs_approval: *may == Use::WithApproval,
+            needs_approval: *may == ToolPermission::WithApproval,
         })
     };
-    allowed.of_the_house.iter().filter_map(offer).collect()
+    allowed.builtin.iter().filter_map(offer).collect()
 }
 
 /// The tools of servers. One that does not answer offers none; the turn goes on without it.
-async fn of_servers(context: &Context, owner: UserId, declared: &[ToolServer]) -> Vec<Offer> {
+async fn of_servers(
+    context: &Context,
+    owner: UserId,
+    declared: &[McpServerSettings],
+) -> Vec<Offer> {
     let egress = context.lists.egress();
-    let server = |it: &ToolServer| {
-        let url = egress.tool_server(&it.url);
+    let server = |it: &McpServerSettings| {
+        let url = egress.parse_tool_server_url(&it.url);
         if url.is_none() {
             tracing::warn!(
                 tool.server = it.label,
@@ -65,18 +69,18 @@ async fn of_servers(context: &Context, owner: UserId, declared: &[ToolServer]) -
                 it.label
             );
         }
-        Some(Server {
+        Some(McpServer {
             label: it.label.clone(),
             url: url?,
             credentials: Credentials::default(),
         })
     };
-    let servers: Vec<Server> = declared.iter().filter_map(server).collect();
+    let servers: Vec<McpServer> = declared.iter().filter_map(server).collect();
     let shutdown = context.shutdown.clone();
-    let sessions = Sessions::new(egress.clone(), shutdown, servers.clone());
+    let sessions = McpSessions::new(egress.clone(), shutdown, servers.clone());
     let sessions = Arc::new(sessions);
     let lists = servers.iter().map(async |it| {
-        let list = context.lists.of(owner, it).await;
+        let list = context.lists.tools_of(owner, it).await;
         list.inspect_err(|error| {
             tracing::warn!(tool.server = it.label, %error, "the tool server {:?} offers nothing: {error}", it.label);
         })
@@ -99,9 +103,9 @@ async fn of_servers(context: &Context, owner: UserId, declared: &[ToolServer]) -
     offers
 }
 
-fn of_server(sessions: &Arc<Sessions>, declared: &ToolServer, listed: &Listed) -> Offer {
+fn of_server(sessions: &Arc<McpSessions>, declared: &McpServerSettings, listed: &McpTool) -> Offer {
     let declaration = Tool {
-        name: known_as(&declared.label, &listed.name),
+        name: model_facing_name(&declared.label, &listed.name),
         description: listed.description.clone(),
         parameters: listed.input_schema.clone(),
         strict: None,
@@ -116,6 +120,6 @@ fn of_server(sessions: &Arc<Sessions>, declared: &ToolServer, listed: &Listed) -
         tool: Arc::new(tool),
         declaration,
         shown: format!("{}: {}", declared.label, listed.name),
-        needs_approval: declared.r#use != Some(Use::Allowed),
+        needs_approval: declared.r#use != Some(ToolPermission::Allowed),
     }
 }

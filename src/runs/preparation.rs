@@ -2,8 +2,8 @@
 //! people without asking anybody.
 
 use crate::conversations::message;
-use crate::generation::outcome::Failure;
 use crate::generation::outcome::FailureCode;
+use crate::generation::outcome::GenerationFailure;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -29,7 +29,7 @@ use crate::runs::offers::Offer;
 use crate::runs::run;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
-use crate::tools::allowance::RoomTools;
+use crate::tools::tool_settings::SpaceTools;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub async fn prepare(
     context: &Context,
     run: &run::Model,
     situation: Situation,
-) -> Result<Prepared, Failure> {
+) -> Result<Prepared, GenerationFailure> {
     let row = situation.provider.ok_or_else(no_provider)?;
     let turn = Turn {
         conversation: run.conversation_id,
@@ -73,7 +73,7 @@ pub async fn prepare(
         kind: kind_of(run),
         now: context.clock.now(),
     };
-    let allowed = RoomTools::read(&situation.space.settings);
+    let allowed = SpaceTools::from_settings(&situation.space.settings);
     let owner = situation.space.owner_id;
     let place = Place {
         conversation: situation.conversation,
@@ -101,7 +101,7 @@ pub async fn prepare_candidate(
     speaker: MembershipId,
     instruction: Option<String>,
     seed: u64,
-) -> Result<Prepared, Failure> {
+) -> Result<Prepared, GenerationFailure> {
     let row = endpoint(context, speaker).await?;
     let turn = Turn {
         conversation,
@@ -127,12 +127,15 @@ fn kind_of(run: &run::Model) -> Trigger {
 }
 
 /// The endpoint that this seat's model answers at.
-async fn endpoint(context: &Context, speaker: MembershipId) -> Result<provider::Model, Failure> {
+async fn endpoint(
+    context: &Context,
+    speaker: MembershipId,
+) -> Result<provider::Model, GenerationFailure> {
     let row = provider_of(context, speaker).await.map_err(internal)?;
     row.ok_or_else(no_provider)
 }
 
-async fn scene(context: &Context, turn: Turn<'_>) -> Result<Scene, Failure> {
+async fn scene(context: &Context, turn: Turn<'_>) -> Result<Scene, GenerationFailure> {
     let scene = load::load(context.db.reader(), turn).await;
     let scene = scene.map_err(internal)?;
     scene.ok_or_else(|| internal("the conversation is gone"))
@@ -144,19 +147,22 @@ async fn ready(
     row: &provider::Model,
     scene: Scene,
     seed: u64,
-) -> Result<Prepared, Failure> {
-    let provider = context.models.provider(row).map_err(|error| Failure {
-        code: FailureCode::NoProvider,
-        message: error.to_string(),
-        retryable: true,
-    })?;
+) -> Result<Prepared, GenerationFailure> {
+    let provider = context
+        .models
+        .provider(row)
+        .map_err(|error| GenerationFailure {
+            code: FailureCode::NoProvider,
+            message: error.to_string(),
+            is_retryable: true,
+        })?;
     let speaker = scene.speaker;
     let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
     let (scene, built) = build(context, scene).await.map_err(internal)?;
-    let built = built.map_err(|overflow| Failure {
+    let built = built.map_err(|overflow| GenerationFailure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
-        retryable: false,
+        is_retryable: false,
     })?;
     let lets_others_speak = scene.lets_others_speak;
     let (own, mut others): (Vec<Member>, Vec<Member>) =
@@ -261,19 +267,19 @@ fn sent(row: &provider::Model, built: &Built, seed: u64) -> Sent {
     }
 }
 
-fn no_provider() -> Failure {
-    Failure {
+fn no_provider() -> GenerationFailure {
+    GenerationFailure {
         code: FailureCode::NoProvider,
         message: "No model is connected. Connect one, then try again.".to_owned(),
-        retryable: true,
+        is_retryable: true,
     }
 }
 
-fn internal(cause: impl std::fmt::Display) -> Failure {
+fn internal(cause: impl std::fmt::Display) -> GenerationFailure {
     tracing::error!(error = %cause, "a run could not be prepared: {cause}");
-    Failure {
+    GenerationFailure {
         code: FailureCode::Internal,
         message: "Something went wrong on the server. It has been logged.".to_owned(),
-        retryable: true,
+        is_retryable: true,
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::generation::usage::TokenUsage;
+use crate::generation::usage::UsageTotal;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -158,12 +158,12 @@ pub struct Usage {
     pub estimated: bool,
 }
 
-impl From<TokenUsage> for Usage {
-    fn from(it: TokenUsage) -> Self {
+impl From<UsageTotal> for Usage {
+    fn from(it: UsageTotal) -> Self {
         Self {
             prompt_tokens: it.prompt_tokens,
             completion_tokens: it.completion_tokens,
-            estimated: it.estimated,
+            estimated: it.is_estimated,
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn slices<F: FnOnce() + Send>(
 }
 
 impl<F: FnOnce() + Send> Sink for Slices<F> {
-    fn delta(&mut self, text: &str) {
+    fn on_text(&mut self, text: &str) {
         let mut waiting = self.shared.waiting.lock();
         waiting.text.push_str(text);
         let due = waiting

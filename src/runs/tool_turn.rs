@@ -4,16 +4,16 @@
 //! **Invariant:** each call is answered, with an output or with why there is none; a call that
 //! somebody must agree to is not run before.
 
-use crate::generation::generator;
-use crate::generation::outcome::Ended;
-use crate::generation::outcome::Failure;
-use crate::generation::outcome::Heard;
+use crate::generation::call_limits::CallLimits;
+use crate::generation::model_call;
+use crate::generation::outcome::CallEnd;
+use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::ModelOutput;
 use crate::generation::reasoning::Reasoning;
 use crate::generation::sink::Sink;
-use crate::generation::trim::Trim;
+use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage;
-use crate::generation::usage::TokenUsage;
-use crate::generation::watches::Watches;
+use crate::generation::usage::UsageTotal;
 use crate::ids::ProviderId;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
@@ -29,11 +29,11 @@ use crate::runs::offers::Offer;
 use crate::runs::run;
 use crate::runs::tool_approval::Question;
 use crate::spaces::space;
-use crate::tools::arguments;
-use crate::tools::executor::Job;
-use crate::tools::telling;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::executor::ToolJob;
+use crate::tools::parse_arguments;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
+use crate::tools::tool_messages;
 use sea_orm::EntityTrait;
 use serde_json::Value;
 use serde_json::json;
@@ -58,16 +58,16 @@ pub struct ToolTurn<'a> {
     pub provider: &'a dyn Provider,
     /// Where that one is configured.
     pub provider_id: ProviderId,
-    pub trim: Trim,
+    pub trim: ReplyTrimmer,
     pub offers: &'a [Offer],
 }
 
 /// What came of it.
 pub struct Took {
     /// All that was said, as if in one go.
-    pub heard: Heard,
+    pub heard: ModelOutput,
     /// What all calls of the model cost.
-    pub usage: Option<TokenUsage>,
+    pub usage: Option<UsageTotal>,
     /// What was called, and what came of each, as people may see it.
     pub receipts: Vec<Value>,
 }
@@ -76,7 +76,7 @@ pub struct Took {
 struct Made<'a> {
     call: ToolCall,
     /// What may be run, or why nothing is.
-    plan: Result<(&'a Offer, Arguments), String>,
+    plan: Result<(&'a Offer, ToolArguments), String>,
     approved_by: Option<String>,
 }
 
@@ -99,13 +99,13 @@ impl ToolTurn<'_> {
             if step > 1
                 && let Some(failure) = self.token_limit(said.usage).await
             {
-                said.end = Some(Ended::Failed(failure));
+                said.end = Some(CallEnd::Failed(failure));
                 break;
             }
             watches.total = until.saturating_duration_since(Instant::now());
             let mut heard = self.listen(&request, &watches, &mut said).await;
-            let answered = std::mem::take(&mut heard.answered);
-            said.usage = usage::sum(said.usage, usage::count(answered, &request).await);
+            let answered = std::mem::take(&mut heard.call_usages);
+            said.usage = usage::sum(said.usage, usage::count_usage(answered, &request).await);
             watches.max_text_bytes -= heard.text.len().min(watches.max_text_bytes);
             let calls = std::mem::take(&mut heard.calls);
             let text = heard.text.clone();
@@ -123,10 +123,10 @@ impl ToolTurn<'_> {
             };
             let calls = made.iter().map(|it| it.call.clone()).collect();
             let messages = &mut request.to_mut().messages;
-            messages.push(telling::asked(text, calls));
+            messages.push(tool_messages::assistant_message(text, calls));
             for (made, outcome) in made.iter().zip(&outcomes) {
-                let told = telling::told(outcome);
-                messages.push(telling::answered(&made.call, told));
+                let told = tool_messages::result_text(outcome);
+                messages.push(tool_messages::tool_message(&made.call, told));
                 receipts.push(receipt(made, outcome));
             }
         }
@@ -139,20 +139,25 @@ impl ToolTurn<'_> {
 
     /// Whether the space's limit is reached with what this run has cost so far: then the model is
     /// not asked again.
-    async fn token_limit(&self, so_far: Option<TokenUsage>) -> Option<Failure> {
+    async fn token_limit(&self, so_far: Option<UsageTotal>) -> Option<GenerationFailure> {
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(self.run.space_id).one(db).await;
         // Where the database does not answer, the commit will tell.
         let space = space.ok().flatten()?;
-        let so_far = so_far.map_or(0, TokenUsage::total);
+        let so_far = so_far.map_or(0, UsageTotal::total);
         space
             .has_reached_its_limit(so_far)
             .then(token_limit_exceeded)
     }
 
-    async fn listen(&self, request: &Request, watches: &Watches, said: &mut Said<'_>) -> Heard {
+    async fn listen(
+        &self,
+        request: &Request,
+        watches: &CallLimits,
+        said: &mut Said<'_>,
+    ) -> ModelOutput {
         let (trim, token) = (self.trim.clone(), &self.lease.token);
-        generator::listen(self.provider, request, trim, watches, said, token).await
+        model_call::complete(self.provider, request, trim, watches, said, token).await
     }
 
     /// What is to be done with a call.
@@ -161,7 +166,7 @@ impl ToolTurn<'_> {
             .offers
             .iter()
             .find(|it| it.declaration.name == call.name);
-        let plan = match (found, arguments::read(&call.arguments)) {
+        let plan = match (found, parse_arguments::parse(&call.arguments)) {
             (None, _) => Err("There is no tool of this name.".to_owned()),
             (_, None) => Err("The arguments are no JSON object.".to_owned()),
             (Some(offer), Some(_))
@@ -172,7 +177,7 @@ impl ToolTurn<'_> {
             (Some(offer), Some(arguments)) => Ok((offer, arguments)),
         };
         // Servers that look into it must not stumble over what is no JSON.
-        if !arguments::is_object(&call.arguments) {
+        if !parse_arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
         if call.id.is_empty() {
@@ -186,13 +191,13 @@ impl ToolTurn<'_> {
     }
 
     /// Runs what may be run, and gives what came of each call. `None`: the turn ends first.
-    async fn run(&self, made: &mut [Made<'_>], until: Instant) -> Option<Vec<Outcome>> {
+    async fn run(&self, made: &mut [Made<'_>], until: Instant) -> Option<Vec<ToolResult>> {
         self.ask_the_room(made, until).await?;
         let (mut jobs, mut places) = (Vec::new(), Vec::new());
         for (at, made) in made.iter().enumerate() {
             if let Ok((offer, arguments)) = &made.plan {
                 places.push(at);
-                jobs.push(Job {
+                jobs.push(ToolJob {
                     tool: offer.tool.clone(),
                     arguments: arguments.clone(),
                 });
@@ -207,7 +212,7 @@ impl ToolTurn<'_> {
             Ok(_) => Err("Nothing came of it.".to_owned()),
             Err(why) => Err(why.clone()),
         };
-        let mut outcomes: Vec<Outcome> = made.iter().map(not_run).collect();
+        let mut outcomes: Vec<ToolResult> = made.iter().map(not_run).collect();
         for (at, outcome) in places.into_iter().zip(ran) {
             outcomes[at] = outcome;
         }
@@ -245,17 +250,17 @@ impl ToolTurn<'_> {
     }
 
     /// How a turn ends whose calls came to no end.
-    fn cut_off(&self) -> Option<Ended> {
+    fn cut_off(&self) -> Option<CallEnd> {
         match self.lease.token.is_cancelled() {
-            true => Some(Ended::Canceled),
-            false => Some(Ended::Failed(generator::out_of_time(
+            true => Some(CallEnd::Canceled),
+            false => Some(CallEnd::Failed(model_call::deadline_exceeded(
                 &self.context.settings.watches,
             ))),
         }
     }
 }
 
-fn receipt(made: &Made, outcome: &Outcome) -> Value {
+fn receipt(made: &Made, outcome: &ToolResult) -> Value {
     let kept = |text: &str| text[..text.floor_char_boundary(MAX_KEPT_BYTES)].to_owned();
     let tool = match &made.plan {
         Ok((offer, _)) => offer.shown.clone(),
@@ -279,8 +284,8 @@ struct Said<'a> {
     /// Something was said in an earlier step: what is said now begins a paragraph.
     is_apart: bool,
     thoughts: Option<Reasoning>,
-    usage: Option<TokenUsage>,
-    end: Option<Ended>,
+    usage: Option<UsageTotal>,
+    end: Option<CallEnd>,
     is_capped: bool,
 }
 
@@ -298,12 +303,12 @@ impl<'a> Said<'a> {
     }
 
     /// What was said in a step, of which the words are known already.
-    fn add(&mut self, heard: Heard) {
+    fn add(&mut self, heard: ModelOutput) {
         self.is_apart = !self.text.is_empty();
         self.thoughts = match (self.thoughts.take(), heard.reasoning) {
             (Some(before), Some(now)) => Some(Reasoning {
                 text: format!("{}\n\n{}", before.text, now.text),
-                is_cut: before.is_cut || now.is_cut,
+                is_truncated: before.is_truncated || now.is_truncated,
             }),
             (before, now) => before.or(now),
         };
@@ -315,33 +320,33 @@ impl<'a> Said<'a> {
     fn is_whole(&self) -> bool {
         let is_cut =
             |it: &FinishReason| matches!(it, FinishReason::Length | FinishReason::ContentFilter);
-        !self.is_capped && matches!(&self.end, Some(Ended::Answered(reason)) if !is_cut(reason))
+        !self.is_capped && matches!(&self.end, Some(CallEnd::Answered(reason)) if !is_cut(reason))
     }
 
-    fn finish(self) -> Heard {
-        Heard {
-            end: self.end.unwrap_or(Ended::Canceled),
+    fn finish(self) -> ModelOutput {
+        ModelOutput {
+            end: self.end.unwrap_or(CallEnd::Canceled),
             text: self.text,
             reasoning: self.thoughts,
             calls: Vec::new(),
             usage: None,
-            answered: Vec::new(),
+            call_usages: Vec::new(),
             is_capped: self.is_capped,
         }
     }
 }
 
 impl Sink for Said<'_> {
-    fn delta(&mut self, text: &str) {
+    fn on_text(&mut self, text: &str) {
         if std::mem::take(&mut self.is_apart) && !text.is_empty() {
             self.text.push_str("\n\n");
-            self.sink.delta("\n\n");
+            self.sink.on_text("\n\n");
         }
         self.text.push_str(text);
-        self.sink.delta(text);
+        self.sink.on_text(text);
     }
 
-    fn thought(&mut self, text: &str) -> bool {
-        self.sink.thought(text)
+    fn on_reasoning(&mut self, text: &str) -> bool {
+        self.sink.on_reasoning(text)
     }
 }

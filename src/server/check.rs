@@ -6,11 +6,11 @@ use crate::cluster;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::db::file_lock;
-use crate::llm::catalog;
-use crate::llm::egress::Egress;
-use crate::llm::egress::Names;
-use crate::llm::egress::SystemNames;
-use crate::llm::registry::Registry;
+use crate::llm::model_list;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::outbound_client::Resolver;
+use crate::llm::outbound_client::SystemResolver;
+use crate::llm::registry::ProviderRegistry;
 use crate::providers::provider;
 use crate::providers::stock;
 use anyhow::Context;
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// # Errors
 /// When something does not work.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
-    print_report(config, Arc::new(SystemNames), &mut std::io::stdout()).await
+    print_report(config, Arc::new(SystemResolver), &mut std::io::stdout()).await
 }
 
 /// The same, with whoever knows the addresses behind names, and whoever reads.
@@ -33,10 +33,10 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
 /// When something does not work.
 pub async fn print_report(
     config: &Config,
-    resolver: Arc<dyn Names>,
+    resolver: Arc<dyn Resolver>,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let egress = Egress::new(resolver, config.allow_private_providers)?;
+    let egress = OutboundClient::new(resolver, config.allow_private_providers)?;
     let mut print_result = |what, outcome| print_line(out, what, outcome);
     let mut all_ok = true;
     all_ok &= print_result("settings", check_settings(config, &egress))?;
@@ -93,7 +93,7 @@ fn print_line(
     Ok(is_ok)
 }
 
-fn check_settings(config: &Config, egress: &Egress) -> anyhow::Result<String> {
+fn check_settings(config: &Config, egress: &OutboundClient) -> anyhow::Result<String> {
     cluster::check_settings(config)?;
     app::check_environment_provider(config, egress)?;
     Ok(format!("would listen on {}", config.bind))
@@ -117,7 +117,7 @@ async fn check_migrations(db: &Db) -> anyhow::Result<String> {
 
 async fn check_default_provider(
     config: &Config,
-    egress: Egress,
+    egress: OutboundClient,
     db: &Db,
 ) -> anyhow::Result<String> {
     let sealer = app::build_sealer(config)?;
@@ -125,11 +125,11 @@ async fn check_default_provider(
     let Some(provider) = provider::default(db.reader()).await? else {
         return Ok("none yet; the first start puts the demo model there".to_owned());
     };
-    let registry = Registry::new(egress, Duration::ZERO);
+    let registry = ProviderRegistry::new(egress, Duration::ZERO);
     let model = registry.provider(&provider.spec(&sealer)?)?;
     let clock = Clock::system();
     let began = clock.now();
-    catalog::probe(model.as_ref(), &provider.model)
+    model_list::probe(model.as_ref(), &provider.model)
         .await
         .with_context(|| format!("{:?} does not answer", provider.name))?;
     let ms = clock.now().ms_since(began);

@@ -3,11 +3,11 @@
 //! **Invariant:** a call ends with an output or an error, never without: a panic and a tool that takes
 //! too long are errors. Permits of the node's pool are held while a tool runs, and no longer.
 
-use crate::tools::gate::Gate;
-use crate::tools::gate::Told;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::ordered_output::OrderedOutput;
+use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::stream;
@@ -19,10 +19,10 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Calls of one response that run at the same time.
-const MAX_AT_ONCE: usize = 8;
+const MAX_CONCURRENT_CALLS: usize = 8;
 
 /// Calls of all responses of this node that run at the same time.
-pub const MAX_OF_NODE: usize = 256;
+pub const MAX_CALLS_PER_NODE: usize = 256;
 
 /// So long may one call take.
 const MAX_TIME: Duration = Duration::from_secs(30);
@@ -31,25 +31,25 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// One call.
-pub struct Job {
+pub struct ToolJob {
     pub tool: Arc<dyn ServerTool>,
-    pub arguments: Arguments,
+    pub arguments: ToolArguments,
 }
 
 /// How calls are run. Cloning gives another handle on the same pool.
 #[derive(Clone)]
-pub struct Executor {
+pub struct ToolExecutor {
     pool: Arc<Semaphore>,
     max_time: Duration,
 }
 
-impl Default for Executor {
+impl Default for ToolExecutor {
     fn default() -> Self {
-        Self::new(MAX_OF_NODE, MAX_TIME)
+        Self::new(MAX_CALLS_PER_NODE, MAX_TIME)
     }
 }
 
-impl Executor {
+impl ToolExecutor {
     /// With room for so many calls, each of which may take so long.
     pub fn new(n_calls: usize, max_time: Duration) -> Self {
         Self {
@@ -60,35 +60,39 @@ impl Executor {
 
     /// Runs all, and gives what came of each, in their order. `tell` is told of them in that order,
     /// each from its beginning to its end before the next. Dropping this ends what still runs.
-    pub async fn run(&self, jobs: Vec<Job>, tell: impl FnMut(usize, Told) + Send) -> Vec<Outcome> {
-        let (gate, first) = Gate::new(jobs.len());
-        let board = Mutex::new(Board { gate, tell });
-        board.lock().tell_all(first);
-        let board = &board;
+    pub async fn run(
+        &self,
+        jobs: Vec<ToolJob>,
+        on_update: impl FnMut(usize, ToolUpdate) + Send,
+    ) -> Vec<ToolResult> {
+        let (output, first) = OrderedOutput::new(jobs.len());
+        let state = Mutex::new(BatchState { output, on_update });
+        state.lock().emit_all(first);
+        let board = &state;
         let running = jobs.into_iter().enumerate().map(|(at, job)| async move {
             let progress = |message: &str| {
                 let mut board = board.lock();
-                let told = board.gate.moves(at, message);
-                board.tell_all(told);
+                let told = board.output.push_progress(at, message);
+                board.emit_all(told);
             };
             let outcome = self.run_one(&job, &progress).await;
             let mut board = board.lock();
-            let told = board.gate.ends(at, outcome.clone());
-            board.tell_all(told);
+            let told = board.output.finish(at, outcome.clone());
+            board.emit_all(told);
             (at, outcome)
         });
-        let running = stream::iter(running).buffer_unordered(MAX_AT_ONCE);
-        let mut outcomes: Vec<(usize, Outcome)> = running.collect().await;
-        outcomes.sort_by_key(|it| it.0);
-        outcomes.into_iter().map(|it| it.1).collect()
+        let running = stream::iter(running).buffer_unordered(MAX_CONCURRENT_CALLS);
+        let mut results: Vec<(usize, ToolResult)> = running.collect().await;
+        results.sort_by_key(|it| it.0);
+        results.into_iter().map(|it| it.1).collect()
     }
 
-    async fn run_one(&self, job: &Job, progress: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run_one(&self, job: &ToolJob, progress: &(dyn Fn(&str) + Sync)) -> ToolResult {
         // Never closed: an error would only let one more run.
         let _permit = self.pool.acquire().await.ok();
         let running = AssertUnwindSafe(job.tool.run(&job.arguments, progress)).catch_unwind();
         match timeout(self.max_time, running).await {
-            Ok(Ok(outcome)) => outcome.map(cut).map_err(cut),
+            Ok(Ok(outcome)) => outcome.map(truncate_output).map_err(truncate_output),
             Ok(Err(_)) => {
                 tracing::error!(tool = job.tool.declaration().name, "a tool has panicked");
                 Err("The tool broke down.".to_owned())
@@ -101,20 +105,20 @@ impl Executor {
     }
 }
 
-struct Board<T> {
-    gate: Gate,
-    tell: T,
+struct BatchState<T> {
+    output: OrderedOutput,
+    on_update: T,
 }
 
-impl<T: FnMut(usize, Told)> Board<T> {
-    fn tell_all(&mut self, told: Vec<(usize, Told)>) {
+impl<T: FnMut(usize, ToolUpdate)> BatchState<T> {
+    fn emit_all(&mut self, told: Vec<(usize, ToolUpdate)>) {
         for (at, told) in told {
-            (self.tell)(at, told);
+            (self.on_update)(at, told);
         }
     }
 }
 
-fn cut(text: String) -> String {
+fn truncate_output(text: String) -> String {
     let text = text.replace('\0', ""); // no database takes it
     if text.len() <= MAX_OUTPUT_BYTES {
         return text;

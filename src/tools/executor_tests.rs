@@ -1,12 +1,12 @@
 //! Batches: at once, in order, and nobody takes the others down.
 
-use super::Executor;
-use super::Job;
+use super::ToolExecutor;
+use super::ToolJob;
 use crate::llm::tool::Tool;
-use crate::tools::gate::Told;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use tokio::time::sleep;
 
 /// Does what it is told, and counts how many do so at once.
 #[derive(Default)]
-struct Puppet {
+struct ScriptedTool {
     n_running: AtomicUsize,
-    n_most: AtomicUsize,
+    n_max_running: AtomicUsize,
 }
 
 #[async_trait]
-impl ServerTool for Puppet {
+impl ServerTool for ScriptedTool {
     fn declaration(&self) -> Tool {
         Tool {
             name: "puppet".to_owned(),
@@ -34,9 +34,9 @@ impl ServerTool for Puppet {
         }
     }
 
-    async fn run(&self, arguments: &Arguments, progress: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let n_running = self.n_running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.n_most.fetch_max(n_running, Ordering::SeqCst);
+        self.n_max_running.fetch_max(n_running, Ordering::SeqCst);
         progress("begun");
         sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;
         self.n_running.fetch_sub(1, Ordering::SeqCst);
@@ -48,9 +48,9 @@ impl ServerTool for Puppet {
     }
 }
 
-fn job(tool: &Arc<Puppet>, ms: u64, end: Option<&str>) -> Job {
+fn job(tool: &Arc<ScriptedTool>, ms: u64, end: Option<&str>) -> ToolJob {
     let arguments = json!({ "ms": ms, "end": end });
-    Job {
+    ToolJob {
         tool: tool.clone(),
         arguments: arguments.as_object().unwrap().clone(),
     }
@@ -58,13 +58,13 @@ fn job(tool: &Arc<Puppet>, ms: u64, end: Option<&str>) -> Job {
 
 // R55
 #[tokio::test(start_paused = true)]
-async fn they_run_at_once_and_are_told_in_order() {
-    let tool = Arc::<Puppet>::default();
+async fn calls_run_concurrently_and_are_reported_in_order() {
+    let tool = Arc::<ScriptedTool>::default();
     let mut told = Vec::new();
     let began = tokio::time::Instant::now();
 
     let jobs = vec![job(&tool, 5_000, None), job(&tool, 10, None)];
-    let outcomes = Executor::default()
+    let outcomes = ToolExecutor::default()
         .run(jobs, |at, it| told.push((at, it)))
         .await;
 
@@ -72,13 +72,13 @@ async fn they_run_at_once_and_are_told_in_order() {
     assert!(began.elapsed() < Duration::from_millis(5_100));
     let slots: Vec<usize> = told.iter().map(|it| it.0).collect();
     assert_eq!(slots, [0, 0, 0, 1, 1, 1]);
-    assert_eq!(told[5].1, Told::Ended(Ok("10".to_owned())));
+    assert_eq!(told[5].1, ToolUpdate::Finished(Ok("10".to_owned())));
 }
 
 // R56
 #[tokio::test(start_paused = true)]
-async fn who_fails_panics_or_never_ends_has_an_error_and_the_others_an_output() {
-    let tool = Arc::<Puppet>::default();
+async fn a_failing_call_gets_an_error_and_the_others_an_output() {
+    let tool = Arc::<ScriptedTool>::default();
     let jobs = vec![
         job(&tool, 1, Some("no")),
         job(&tool, 2, Some("panic")),
@@ -86,7 +86,7 @@ async fn who_fails_panics_or_never_ends_has_an_error_and_the_others_an_output() 
         job(&tool, 4, None),
     ];
 
-    let outcomes = Executor::default().run(jobs, |_, _| {}).await;
+    let outcomes = ToolExecutor::default().run(jobs, |_, _| {}).await;
 
     assert_eq!(
         outcomes,
@@ -101,9 +101,9 @@ async fn who_fails_panics_or_never_ends_has_an_error_and_the_others_an_output() 
 
 // R67
 #[tokio::test(start_paused = true)]
-async fn no_more_run_than_the_pool_has_places_and_all_end() {
-    let tool = Arc::<Puppet>::default();
-    let executor = Executor::new(2, Duration::from_secs(1));
+async fn the_pool_limits_concurrent_calls_and_all_finish() {
+    let tool = Arc::<ScriptedTool>::default();
+    let executor = ToolExecutor::new(2, Duration::from_secs(1));
     let barrier = Arc::new(Barrier::new(10));
 
     let batches = (0..10).map(|_| {
@@ -120,5 +120,5 @@ async fn no_more_run_than_the_pool_has_places_and_all_end() {
         let outcome = outcome.unwrap();
         assert!(outcome.len() == 3 && outcome.iter().all(Result::is_ok));
     }
-    assert_eq!(tool.n_most.load(Ordering::SeqCst), 2);
+    assert_eq!(tool.n_max_running.load(Ordering::SeqCst), 2);
 }

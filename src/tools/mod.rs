@@ -4,15 +4,15 @@
 //! at once) and `gate` (how what they tell is put into the order of the calls). Who may call what is
 //! decided above.
 
-pub mod allowance;
-pub mod arguments;
 pub mod builtin;
 pub mod executor;
-pub mod gate;
 pub mod mcp;
+pub mod ordered_output;
+pub mod parse_arguments;
 pub mod registry;
+pub mod tool_settings;
 
-pub mod telling;
+pub mod fetch;
 pub mod tool;
-pub mod web;
-pub mod workshop;
+pub mod tool_messages;
+pub mod tool_runtime;

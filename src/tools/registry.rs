@@ -3,9 +3,9 @@
 use crate::clock::Clock;
 use crate::llm::tool::Tool;
 use crate::tools::builtin::dice;
-use crate::tools::builtin::dice::Dice;
+use crate::tools::builtin::dice::DiceTool;
 use crate::tools::builtin::time;
-use crate::tools::builtin::time::Time;
+use crate::tools::builtin::time::TimeTool;
 use crate::tools::builtin::web_fetch;
 use crate::tools::tool::ServerTool;
 use std::collections::BTreeMap;
@@ -24,16 +24,16 @@ pub fn declaration(name: &str) -> Option<Tool> {
 
 /// The tools of this node, by the names that they are declared with. Cloning gives another handle.
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct ToolRegistry {
     tools: Arc<BTreeMap<String, Arc<dyn ServerTool>>>,
 }
 
-impl Registry {
+impl ToolRegistry {
     /// The tools of the house.
-    pub fn of_the_house(clock: Clock) -> Self {
+    pub fn builtin(clock: Clock) -> Self {
         Self::new([
-            ("time", Arc::new(Time { clock }) as Arc<dyn ServerTool>),
-            ("dice", Arc::new(Dice)),
+            ("time", Arc::new(TimeTool { clock }) as Arc<dyn ServerTool>),
+            ("dice", Arc::new(DiceTool)),
         ])
     }
 

@@ -6,10 +6,10 @@ use serde_json::Map;
 use serde_json::Value;
 
 /// The arguments of a call: a JSON object.
-pub type Arguments = Map<String, Value>;
+pub type ToolArguments = Map<String, Value>;
 
 /// What came of a call: a text for the model, or a sentence that says what went wrong.
-pub type Outcome = Result<String, String>;
+pub type ToolResult = Result<String, String>;
 
 /// A tool.
 ///
@@ -20,5 +20,5 @@ pub trait ServerTool: Send + Sync {
     fn declaration(&self) -> Tool;
 
     /// Runs it once. What it does not know among the arguments, it leaves alone.
-    async fn run(&self, arguments: &Arguments, progress: &(dyn Fn(&str) + Sync)) -> Outcome;
+    async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
 }

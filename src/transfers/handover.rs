@@ -25,7 +25,7 @@ use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::roster;
 use crate::spaces::space;
-use crate::tools::allowance;
+use crate::tools::tool_settings;
 use crate::transfers::assets;
 use crate::transfers::books;
 use crate::transfers::document;
@@ -88,7 +88,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
             let row = space::ActiveModel {
                 id: Set(it.hidden),
                 owner_id: Set(Some(it.owner.id)),
-                settings: Set(allowance::with_care(with_preset(
+                settings: Set(tool_settings::with_approval(with_preset(
                     &it.head.space.settings,
                     &presets,
                 ))),

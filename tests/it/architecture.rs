@@ -201,7 +201,10 @@ fn calls_have_one_way_out() {
     let text = "//! Doc.\nfn f() {\n    let client = reqwest::Client::new();\n    reqwest::Client::builder();\n}\n";
 
     assert_eq!(broken("src/runs/executor.rs", text).len(), 2);
-    assert_eq!(broken("src/llm/egress.rs", text), Vec::<String>::new());
+    assert_eq!(
+        broken("src/llm/outbound_client.rs", text),
+        Vec::<String>::new()
+    );
 }
 
 #[test]

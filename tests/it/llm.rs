@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
-use troupe::llm::catalog;
 use troupe::llm::delta::Delta;
 use troupe::llm::delta::FinishReason;
-use troupe::llm::delta::Usage;
+use troupe::llm::delta::TokenUsage;
 use troupe::llm::error::LlmError;
+use troupe::llm::model_list;
 use troupe::llm::request::Request;
 
 use crate::support::model_call;
@@ -71,11 +71,14 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
     let stream = provider(&upstream).stream(&request()).await.unwrap();
     let deltas: Vec<Delta> = stream.map(Result::unwrap).collect().await;
 
-    let usage = Usage {
+    let usage = TokenUsage {
         prompt_tokens: 3,
         completion_tokens: 2,
     };
-    let said: Vec<Delta> = deltas.into_iter().filter(|it| *it != Delta::Life).collect();
+    let said: Vec<Delta> = deltas
+        .into_iter()
+        .filter(|it| *it != Delta::KeepAlive)
+        .collect();
     assert_eq!(
         said,
         [
@@ -188,7 +191,7 @@ async fn an_endpoint_lists_its_models() {
         .unwrap();
 
     assert_eq!(
-        catalog::list_models(&endpoint).await.unwrap(),
+        model_list::list_models(&endpoint).await.unwrap(),
         ["small", "large"]
     );
 }
@@ -201,9 +204,9 @@ async fn a_probe_asks_for_a_word_and_tells_what_is_wrong() {
     upstream.next(Script::stream().role());
     let provider = provider(&upstream);
 
-    let well = catalog::probe(&*provider, "scripted").await;
-    let unknown = catalog::probe(&*provider, "scripted").await.unwrap_err();
-    let cut = catalog::probe(&*provider, "scripted").await.unwrap_err();
+    let well = model_list::probe(&*provider, "scripted").await;
+    let unknown = model_list::probe(&*provider, "scripted").await.unwrap_err();
+    let cut = model_list::probe(&*provider, "scripted").await.unwrap_err();
 
     assert!(well.is_ok_and(|it| it > Duration::ZERO));
     assert_eq!(upstream.body(0)["max_tokens"], 16);

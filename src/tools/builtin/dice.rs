@@ -1,9 +1,9 @@
 //! `troupe:dice`: rolls dice.
 
 use crate::llm::tool::Tool;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
 use rand::Rng;
 use rand::RngExt;
@@ -14,7 +14,7 @@ const MAX_SIDES: u32 = 1_000;
 const MAX_EXTRA: i64 = 10_000;
 
 /// The tool.
-pub struct Dice;
+pub struct DiceTool;
 
 /// As a model is told of it.
 pub fn declaration() -> Tool {
@@ -39,46 +39,46 @@ pub fn declaration() -> Tool {
 }
 
 #[async_trait]
-impl ServerTool for Dice {
+impl ServerTool for DiceTool {
     fn declaration(&self) -> Tool {
         declaration()
     }
 
-    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let asked = arguments.get("roll").and_then(|it| it.as_str());
         let asked = asked.ok_or("`roll` must be a text like 2d6+1.")?;
         roll(asked, &mut rand::rng())
     }
 }
 
-fn roll(asked: &str, dice: &mut impl Rng) -> Outcome {
-    let hand = read(asked).ok_or("`roll` must look like 2d6, d20 or 3d8-2.")?;
-    let is_fair = (1..=MAX_DICE).contains(&hand.n_dice)
-        && (1..=MAX_SIDES).contains(&hand.n_sides)
-        && hand.extra.abs() <= MAX_EXTRA;
-    if !is_fair {
+fn roll(asked: &str, rng: &mut impl Rng) -> ToolResult {
+    let parsed = parse_roll(asked).ok_or("`roll` must look like 2d6, d20 or 3d8-2.")?;
+    let is_within_limits = (1..=MAX_DICE).contains(&parsed.n_dice)
+        && (1..=MAX_SIDES).contains(&parsed.n_sides)
+        && parsed.extra.abs() <= MAX_EXTRA;
+    if !is_within_limits {
         return Err("At most 100 dice with 1000 sides, and at most 10000 more or less.".to_owned());
     }
-    let rolled: Vec<u32> = (0..hand.n_dice)
-        .map(|_| dice.random_range(1..=hand.n_sides))
+    let rolled: Vec<u32> = (0..parsed.n_dice)
+        .map(|_| rng.random_range(1..=parsed.n_sides))
         .collect();
-    let total = rolled.iter().map(|it| i64::from(*it)).sum::<i64>() + hand.extra;
-    Ok(json!({ "dice": rolled, "added": hand.extra, "total": total }).to_string())
+    let total = rolled.iter().map(|it| i64::from(*it)).sum::<i64>() + parsed.extra;
+    Ok(json!({ "dice": rolled, "added": parsed.extra, "total": total }).to_string())
 }
 
-struct Hand {
+struct DiceRoll {
     n_dice: u32,
     n_sides: u32,
     extra: i64,
 }
 
-fn read(asked: &str) -> Option<Hand> {
+fn parse_roll(asked: &str) -> Option<DiceRoll> {
     let text: String = asked.chars().filter(|it| !it.is_whitespace()).collect();
     let text = text.to_ascii_lowercase();
     let (n_dice, rest) = text.split_once('d')?;
     let end = rest.find(['+', '-']).unwrap_or(rest.len());
     let (n_sides, extra) = rest.split_at(end);
-    Some(Hand {
+    Some(DiceRoll {
         n_dice: match n_dice {
             "" => 1,
             n_dice => n_dice.parse().ok()?,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_die_is_on_the_table_and_the_total_is_theirs() {
+    fn the_total_is_the_sum_of_all_dice() {
         for seed in 0..200 {
             let told = rolled("2d6 + 1", seed).unwrap();
             let dice: Vec<i64> = told["dice"]

@@ -2,16 +2,16 @@
 
 use crate::clock::Clock;
 use crate::llm::tool::Tool;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
 use chrono::FixedOffset;
 use chrono::SecondsFormat;
 use serde_json::json;
 
 /// The tool. Zones have no names here, only their distance from UTC.
-pub struct Time {
+pub struct TimeTool {
     pub clock: Clock,
 }
 
@@ -37,12 +37,12 @@ pub fn declaration() -> Tool {
 }
 
 #[async_trait]
-impl ServerTool for Time {
+impl ServerTool for TimeTool {
     fn declaration(&self) -> Tool {
         declaration()
     }
 
-    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let offset = match arguments.get("utc_offset").filter(|it| !it.is_null()) {
             None => "+00:00",
             // What is no text is no distance either.
@@ -67,29 +67,29 @@ impl ServerTool for Time {
 
 #[cfg(test)]
 mod tests {
-    use super::Time;
+    use super::TimeTool;
     use crate::clock::Clock;
     use crate::clock::Timestamp;
-    use crate::tools::tool::Outcome;
     use crate::tools::tool::ServerTool;
+    use crate::tools::tool::ToolResult;
     use serde_json::Value;
     use serde_json::json;
 
-    async fn told(arguments: Value) -> Outcome {
+    async fn run_tool(arguments: Value) -> ToolResult {
         let clock = Clock::manual_at(Timestamp(1_784_500_000_000));
-        Time { clock }
+        TimeTool { clock }
             .run(arguments.as_object().unwrap(), &|_| {})
             .await
     }
 
     #[tokio::test]
-    async fn it_is_told_at_the_asked_distance_from_utc() {
+    async fn the_time_is_given_at_the_requested_utc_offset() {
         assert_eq!(
-            told(json!({})).await.unwrap(),
+            run_tool(json!({})).await.unwrap(),
             r#"{"time":"2026-07-19T22:26:40Z","weekday":"Sunday","unix_seconds":1784500000}"#
         );
         assert_eq!(
-            told(json!({ "utc_offset": "+05:30" })).await.unwrap(),
+            run_tool(json!({ "utc_offset": "+05:30" })).await.unwrap(),
             r#"{"time":"2026-07-20T03:56:40+05:30","weekday":"Monday","unix_seconds":1784500000}"#
         );
     }
@@ -98,7 +98,7 @@ mod tests {
     async fn what_is_no_distance_is_an_error() {
         for offset in [json!("Berlin"), json!("+99:00"), json!(2)] {
             assert!(
-                told(json!({ "utc_offset": offset })).await.is_err(),
+                run_tool(json!({ "utc_offset": offset })).await.is_err(),
                 "{offset}"
             );
         }

@@ -1,11 +1,11 @@
 //! `troupe:web_fetch`: reads a page of the web, as text. Off unless the settings say otherwise.
 
 use crate::llm::tool::Tool;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::fetch;
+use crate::tools::fetch::WebFetcher;
 use crate::tools::tool::ServerTool;
-use crate::tools::web;
-use crate::tools::web::Web;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
@@ -21,8 +21,8 @@ const MAX_BYTES: usize = 1024 * 1024;
 const MAX_TIME: Duration = Duration::from_secs(15);
 
 /// The tool.
-pub struct WebFetch {
-    pub web: Web,
+pub struct WebFetchTool {
+    pub fetcher: WebFetcher,
 }
 
 /// As a model is told of it.
@@ -43,28 +43,28 @@ pub fn declaration() -> Tool {
 }
 
 #[async_trait]
-impl ServerTool for WebFetch {
+impl ServerTool for WebFetchTool {
     fn declaration(&self) -> Tool {
         declaration()
     }
 
-    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
+    async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let url = arguments.get("url").and_then(|it| it.as_str());
         let url = url.ok_or("`url` must be a text.")?;
-        let reading = timeout(MAX_TIME, self.read(url));
+        let reading = timeout(MAX_TIME, self.fetch_text(url));
         let late = |_| Err("The page took too long to come.".to_owned());
         reading.await.unwrap_or_else(late)
     }
 }
 
-impl WebFetch {
-    async fn read(&self, url: &str) -> Outcome {
-        let answer = self.web.open(url, "text/*, application/json").await;
-        text(answer.map_err(|it| it.to_string())?).await
+impl WebFetchTool {
+    async fn fetch_text(&self, url: &str) -> ToolResult {
+        let answer = self.fetcher.fetch(url, "text/*, application/json").await;
+        response_text(answer.map_err(|it| it.to_string())?).await
     }
 }
 
-async fn text(answer: Response) -> Outcome {
+async fn response_text(answer: Response) -> ToolResult {
     let status = answer.status();
     if !status.is_success() {
         return Err(format!("The page answered {}.", status.as_u16()));
@@ -79,18 +79,18 @@ async fn text(answer: Response) -> Outcome {
     if !is_text {
         return Err("The page is no text.".to_owned());
     }
-    let (bytes, _) = web::bytes(answer, MAX_BYTES)
+    let (bytes, _) = fetch::read_body(answer, MAX_BYTES)
         .await
         .map_err(|it| it.to_string())?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(match is_html {
-        true => plain(&text),
+        true => html_to_text(&text),
         false => text.into_owned(),
     })
 }
 
 /// The words of a page, without its tags and scripts.
-fn plain(html: &str) -> String {
+fn html_to_text(html: &str) -> String {
     // What scripts and styles hold is dropped with them.
     let bare = ammonia::Builder::new().tags(HashSet::new()).clean(html);
     let bare = bare.to_string();

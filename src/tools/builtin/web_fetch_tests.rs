@@ -1,23 +1,23 @@
 //! Pages, from a server of this machine where the test allows it.
 
-use super::WebFetch;
-use super::plain;
-use crate::llm::egress::Egress;
-use crate::llm::egress::SystemNames;
-use crate::tools::tool::Outcome;
+use super::WebFetchTool;
+use super::html_to_text;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::outbound_client::SystemResolver;
+use crate::tools::fetch::WebFetcher;
 use crate::tools::tool::ServerTool;
-use crate::tools::web::Web;
+use crate::tools::tool::ToolResult;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-async fn fetched(url: &str, allow_private: bool) -> Outcome {
-    let egress = Egress::new(Arc::new(SystemNames), allow_private).unwrap();
+async fn fetch_page(url: &str, allow_private: bool) -> ToolResult {
+    let egress = OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap();
     let arguments = json!({ "url": url });
-    let web = Web { egress };
-    WebFetch { web }
+    let web = WebFetcher { client: egress };
+    WebFetchTool { fetcher: web }
         .run(arguments.as_object().unwrap(), &|_| {})
         .await
 }
@@ -53,7 +53,7 @@ async fn a_page_is_read_as_text_where_it_leads() {
     ])
     .await;
 
-    assert_eq!(fetched(&to, true).await, Ok("Rain & wind".to_owned()));
+    assert_eq!(fetch_page(&to, true).await, Ok("Rain & wind".to_owned()));
 }
 
 #[tokio::test]
@@ -67,12 +67,12 @@ async fn what_is_no_text_or_no_page_is_an_error() {
         (answer("302 Found", "", ""), "The page leads nowhere."),
     ] {
         let to = server(vec![said]).await;
-        assert_eq!(fetched(&to, true).await, Err(told.to_owned()));
+        assert_eq!(fetch_page(&to, true).await, Err(told.to_owned()));
     }
     let around = vec![answer("302 Found", "location: /\r\n", ""); 5];
     let to = server(around).await;
     assert_eq!(
-        fetched(&to, true).await,
+        fetch_page(&to, true).await,
         Err("The page leads on and on.".to_owned())
     );
 }
@@ -86,7 +86,7 @@ async fn private_networks_and_odd_addresses_are_out_of_reach() {
         "http://10.0.0.1/",
         "http://169.254.169.254/",
     ] {
-        let told = fetched(url, false).await.unwrap_err();
+        let told = fetch_page(url, false).await.unwrap_err();
         assert_eq!(told, "This address may not be called.", "{url}");
     }
     for url in [
@@ -95,11 +95,11 @@ async fn private_networks_and_odd_addresses_are_out_of_reach() {
         "file:///etc/passwd",
         "nowhere",
     ] {
-        assert!(fetched(url, true).await.is_err(), "{url}");
+        assert!(fetch_page(url, true).await.is_err(), "{url}");
     }
 }
 
 #[test]
 fn words_are_kept_and_tags_are_not() {
-    assert_eq!(plain("<h1>A</h1>\n\n <p>1 &lt; 2</p>"), "A\n1 < 2");
+    assert_eq!(html_to_text("<h1>A</h1>\n\n <p>1 &lt; 2</p>"), "A\n1 < 2");
 }

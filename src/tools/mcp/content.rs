@@ -1,10 +1,10 @@
 //! What came of a call, as text: models are told words, and of everything else that it was there. Pure.
 
-use crate::tools::tool::Outcome;
+use crate::tools::tool::ToolResult;
 use serde_json::Value;
 
 /// The text of a result; `Err` when the tool itself says that it failed.
-pub fn text(result: &Value) -> Outcome {
+pub fn result_text(result: &Value) -> ToolResult {
     let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let texts: Vec<String> = blocks.iter().map(block).collect();
     let mut text = texts.join("\n");
@@ -41,11 +41,11 @@ fn block(block: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::result_text;
     use serde_json::json;
 
     #[test]
-    fn words_are_kept_and_of_everything_else_it_is_said_that_it_was_there() {
+    fn text_is_kept_and_other_content_is_described() {
         let result = json!({ "content": [
             { "type": "text", "text": "Two." },
             { "type": "image", "mimeType": "image/png", "data": "AAAAAAAA" },
@@ -56,7 +56,7 @@ mod tests {
         ] });
 
         assert_eq!(
-            text(&result).unwrap(),
+            result_text(&result).unwrap(),
             "Two.\n[image: image/png, 6 bytes]\n[notes](file:///n)\nfile:///a\nA\n\
              [resource: file:///b]\n[something that is no text]"
         );
@@ -66,12 +66,12 @@ mod tests {
     fn a_tool_that_failed_says_so() {
         let failed = json!({ "isError": true, "content": [{ "type": "text", "text": "No." }] });
 
-        assert_eq!(text(&failed), Err("No.".to_owned()));
-        assert!(text(&json!({ "isError": true })).is_err());
+        assert_eq!(result_text(&failed), Err("No.".to_owned()));
+        assert!(result_text(&json!({ "isError": true })).is_err());
         assert_eq!(
-            text(&json!({ "structuredContent": { "n": 2 } })),
+            result_text(&json!({ "structuredContent": { "n": 2 } })),
             Ok(r#"{"n":2}"#.to_owned())
         );
-        assert_eq!(text(&json!({})), Ok(String::new()));
+        assert_eq!(result_text(&json!({})), Ok(String::new()));
     }
 }

@@ -14,17 +14,17 @@ pub enum McpError {
     #[error("The server's address may not be called.")]
     Forbidden,
     #[error("The server took too long.")]
-    Late,
+    TimedOut,
     #[error("The server wants other credentials.")]
-    Locked,
+    Unauthorized,
     #[error("The server answered with status {0}.")]
     Status(u16),
     #[error("The server's answer is too large.")]
     TooLarge,
     #[error("The server does not answer by the protocol.")]
-    Garbled,
+    InvalidResponse,
     #[error("The server says: {0}")]
-    Refused(String),
+    Rejected(String),
 }
 
 /// A request.
@@ -39,27 +39,27 @@ pub fn notification(method: &str) -> Value {
 
 /// The answer to request `id` among what was said, which may be one message or several. `None`: it is
 /// not among it.
-pub fn answer(said: &Value, id: i64) -> Option<Result<Value, McpError>> {
-    if let Some(several) = said.as_array() {
-        return several.iter().find_map(|it| answer(it, id));
+pub fn find_response(message: &Value, id: i64) -> Option<Result<Value, McpError>> {
+    if let Some(several) = message.as_array() {
+        return several.iter().find_map(|it| find_response(it, id));
     }
-    let is_answer = said.get("method").is_none() && said["id"] == id;
+    let is_answer = message.get("method").is_none() && message["id"] == id;
     if !is_answer {
         return None;
     }
-    if let Some(error) = said.get("error").filter(|it| !it.is_null()) {
+    if let Some(error) = message.get("error").filter(|it| !it.is_null()) {
         let reason = error["message"].as_str().unwrap_or("no reason");
         let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
-        return Some(Err(McpError::Refused(reason.replace('\0', ""))));
+        return Some(Err(McpError::Rejected(reason.replace('\0', ""))));
     }
-    let result = said.get("result").filter(|it| it.is_object()).cloned();
-    Some(result.ok_or(McpError::Garbled))
+    let result = message.get("result").filter(|it| it.is_object()).cloned();
+    Some(result.ok_or(McpError::InvalidResponse))
 }
 
 #[cfg(test)]
 mod tests {
     use super::McpError;
-    use super::answer;
+    use super::find_response;
     use serde_json::json;
 
     #[test]
@@ -67,26 +67,26 @@ mod tests {
         let result = json!({ "jsonrpc": "2.0", "id": 2, "result": { "n": 1 } });
         let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
 
-        assert_eq!(answer(&ping, 2), None);
-        assert_eq!(answer(&result, 3), None);
+        assert_eq!(find_response(&ping, 2), None);
+        assert_eq!(find_response(&result, 3), None);
         assert_eq!(
-            answer(&json!([ping, result]), 2),
+            find_response(&json!([ping, result]), 2),
             Some(Ok(json!({ "n": 1 })))
         );
     }
 
     #[test]
-    fn a_refusal_is_cut_and_what_is_neither_is_no_answer_by_the_protocol() {
+    fn an_error_is_truncated_and_any_other_response_is_invalid() {
         let refused = json!({ "id": 1, "error": { "message": "x".repeat(1000) } });
 
-        let Some(Err(McpError::Refused(reason))) = answer(&refused, 1) else {
+        let Some(Err(McpError::Rejected(reason))) = find_response(&refused, 1) else {
             panic!("it was refused");
         };
         assert_eq!(reason.len(), 300);
         assert_eq!(
-            answer(&json!({ "id": 1, "result": 7 }), 1),
-            Some(Err(McpError::Garbled))
+            find_response(&json!({ "id": 1, "result": 7 }), 1),
+            Some(Err(McpError::InvalidResponse))
         );
-        assert_eq!(answer(&json!("x"), 1), None);
+        assert_eq!(find_response(&json!("x"), 1), None);
     }
 }

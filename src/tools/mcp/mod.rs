@@ -9,11 +9,11 @@
 //! more than is agreed here. What opens a server is in no log, no error and no item.
 
 pub mod content;
-pub mod listed;
-pub mod lists;
 pub mod message;
-pub mod names;
 pub mod policy;
 pub mod server;
 pub mod session;
 pub mod sessions;
+pub mod tool_cache;
+pub mod tool_info;
+pub mod tool_names;

@@ -1,62 +1,62 @@
 //! Which tools of a server may be called, and which of them only after somebody agreed. Pure.
 
-use crate::tools::mcp::listed::Listed;
+use crate::tools::mcp::tool_info::McpTool;
 use serde::Deserialize;
 use serde::Serialize;
 
 /// Some of the tools of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Filter {
+pub struct ToolFilter {
     pub tool_names: Option<Vec<String>>,
     /// What its server says of it; one that says nothing is not read-only.
     pub read_only: Option<bool>,
 }
 
-impl Filter {
+impl ToolFilter {
     /// Whether everything that the filter says holds for a tool.
-    pub fn takes(&self, tool: &Listed) -> bool {
-        self.names(tool).unwrap_or(true) && self.reads(tool).unwrap_or(true)
+    pub fn allows(&self, tool: &McpTool) -> bool {
+        self.matches_name(tool).unwrap_or(true) && self.matches_read_only(tool).unwrap_or(true)
     }
 
     /// Whether anything that it says does.
-    fn touches(&self, tool: &Listed) -> bool {
-        self.names(tool).unwrap_or(false) || self.reads(tool).unwrap_or(false)
+    fn matches_any(&self, tool: &McpTool) -> bool {
+        self.matches_name(tool).unwrap_or(false) || self.matches_read_only(tool).unwrap_or(false)
     }
 
-    fn names(&self, tool: &Listed) -> Option<bool> {
+    fn matches_name(&self, tool: &McpTool) -> Option<bool> {
         let names = self.tool_names.as_ref()?;
         Some(names.contains(&tool.name))
     }
 
-    fn reads(&self, tool: &Listed) -> Option<bool> {
+    fn matches_read_only(&self, tool: &McpTool) -> Option<bool> {
         Some(self.read_only? == tool.is_read_only())
     }
 }
 
 /// Whether somebody must agree before a tool is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Approval {
+pub enum ApprovalPolicy {
     #[default]
     Always,
     Never,
     /// For what `never` takes, nobody must, unless `always` names it too; for all else somebody must.
     Some {
-        always: Filter,
-        never: Filter,
+        always: ToolFilter,
+        never: ToolFilter,
     },
 }
 
-impl Approval {
+impl ApprovalPolicy {
     /// Whether somebody must agree.
-    pub fn is_needed(&self, tool: &Listed) -> bool {
+    pub fn requires_approval(&self, tool: &McpTool) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
             Self::Some { always, never } => {
                 // A filter that says nothing lets nothing pass.
-                let is_free = *never != Filter::default() && never.takes(tool);
-                !is_free || always.touches(tool)
+                let is_exempt = *never != ToolFilter::default() && never.allows(tool);
+                !is_exempt || always.matches_any(tool)
             }
         }
     }
@@ -64,18 +64,18 @@ impl Approval {
 
 #[cfg(test)]
 mod tests {
-    use super::Approval;
-    use super::Filter;
-    use crate::tools::mcp::listed::Listed;
+    use super::ApprovalPolicy;
+    use super::ToolFilter;
+    use crate::tools::mcp::tool_info::McpTool;
     use serde_json::json;
 
-    fn tool(name: &str, read_only: bool) -> Listed {
+    fn tool(name: &str, read_only: bool) -> McpTool {
         let hints = json!({ "readOnlyHint": read_only });
-        Listed::read(&json!({ "name": name, "annotations": hints })).unwrap()
+        McpTool::parse(&json!({ "name": name, "annotations": hints })).unwrap()
     }
 
-    fn named(names: &[&str]) -> Filter {
-        Filter {
+    fn named(names: &[&str]) -> ToolFilter {
+        ToolFilter {
             tool_names: Some(names.iter().map(|it| (*it).to_owned()).collect()),
             read_only: None,
         }
@@ -83,47 +83,47 @@ mod tests {
 
     // R63
     #[test]
-    fn only_what_never_takes_runs_unasked() {
-        let approval = Approval::Some {
-            always: Filter::default(),
+    fn only_tools_matched_by_never_run_without_approval() {
+        let approval = ApprovalPolicy::Some {
+            always: ToolFilter::default(),
             never: named(&["look"]),
         };
 
-        assert!(!approval.is_needed(&tool("look", false)));
-        assert!(approval.is_needed(&tool("write", true)));
-        assert!(Approval::default().is_needed(&tool("look", true)));
-        assert!(!Approval::Never.is_needed(&tool("write", false)));
+        assert!(!approval.requires_approval(&tool("look", false)));
+        assert!(approval.requires_approval(&tool("write", true)));
+        assert!(ApprovalPolicy::default().requires_approval(&tool("look", true)));
+        assert!(!ApprovalPolicy::Never.requires_approval(&tool("write", false)));
     }
 
     #[test]
-    fn always_wins_and_a_filter_that_says_nothing_frees_nothing() {
-        let approval = Approval::Some {
+    fn always_wins_and_an_empty_filter_exempts_nothing() {
+        let approval = ApprovalPolicy::Some {
             always: named(&["look"]),
-            never: Filter {
+            never: ToolFilter {
                 tool_names: None,
                 read_only: Some(true),
             },
         };
-        let nothing = Approval::Some {
-            always: Filter::default(),
-            never: Filter::default(),
+        let nothing = ApprovalPolicy::Some {
+            always: ToolFilter::default(),
+            never: ToolFilter::default(),
         };
 
-        assert!(approval.is_needed(&tool("look", true)));
-        assert!(!approval.is_needed(&tool("find", true)));
-        assert!(approval.is_needed(&tool("find", false)));
-        assert!(nothing.is_needed(&tool("find", true)));
+        assert!(approval.requires_approval(&tool("look", true)));
+        assert!(!approval.requires_approval(&tool("find", true)));
+        assert!(approval.requires_approval(&tool("find", false)));
+        assert!(nothing.requires_approval(&tool("find", true)));
     }
 
     #[test]
-    fn a_filter_takes_what_all_of_it_holds_for() {
-        let filter = Filter {
+    fn a_filter_allows_tools_that_match_all_its_conditions() {
+        let filter = ToolFilter {
             read_only: Some(true),
             ..named(&["look"])
         };
 
-        assert!(filter.takes(&tool("look", true)));
-        assert!(!filter.takes(&tool("look", false)));
-        assert!(!filter.takes(&tool("find", true)));
+        assert!(filter.allows(&tool("look", true)));
+        assert!(!filter.allows(&tool("look", false)));
+        assert!(!filter.allows(&tool("find", true)));
     }
 }

@@ -16,10 +16,10 @@ use std::fmt;
 pub const MAX_HEADERS: usize = 32;
 
 /// The longest value of a header, in bytes.
-pub const MAX_VALUE_BYTES: usize = 8 * 1024;
+pub const MAX_HEADER_VALUE_BYTES: usize = 8 * 1024;
 
 /// What the protocol and the connection decide.
-const NOT_TO_BE_SET: [&str; 11] = [
+const RESERVED_HEADERS: [&str; 11] = [
     "accept",
     "accept-encoding",
     "authorization",
@@ -35,7 +35,7 @@ const NOT_TO_BE_SET: [&str; 11] = [
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct McpServer {
     /// Its name among those of a request.
     pub label: String,
     /// Without a query: that is often a key.
@@ -67,7 +67,7 @@ impl Credentials {
     }
 
     /// As headers; what cannot be one was refused before.
-    pub fn in_headers(&self) -> HeaderMap {
+    pub fn to_headers(&self) -> HeaderMap {
         let mut all = HeaderMap::new();
         let bearer = self.authorization.as_ref().map(|it| format!("Bearer {it}"));
         if let Some(mut value) = bearer.and_then(|it| HeaderValue::from_str(&it).ok()) {
@@ -86,16 +86,16 @@ impl Credentials {
     }
 }
 
-impl Server {
+impl McpServer {
     /// The address to call.
-    pub fn address(&self) -> Url {
+    pub fn url_with_query(&self) -> Url {
         let mut url = self.url.clone();
         url.set_query(self.credentials.query.as_deref());
         url
     }
 
     /// Tells apart what different people, or different keys, see of a server.
-    pub fn mark(&self, owner: UserId) -> [u8; 32] {
+    pub fn cache_key(&self, owner: UserId) -> [u8; 32] {
         let credentials = serde_json::to_vec(&self.credentials).unwrap_or_default();
         let mut hash = Sha256::new();
         hash.update(owner.to_string());
@@ -108,24 +108,24 @@ impl Server {
 }
 
 /// Whether a header of this name and value may be sent along.
-pub fn may_be_sent(name: &str, value: &str) -> bool {
+pub fn is_allowed_header(name: &str, value: &str) -> bool {
     let Ok(known) = HeaderName::try_from(name) else {
         return false;
     };
-    let is_ours = NOT_TO_BE_SET.contains(&known.as_str()) || known.as_str().starts_with("mcp-");
-    !is_ours && value.len() <= MAX_VALUE_BYTES && HeaderValue::from_str(value).is_ok()
+    let is_ours = RESERVED_HEADERS.contains(&known.as_str()) || known.as_str().starts_with("mcp-");
+    !is_ours && value.len() <= MAX_HEADER_VALUE_BYTES && HeaderValue::from_str(value).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::Credentials;
-    use super::Server;
-    use super::may_be_sent;
+    use super::McpServer;
+    use super::is_allowed_header;
     use crate::ids::UserId;
     use reqwest::Url;
 
-    fn server(token: &str) -> Server {
-        Server {
+    fn server(token: &str) -> McpServer {
+        McpServer {
             label: "x".to_owned(),
             url: Url::parse("https://mcp.example.com/mcp").unwrap(),
             credentials: Credentials {
@@ -137,31 +137,31 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_a_server_does_not_show_itself() {
+    fn credentials_are_never_shown_in_debug_output() {
         let server = server("planted");
 
         assert!(!format!("{server:?}").contains("planted"));
-        let headers = server.credentials.in_headers();
+        let headers = server.credentials.to_headers();
         assert!(!format!("{headers:?}").contains("planted"));
         assert_eq!(headers["authorization"], "Bearer planted");
-        assert_eq!(server.address().query(), Some("key=planted"));
+        assert_eq!(server.url_with_query().query(), Some("key=planted"));
     }
 
     #[test]
-    fn lists_are_kept_apart_by_owner_and_by_key() {
-        let own = server("a").mark(UserId(1));
+    fn lists_are_cached_per_owner_and_credentials() {
+        let own = server("a").cache_key(UserId(1));
 
-        assert_eq!(own, server("a").mark(UserId(1)));
-        assert_ne!(own, server("a").mark(UserId(2)));
-        assert_ne!(own, server("b").mark(UserId(1)));
+        assert_eq!(own, server("a").cache_key(UserId(1)));
+        assert_ne!(own, server("a").cache_key(UserId(2)));
+        assert_ne!(own, server("b").cache_key(UserId(1)));
     }
 
     #[test]
     fn what_the_protocol_decides_cannot_be_set() {
-        assert!(may_be_sent("X-Team", "blue"));
+        assert!(is_allowed_header("X-Team", "blue"));
         for name in ["Host", "Mcp-Session-Id", "content-length", "a b", ""] {
-            assert!(!may_be_sent(name, "x"), "{name}");
+            assert!(!is_allowed_header(name, "x"), "{name}");
         }
-        assert!(!may_be_sent("x-team", "a\r\nb: c"));
+        assert!(!is_allowed_header("x-team", "a\r\nb: c"));
     }
 }

@@ -3,13 +3,13 @@
 //! Every message is a POST of its own. The answer is a JSON document, or an event stream that has the
 //! answer among other things; those are let pass: whoever offers nothing is asked for nothing.
 
-use crate::llm::egress::Egress;
-use crate::llm::sse::Decoder;
-use crate::llm::sse::Frame;
-use crate::tools::mcp::listed::Listed;
+use crate::llm::outbound_client::OutboundClient;
+use crate::llm::sse::SseDecoder;
+use crate::llm::sse::SseFrame;
 use crate::tools::mcp::message;
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::server::Server;
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::tool_info::McpTool;
 use reqwest::Response;
 use reqwest::StatusCode;
 use reqwest::Url;
@@ -45,27 +45,27 @@ const MAX_TOOLS: usize = 512;
 const MAX_LIST_BYTES: usize = 1024 * 1024;
 
 /// So long a server may take over a goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A session that is open.
-pub struct Session {
-    egress: Egress,
+pub struct McpSession {
+    client: OutboundClient,
     url: Url,
     /// What opens the server, and what names the session.
     headers: HeaderMap,
     next_id: AtomicI64,
 }
 
-impl Session {
+impl McpSession {
     /// Shakes hands.
     ///
     /// # Errors
     /// The server cannot be reached, or does not speak the protocol.
-    pub async fn open(egress: &Egress, server: &Server) -> Result<Self, McpError> {
+    pub async fn open(client: &OutboundClient, server: &McpServer) -> Result<Self, McpError> {
         let mut session = Self {
-            egress: egress.clone(),
-            url: server.address(),
-            headers: server.credentials.in_headers(),
+            client: client.clone(),
+            url: server.url_with_query(),
+            headers: server.credentials.to_headers(),
             next_id: AtomicI64::new(1),
         };
         let hello = json!({
@@ -76,12 +76,12 @@ impl Session {
         let (id, body) = session.request("initialize", &hello);
         let response = session.send(&body).await?;
         let name = response.headers().get(&SESSION).cloned();
-        let result = read(response, id).await?;
+        let result = read_response(response, id).await?;
         let version = result["protocolVersion"].as_str().unwrap_or_default();
         if !VERSIONS.contains(&version) {
-            return Err(McpError::Garbled);
+            return Err(McpError::InvalidResponse);
         }
-        let version = HeaderValue::from_str(version).map_err(|_| McpError::Garbled)?;
+        let version = HeaderValue::from_str(version).map_err(|_| McpError::InvalidResponse)?;
         session.headers.insert(PROTOCOL, version);
         if let Some(mut name) = name {
             name.set_sensitive(true);
@@ -96,12 +96,12 @@ impl Session {
     ///
     /// # Errors
     /// The server does not tell, or tells too much.
-    pub async fn tools(&self) -> Result<Vec<Listed>, McpError> {
+    pub async fn list_tools(&self) -> Result<Vec<McpTool>, McpError> {
         let (mut all, mut n_bytes) = (Vec::new(), 0);
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
-            let page = self.ask("tools/list", &params).await?;
-            let tools = page["tools"].as_array().ok_or(McpError::Garbled)?;
+            let page = self.send_request("tools/list", &params).await?;
+            let tools = page["tools"].as_array().ok_or(McpError::InvalidResponse)?;
             let text = page["tools"].to_string();
             n_bytes += text.len();
             if n_bytes > MAX_LIST_BYTES || all.len() + tools.len() > MAX_TOOLS {
@@ -109,9 +109,9 @@ impl Session {
             }
             // No database takes it, and no name has it.
             if text.contains("\\u0000") {
-                return Err(McpError::Garbled);
+                return Err(McpError::InvalidResponse);
             }
-            all.extend(tools.iter().filter_map(Listed::read));
+            all.extend(tools.iter().filter_map(McpTool::parse));
             match page["nextCursor"].as_str() {
                 Some(cursor) => params = json!({ "cursor": cursor }),
                 None => return Ok(all),
@@ -124,13 +124,13 @@ impl Session {
     ///
     /// # Errors
     /// The server does not take it; a tool that failed is no error here.
-    pub async fn call(
+    pub async fn call_tool(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Value, McpError> {
         let params = json!({ "name": tool, "arguments": arguments });
-        self.ask("tools/call", &params).await
+        self.send_request("tools/call", &params).await
     }
 
     /// Says goodbye, to a server that has given the session a name.
@@ -138,15 +138,15 @@ impl Session {
         if !self.headers.contains_key(&SESSION) {
             return;
         }
-        if let Ok(goodbye) = self.egress.delete(self.url.clone()) {
+        if let Ok(goodbye) = self.client.delete(self.url.clone()) {
             // A server that does not listen forgets the session by itself.
-            let _ = timeout(GOODBYE, goodbye.headers(self.headers.clone()).send()).await;
+            let _ = timeout(CLOSE_TIMEOUT, goodbye.headers(self.headers.clone()).send()).await;
         }
     }
 
-    async fn ask(&self, method: &str, params: &Value) -> Result<Value, McpError> {
+    async fn send_request(&self, method: &str, params: &Value) -> Result<Value, McpError> {
         let (id, body) = self.request(method, params);
-        read(self.send(&body).await?, id).await
+        read_response(self.send(&body).await?, id).await
     }
 
     fn request(&self, method: &str, params: &Value) -> (i64, Value) {
@@ -156,7 +156,7 @@ impl Session {
 
     /// Sends a message; what comes back is good as far as its status tells.
     async fn send(&self, body: &Value) -> Result<Response, McpError> {
-        let post = self.egress.post(self.url.clone());
+        let post = self.client.post(self.url.clone());
         let post = post.map_err(|_| McpError::Forbidden)?;
         let response = post
             .headers(self.headers.clone())
@@ -168,21 +168,21 @@ impl Session {
             .map_err(|_| McpError::Unreachable)?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(McpError::Locked),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(McpError::Unauthorized),
             status => Err(McpError::Status(status.as_u16())),
         }
     }
 }
 
 /// Reads the answer to request `id`.
-async fn read(response: Response, id: i64) -> Result<Value, McpError> {
+async fn read_response(response: Response, id: i64) -> Result<Value, McpError> {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind.to_ascii_lowercase().as_str() {
         "application/json" => read_whole(response, id).await,
         "text/event-stream" => read_stream(response, id).await,
-        _ => Err(McpError::Garbled),
+        _ => Err(McpError::InvalidResponse),
     }
 }
 
@@ -194,35 +194,35 @@ async fn read_whole(mut response: Response, id: i64) -> Result<Value, McpError> 
         }
         body.extend_from_slice(&chunk);
     }
-    let said = serde_json::from_slice(&body).map_err(|_| McpError::Garbled)?;
-    message::answer(&said, id).unwrap_or(Err(McpError::Garbled))
+    let said = serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?;
+    message::find_response(&said, id).unwrap_or(Err(McpError::InvalidResponse))
 }
 
 async fn read_stream(mut response: Response, id: i64) -> Result<Value, McpError> {
-    let (mut decoder, mut n_bytes) = (Decoder::default(), 0);
+    let (mut decoder, mut n_bytes) = (SseDecoder::default(), 0);
     while let Some(chunk) = chunk(&mut response).await? {
         n_bytes += chunk.len();
         if n_bytes > MAX_ANSWER_BYTES {
             return Err(McpError::TooLarge);
         }
         for frame in decoder.feed(&chunk) {
-            if let Some(answer) = heard(&frame, id) {
+            if let Some(answer) = parse_frame(&frame, id) {
                 return answer;
             }
         }
     }
     let last = decoder.finish();
-    let answer = last.as_ref().and_then(|it| heard(it, id));
-    answer.unwrap_or(Err(McpError::Garbled))
+    let answer = last.as_ref().and_then(|it| parse_frame(it, id));
+    answer.unwrap_or(Err(McpError::InvalidResponse))
 }
 
-fn heard(frame: &Frame, id: i64) -> Option<Result<Value, McpError>> {
+fn parse_frame(frame: &SseFrame, id: i64) -> Option<Result<Value, McpError>> {
     match frame {
-        Frame::Comment => None,
-        Frame::Oversized => Some(Err(McpError::TooLarge)),
-        Frame::Event { data, .. } => {
+        SseFrame::Comment => None,
+        SseFrame::Oversized => Some(Err(McpError::TooLarge)),
+        SseFrame::Event { data, .. } => {
             let said: Value = serde_json::from_str(data).ok()?;
-            message::answer(&said, id)
+            message::find_response(&said, id)
         }
     }
 }

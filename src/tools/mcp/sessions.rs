@@ -1,52 +1,52 @@
 //! The sessions of one turn: each opened when it is first needed, and all ended with the turn.
 
-use crate::llm::egress::Egress;
+use crate::llm::outbound_client::OutboundClient;
 use crate::llm::tool::Tool;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::content;
 use crate::tools::mcp::message::McpError;
-use crate::tools::mcp::server::Server;
-use crate::tools::mcp::session::Session;
-use crate::tools::tool::Arguments;
-use crate::tools::tool::Outcome;
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::session::McpSession;
 use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// The servers of a turn, and the sessions with them. Dropping it says goodbye to all.
-pub struct Sessions {
-    egress: Egress,
+pub struct McpSessions {
+    client: OutboundClient,
     shutdown: Shutdown,
-    servers: Vec<(Server, OnceCell<Session>)>,
+    servers: Vec<(McpServer, OnceCell<McpSession>)>,
 }
 
-impl Sessions {
+impl McpSessions {
     /// With nobody yet.
-    pub fn new(egress: Egress, shutdown: Shutdown, servers: Vec<Server>) -> Self {
+    pub fn new(client: OutboundClient, shutdown: Shutdown, servers: Vec<McpServer>) -> Self {
         let servers = servers.into_iter().map(|it| (it, OnceCell::new()));
         Self {
-            egress,
+            client: client,
             shutdown,
             servers: servers.collect(),
         }
     }
 
     /// The server of this label.
-    pub fn server(&self, label: &str) -> Option<&Server> {
+    pub fn find_server(&self, label: &str) -> Option<&McpServer> {
         let found = self.servers.iter().find(|it| it.0.label == label);
         found.map(|it| &it.0)
     }
 
-    async fn with(&self, label: &str) -> Result<&Session, McpError> {
+    async fn session_for(&self, label: &str) -> Result<&McpSession, McpError> {
         let found = self.servers.iter().find(|it| it.0.label == label);
         let (server, session) = found.ok_or(McpError::Unreachable)?;
-        let open = || Session::open(&self.egress, server);
+        let open = || McpSession::open(&self.client, server);
         session.get_or_try_init(open).await
     }
 }
 
-impl Drop for Sessions {
+impl Drop for McpSessions {
     fn drop(&mut self) {
         for (_, session) in std::mem::take(&mut self.servers) {
             if let Some(session) = session.into_inner() {
@@ -58,7 +58,7 @@ impl Drop for Sessions {
 
 /// A tool of a server, which can be called like one of ours.
 pub struct RemoteTool {
-    pub sessions: Arc<Sessions>,
+    pub sessions: Arc<McpSessions>,
     pub label: String,
     /// As its server calls it.
     pub name: String,
@@ -71,10 +71,10 @@ impl ServerTool for RemoteTool {
         self.declaration.clone()
     }
 
-    async fn run(&self, arguments: &Arguments, _: &(dyn Fn(&str) + Sync)) -> Outcome {
-        let session = self.sessions.with(&self.label).await;
+    async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
+        let session = self.sessions.session_for(&self.label).await;
         let session = session.map_err(|it| it.to_string())?;
-        let result = session.call(&self.name, arguments).await;
-        content::text(&result.map_err(|it| it.to_string())?)
+        let result = session.call_tool(&self.name, arguments).await;
+        content::result_text(&result.map_err(|it| it.to_string())?)
     }
 }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use serde_json::json;
-use troupe::llm::discovery::Place;
+use troupe::llm::discovery::ServerAddress;
 use troupe::llm::registry::ProviderKind;
 
 use crate::support::answer::refusal;
@@ -16,7 +16,7 @@ use crate::support::upstream::server::Upstream;
 
 const DOOR: &str = "/api/providers/discover";
 
-async fn app_with(env: &[(&str, &str)], places: Vec<Place>) -> TestApp {
+async fn app_with(env: &[(&str, &str)], places: Vec<ServerAddress>) -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, env, |app| {
         app.server_addresses = Arc::new(places)
     })
@@ -28,9 +28,9 @@ async fn who_answers_is_found_with_its_models_and_can_be_taken_as_it_is() {
     let (ollama, studio) = (Upstream::start().await, Upstream::start().await);
     ollama.models(&["llama3.2:latest", "qwen3"]);
     let places = vec![
-        Place::new("Ollama", ProviderKind::Ollama, ollama.port()),
-        Place::new("LM Studio", ProviderKind::OpenaiCompatible, studio.port()),
-        Place::new("llama.cpp", ProviderKind::OpenaiCompatible, 1),
+        ServerAddress::new("Ollama", ProviderKind::Ollama, ollama.port()),
+        ServerAddress::new("LM Studio", ProviderKind::OpenaiCompatible, studio.port()),
+        ServerAddress::new("llama.cpp", ProviderKind::OpenaiCompatible, 1),
     ];
     let app = app_with(&[], places).await;
     let admin = app.admin().await;
@@ -71,8 +71,8 @@ async fn somebody_who_listens_and_says_nothing_does_not_hold_it_up() {
     let port = silent.local_addr().unwrap().port();
     let upstream = Upstream::start().await;
     let places = vec![
-        Place::new("KoboldCpp", ProviderKind::OpenaiCompatible, port),
-        Place::new("Ollama", ProviderKind::Ollama, upstream.port()),
+        ServerAddress::new("KoboldCpp", ProviderKind::OpenaiCompatible, port),
+        ServerAddress::new("Ollama", ProviderKind::Ollama, upstream.port()),
     ];
     let app = app_with(&[], places).await;
     let admin = app.admin().await;
@@ -87,7 +87,11 @@ async fn somebody_who_listens_and_says_nothing_does_not_hold_it_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_private_addresses_may_not_be_called_nobody_is() {
     let decoy = Decoy::set_up();
-    let places = vec![Place::new("Ollama", ProviderKind::Ollama, decoy.port)];
+    let places = vec![ServerAddress::new(
+        "Ollama",
+        ProviderKind::Ollama,
+        decoy.port,
+    )];
     let closed = [("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false")];
     let app = app_with(&closed, places).await;
     let admin = app.admin().await;

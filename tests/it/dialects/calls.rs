@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use troupe::llm::egress::Egress;
 use troupe::llm::error::LlmError;
+use troupe::llm::outbound_client::OutboundClient;
+use troupe::llm::provider_options::ProviderOptions;
 use troupe::llm::registry::ProviderKind;
+use troupe::llm::registry::ProviderRegistry;
 use troupe::llm::registry::ProviderSpec;
-use troupe::llm::registry::Registry;
-use troupe::llm::tuning::Tuning;
 
 use super::kinds::ALL;
 use super::kinds::provider;
@@ -88,7 +88,7 @@ async fn how_much_to_think_is_said_in_every_kinds_words() {
         let upstream = Upstream::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
         let mut spec = spec(kind, &upstream);
-        spec.tuning = Tuning::read(&json!({ "reasoning": "low" }));
+        spec.options = ProviderOptions::from_settings(&json!({ "reasoning": "low" }));
 
         let provider = registry().provider(&spec).unwrap();
         let _ = provider.stream(&request()).await;
@@ -110,8 +110,8 @@ async fn how_much_to_think_is_said_in_every_kinds_words() {
 async fn no_kind_leads_into_a_network_that_may_not_be_called() {
     let decoy = Decoy::set_up();
     let names = TestNames::new(&[("inside.example", &["127.0.0.1", "::1"])]);
-    let egress = Egress::new(names, false).unwrap();
-    let registry = Registry::new(egress, Duration::ZERO);
+    let egress = OutboundClient::new(names, false).unwrap();
+    let registry = ProviderRegistry::new(egress, Duration::ZERO);
     for kind in ALL {
         let at = |host: &str| ProviderSpec {
             kind,

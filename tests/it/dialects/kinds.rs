@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use troupe::generation::generator::generate;
-use troupe::generation::outcome::Outcome;
-use troupe::generation::trim::Trim;
-use troupe::generation::watches::Watches;
+use troupe::generation::call_limits::CallLimits;
+use troupe::generation::model_call::generate;
+use troupe::generation::outcome::GenerationOutcome;
+use troupe::generation::trim::ReplyTrimmer;
 use troupe::llm::provider::Provider;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::registry::ProviderSpec;
@@ -45,13 +45,17 @@ pub fn provider(kind: ProviderKind, upstream: &Upstream) -> Arc<dyn Provider> {
 }
 
 /// Lets Ada speak.
-pub async fn speak(kind: ProviderKind, upstream: &Upstream, watches: Watches) -> Outcome {
+pub async fn speak(
+    kind: ProviderKind,
+    upstream: &Upstream,
+    watches: CallLimits,
+) -> GenerationOutcome {
     let provider = provider(kind, upstream);
     let mut heard = String::new();
     let outcome = generate(
         &*provider,
         &model_call::request(),
-        Trim::new(&["Ada"], &["Bob"]),
+        ReplyTrimmer::new(&["Ada"], &["Bob"]),
         &watches,
         &mut heard,
         &CancellationToken::new(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use troupe::llm::catalog;
+use troupe::llm::model_list;
 use troupe::llm::registry::ProviderKind;
 
 use super::kinds::ALL;
@@ -27,7 +27,7 @@ async fn every_kind_lists_its_models() {
         upstream.models(&["small", "large"]);
         let endpoint = registry().endpoint(&spec(kind, &upstream)).unwrap();
 
-        let listed = catalog::list_models(&endpoint).await.unwrap();
+        let listed = model_list::list_models(&endpoint).await.unwrap();
 
         assert_eq!(listed, ["small", "large"], "{kind}");
     }
@@ -42,9 +42,9 @@ async fn every_kind_is_probed_by_a_word_be_it_only_thought() {
         upstream.next(refusal(kind, 403, "Not you."));
         let provider = provider(kind, &upstream);
 
-        let said = catalog::probe(&*provider, "scripted").await;
-        let thought = catalog::probe(&*provider, "scripted").await;
-        let refused = catalog::probe(&*provider, "scripted").await;
+        let said = model_list::probe(&*provider, "scripted").await;
+        let thought = model_list::probe(&*provider, "scripted").await;
+        let refused = model_list::probe(&*provider, "scripted").await;
 
         assert!(said.is_ok_and(|it| it > Duration::ZERO), "{kind}");
         assert!(thought.is_ok(), "{kind}");
@@ -104,7 +104,7 @@ async fn an_address_may_be_pasted_with_or_without_its_root() {
             spec.base_url = Some(format!("{}{path}", upstream.origin()));
             let endpoint = registry().endpoint(&spec).unwrap();
 
-            let listed = catalog::list_models(&endpoint).await;
+            let listed = model_list::list_models(&endpoint).await;
 
             assert_eq!(listed.unwrap(), ["scripted"], "{kind} {path}");
         }

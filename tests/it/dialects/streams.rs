@@ -1,9 +1,9 @@
 //! What comes back, piece by piece.
 
 use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::Outcome;
+use troupe::generation::outcome::GenerationOutcome;
 use troupe::generation::reasoning::Reasoning;
-use troupe::generation::usage::TokenUsage;
+use troupe::generation::usage::UsageTotal;
 use troupe::llm::delta::FinishReason;
 use troupe::llm::registry::ProviderKind;
 
@@ -19,14 +19,14 @@ use crate::support::model_call::patient;
 use crate::support::model_call::text;
 use crate::support::upstream::server::Upstream;
 
-const BILL: TokenUsage = TokenUsage {
-    estimated: false,
+const BILL: UsageTotal = UsageTotal {
+    is_estimated: false,
     prompt_tokens: 7,
     completion_tokens: 5,
 };
 
 /// What becomes of each kind's stream of this name.
-async fn each(case: &str) -> Vec<(ProviderKind, Outcome)> {
+async fn each(case: &str) -> Vec<(ProviderKind, GenerationOutcome)> {
     let mut outcomes = Vec::new();
     for kind in ALL {
         let Some(bytes) = recorded(kind, case) else {
@@ -39,8 +39,8 @@ async fn each(case: &str) -> Vec<(ProviderKind, Outcome)> {
     outcomes
 }
 
-fn succeeded(said: &str, reason: FinishReason) -> Outcome {
-    Outcome::Succeeded {
+fn succeeded(said: &str, reason: FinishReason) -> GenerationOutcome {
+    GenerationOutcome::Succeeded {
         text: said.to_owned(),
         reasoning: None,
         usage: Some(BILL),
@@ -80,11 +80,11 @@ async fn what_is_thought_is_kept_beside_the_text() {
 
     assert_eq!(outcomes.len(), ALL.len());
     for (kind, outcome) in outcomes {
-        let expected = Outcome::Succeeded {
+        let expected = GenerationOutcome::Succeeded {
             text: "Hi, Eve.".to_owned(),
             reasoning: Some(Reasoning {
                 text: "Eve says hi. So do I.".to_owned(),
-                is_cut: false,
+                is_truncated: false,
             }),
             usage: Some(BILL),
             reason: FinishReason::Stop,
@@ -114,7 +114,7 @@ async fn thoughts_between_tags_are_thoughts_of_every_kind() {
 
         let outcome = speak(kind, &upstream, patient()).await;
 
-        let Outcome::Succeeded {
+        let GenerationOutcome::Succeeded {
             text, reasoning, ..
         } = outcome
         else {
@@ -187,7 +187,7 @@ async fn odd_pieces_are_survived_and_nothing_counts_after_the_end() {
     assert_eq!(outcomes.len(), ALL.len());
     for (kind, outcome) in outcomes {
         assert!(
-            matches!(outcome, Outcome::Succeeded { .. }),
+            matches!(outcome, GenerationOutcome::Succeeded { .. }),
             "{kind}: {outcome:?}"
         );
         assert_eq!(text(&outcome), "ab\u{fffd}c", "{kind}");

@@ -3,20 +3,20 @@
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use troupe::generation::generator::listen;
-use troupe::generation::outcome::Ended;
-use troupe::generation::outcome::Heard;
-use troupe::generation::trim::Trim;
+use troupe::generation::model_call::complete;
+use troupe::generation::outcome::CallEnd;
+use troupe::generation::outcome::ModelOutput;
+use troupe::generation::trim::ReplyTrimmer;
 use troupe::llm::delta::FinishReason;
-use troupe::llm::provider::Ability;
+use troupe::llm::provider::Capability;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::request::Message;
 use troupe::llm::request::PromptRole;
 use troupe::llm::request::Request;
-use troupe::llm::tool::Answered;
+use troupe::llm::tool::AnsweredCall;
 use troupe::llm::tool::Attachment;
-use troupe::llm::tool::Format;
-use troupe::llm::tool::Schema;
+use troupe::llm::tool::OutputFormat;
+use troupe::llm::tool::OutputSchema;
 use troupe::llm::tool::Tool;
 use troupe::llm::tool::ToolCall;
 use troupe::llm::tool::ToolChoice;
@@ -42,7 +42,7 @@ fn request() -> Request {
         ..Message::new(PromptRole::Assistant, "Let me see.")
     };
     let came = Message {
-        answers: Some(Answered {
+        answers: Some(AnsweredCall {
             id: "call_1".to_owned(),
             name: "weather".to_owned(),
         }),
@@ -72,14 +72,14 @@ fn parameters() -> Value {
     json!({ "type": "object", "properties": { "city": { "type": "string" } } })
 }
 
-async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (Heard, Value) {
+async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (ModelOutput, Value) {
     let upstream = Upstream::start().await;
     upstream.always(script);
     let mut heard = String::new();
-    let heard = listen(
+    let heard = complete(
         &*provider(kind, &upstream),
         request,
-        Trim::new(&["Ada"], &["Bob"]),
+        ReplyTrimmer::new(&["Ada"], &["Bob"]),
         &patient(),
         &mut heard,
         &CancellationToken::new(),
@@ -106,7 +106,7 @@ async fn calls_are_heard_beside_the_text_from_every_kind() {
 
             assert_eq!(
                 heard.end,
-                Ended::Answered(FinishReason::ToolCalls),
+                CallEnd::Answered(FinishReason::ToolCalls),
                 "{kind}"
             );
             assert_eq!(heard.text, "Let me see.", "{kind}");
@@ -218,7 +218,7 @@ async fn that_it_must_call_is_said_by_every_kind_that_can() {
     };
     for kind in ALL {
         let upstream = Upstream::start().await;
-        if !provider(kind, &upstream).can(Ability::MustCall) {
+        if !provider(kind, &upstream).has_capability(Capability::RequiredToolCall) {
             assert_eq!(kind, ProviderKind::Ollama);
             continue;
         }
@@ -245,7 +245,7 @@ async fn that_it_must_call_is_said_by_every_kind_that_can() {
 #[tokio::test]
 async fn a_form_is_asked_for_by_every_kind_that_can() {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let named = Format::Schema(Schema {
+    let named = OutputFormat::Schema(OutputSchema {
         name: "reply".to_owned(),
         description: None,
         schema: schema.clone(),
@@ -253,15 +253,15 @@ async fn a_form_is_asked_for_by_every_kind_that_can() {
     });
     for kind in ALL {
         for (ability, format) in [
-            (Ability::Json, Format::Json),
-            (Ability::Schema, named.clone()),
+            (Capability::Json, OutputFormat::Json),
+            (Capability::Schema, named.clone()),
         ] {
             let upstream = Upstream::start().await;
-            if !provider(kind, &upstream).can(ability) {
-                assert_eq!((kind, ability), (ProviderKind::Anthropic, Ability::Json));
+            if !provider(kind, &upstream).has_capability(ability) {
+                assert_eq!((kind, ability), (ProviderKind::Anthropic, Capability::Json));
                 continue;
             }
-            let is_any = ability == Ability::Json;
+            let is_any = ability == Capability::Json;
             let request = Request {
                 format,
                 ..model_call::request()

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use troupe::generation::call_limits::CallLimits;
 use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::Outcome;
-use troupe::generation::watches::Watches;
+use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::registry::ProviderKind;
 
 use super::kinds::ALL;
@@ -36,7 +36,7 @@ async fn who_is_limited_waits_as_long_as_it_is_told_and_no_longer_than_it_may() 
         let refused = speak(kind, &upstream, patient()).await;
 
         assert!(
-            matches!(second, Outcome::Succeeded { .. }),
+            matches!(second, GenerationOutcome::Succeeded { .. }),
             "{kind}: {second:?}"
         );
         assert_eq!(code(&refused), FailureCode::UpstreamRateLimited, "{kind}");
@@ -97,7 +97,7 @@ async fn what_a_failed_attempt_thought_is_forgotten() {
 
         let outcome = speak(kind, &upstream, patient()).await;
 
-        let Outcome::Succeeded { reasoning, .. } = outcome else {
+        let GenerationOutcome::Succeeded { reasoning, .. } = outcome else {
             panic!("{kind}: {outcome:?}");
         };
         assert_eq!(reasoning.unwrap().text, "Eve says hi. So do I.", "{kind}");
@@ -110,7 +110,7 @@ async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
         for still_here in [alive(kind), piece(kind, "<think>")] {
             let upstream = Upstream::start().await;
             upstream.always(stream(kind).forever(still_here, SHORT / 5));
-            let watches = Watches {
+            let watches = CallLimits {
                 first_chunk: SHORT,
                 idle: SHORT,
                 total: SHORT * 4,
@@ -132,7 +132,7 @@ async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
         upstream.next(stream(kind).hang());
         upstream.next(stream(kind).hang());
         upstream.next(sends(kind, piece(kind, "Once upon")).hang());
-        let watches = Watches {
+        let watches = CallLimits {
             first_chunk: SHORT,
             idle: SHORT,
             ..patient()
@@ -152,7 +152,7 @@ async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
     for kind in ALL {
         let upstream = Upstream::start().await;
         upstream.always(stream(kind).forever(piece(kind, "word "), Duration::ZERO));
-        let watches = Watches {
+        let watches = CallLimits {
             max_text_bytes: 1_000,
             ..patient()
         };
@@ -163,7 +163,7 @@ async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
         assert!(
             matches!(
                 outcome,
-                Outcome::Succeeded {
+                GenerationOutcome::Succeeded {
                     truncated: true,
                     ..
                 }
@@ -200,7 +200,10 @@ async fn a_connection_that_breaks_is_tried_again_only_before_the_first_word() {
         let second = speak(kind, &upstream, patient()).await;
         let broken = speak(kind, &upstream, patient()).await;
 
-        assert!(matches!(second, Outcome::Succeeded { .. }), "{kind}");
+        assert!(
+            matches!(second, GenerationOutcome::Succeeded { .. }),
+            "{kind}"
+        );
         assert_eq!(code(&broken), FailureCode::UpstreamDisconnected, "{kind}");
         assert_eq!(upstream.n_requests(), 3, "{kind}");
     }

@@ -50,7 +50,7 @@ async fn after_three_attempts_the_providers_reason_is_told() {
                 .contains(&format!("Scripted {status}.")),
             "{outcome:?}"
         );
-        assert!(failure(&outcome).retryable);
+        assert!(failure(&outcome).is_retryable);
         assert_eq!(upstream.n_requests(), 3);
     }
 }
@@ -64,7 +64,7 @@ async fn a_refusal_for_good_is_not_repeated() {
         let outcome = speak(&upstream, patient()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamError);
-        assert!(!failure(&outcome).retryable);
+        assert!(!failure(&outcome).is_retryable);
         assert_eq!(upstream.n_requests(), 1, "{status}");
     }
 }
@@ -128,7 +128,7 @@ async fn a_provider_that_is_not_there_is_told_in_plain_words() {
         failure(&outcome).message,
         "The provider could not be reached: it refused the connection."
     );
-    assert!(failure(&outcome).retryable);
+    assert!(failure(&outcome).is_retryable);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use troupe::generation::outcome::Outcome;
+use troupe::generation::outcome::GenerationOutcome;
 
 use crate::support::model_call::Speaking;
 use crate::support::model_call::begun;
@@ -46,7 +46,10 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
         speaking.cancel.cancel();
         let outcome = speaking.ends().await;
 
-        assert!(matches!(outcome, Outcome::Canceled { .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, GenerationOutcome::Canceled { .. }),
+            "{outcome:?}"
+        );
         upstream.hung_up(0).await;
     }
 }
@@ -66,7 +69,7 @@ async fn a_canceled_answer_keeps_what_was_said() {
     let usage = estimated(&heard);
     assert_eq!(
         speaking.ends().await,
-        Outcome::Canceled {
+        GenerationOutcome::Canceled {
             text: heard,
             reasoning: None,
             usage,
@@ -85,7 +88,10 @@ async fn a_cancel_ends_the_wait_between_two_attempts() {
     speaking.cancel.cancel();
     let outcome = speaking.ends().await;
 
-    assert!(matches!(outcome, Outcome::Canceled { .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, GenerationOutcome::Canceled { .. }),
+        "{outcome:?}"
+    );
     assert!(began.elapsed() < Duration::from_secs(9));
     assert_eq!(upstream.n_requests(), 1);
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::json;
+use troupe::generation::call_limits::CallLimits;
 use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::Outcome;
-use troupe::generation::watches::Watches;
+use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
 use crate::support::model_call::SHORT;
@@ -41,7 +41,10 @@ async fn a_refusal_is_a_text_like_any_other_to_who_does_not_tell_them_apart() {
 
     let outcome = speak(&upstream, patient()).await;
 
-    assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, GenerationOutcome::Succeeded { .. }),
+        "{outcome:?}"
+    );
     assert_eq!(text(&outcome), "Well. I cannot.");
 }
 
@@ -70,7 +73,10 @@ async fn either_a_finish_reason_or_done_is_an_end() {
 
         let outcome = speak(&upstream, patient()).await;
 
-        assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, GenerationOutcome::Succeeded { .. }),
+            "{outcome:?}"
+        );
         assert_eq!(text(&outcome), "Once upon a time");
     }
 }
@@ -87,14 +93,17 @@ async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
 
         let outcome = speak(
             &upstream,
-            Watches {
+            CallLimits {
                 idle: SHORT,
                 ..patient()
             },
         )
         .await;
 
-        assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, GenerationOutcome::Succeeded { .. }),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -115,7 +124,7 @@ async fn a_length_limit_truncates_and_a_filter_is_told() {
         let usage = estimated(&text);
         assert_eq!(
             outcome,
-            Outcome::Succeeded {
+            GenerationOutcome::Succeeded {
                 text,
                 reasoning: None,
                 usage,
@@ -205,7 +214,7 @@ async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
 
     let outcome = speak(&upstream, patient()).await;
 
-    let Outcome::Succeeded {
+    let GenerationOutcome::Succeeded {
         text,
         reason,
         truncated,
@@ -219,7 +228,7 @@ async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
         (text.as_str(), reason, truncated),
         ("Well.", FinishReason::Stop, false)
     );
-    assert!(usage.is_some_and(|it| it.estimated), "{usage:?}");
+    assert!(usage.is_some_and(|it| it.is_estimated), "{usage:?}");
     upstream.hung_up(0).await;
 }
 
@@ -228,7 +237,7 @@ async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed
     let upstream = Upstream::start().await;
     upstream.say("A whole answer.");
     upstream.misbehave(7, 60);
-    let watches = Watches {
+    let watches = CallLimits {
         first_chunk: Duration::from_secs(1),
         idle: Duration::from_secs(1),
         total: Duration::from_secs(4),
@@ -239,15 +248,15 @@ async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed
 
     let n_succeeded = outcomes
         .iter()
-        .filter(|it| matches!(it, Outcome::Succeeded { .. }))
+        .filter(|it| matches!(it, GenerationOutcome::Succeeded { .. }))
         .count();
     for outcome in outcomes {
         match outcome {
-            Outcome::Succeeded { text, .. } => assert_eq!(text, "A whole answer."),
-            Outcome::Failed { text, .. } => {
+            GenerationOutcome::Succeeded { text, .. } => assert_eq!(text, "A whole answer."),
+            GenerationOutcome::Failed { text, .. } => {
                 assert!("Once upon a time".starts_with(&text), "{text}")
             }
-            Outcome::Canceled { .. } => panic!("nobody canceled"),
+            GenerationOutcome::Canceled { .. } => panic!("nobody canceled"),
         }
     }
     assert!((20..60).contains(&n_succeeded), "{n_succeeded}");

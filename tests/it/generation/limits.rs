@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use troupe::generation::call_limits::CallLimits;
 use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::Outcome;
-use troupe::generation::watches::Watches;
+use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
 use crate::support::model_call::SHORT;
@@ -31,7 +31,7 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
 
         let outcome = speak(
             &upstream,
-            Watches {
+            CallLimits {
                 first_chunk: SHORT,
                 ..patient()
             },
@@ -39,7 +39,7 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
         .await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
-        assert!(failure(&outcome).retryable);
+        assert!(failure(&outcome).is_retryable);
         assert_eq!(upstream.n_requests(), 2);
         upstream.hung_up(0).await;
         upstream.hung_up(1).await;
@@ -50,7 +50,7 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
 async fn a_silent_start_is_made_good_by_the_second_attempt() {
     let upstream = Upstream::start().await;
     upstream.next(Script::hang_before_first_chunk());
-    let watches = Watches {
+    let watches = CallLimits {
         first_chunk: Duration::from_secs(2),
         ..patient()
     };
@@ -75,7 +75,7 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
 
         let outcome = speak(
             &upstream,
-            Watches {
+            CallLimits {
                 first_chunk: SHORT,
                 ..patient()
             },
@@ -96,7 +96,7 @@ async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
 
     let outcome = speak(
         &upstream,
-        Watches {
+        CallLimits {
             idle: SHORT,
             ..patient()
         },
@@ -120,7 +120,7 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
 
         let outcome = speak(
             &upstream,
-            Watches {
+            CallLimits {
                 idle: SHORT,
                 ..patient()
             },
@@ -140,7 +140,7 @@ async fn silence_in_an_answer_ends_it() {
 
     let outcome = speak(
         &upstream,
-        Watches {
+        CallLimits {
             idle: SHORT,
             ..patient()
         },
@@ -160,7 +160,7 @@ async fn the_total_limit_ends_a_stream_of_mere_comments() {
 
     let outcome = speak(
         &upstream,
-        Watches {
+        CallLimits {
             total: SHORT,
             ..patient()
         },
@@ -178,7 +178,7 @@ async fn the_total_limit_counts_the_waits_between_attempts_too() {
 
     let outcome = speak(
         &upstream,
-        Watches {
+        CallLimits {
             total: SHORT,
             ..patient()
         },
@@ -197,14 +197,14 @@ async fn an_endless_answer_is_cut_at_the_size_limit() {
 
     let outcome = speak(
         &upstream,
-        Watches {
+        CallLimits {
             max_text_bytes: 10_000,
             ..patient()
         },
     )
     .await;
 
-    let Outcome::Succeeded {
+    let GenerationOutcome::Succeeded {
         text,
         reason,
         truncated,

@@ -12,13 +12,13 @@ use super::stage::text;
 use super::stage::types;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
+use crate::support::mcp::FakeMcpServer;
 use crate::support::mcp::LISTED;
-use crate::support::mcp::McpServer;
 use crate::support::mcp::tool;
 use crate::support::upstream::script::Script;
 
 /// The declaration of a server, with more about it.
-fn declared(mcp: &McpServer, more: Value) -> Value {
+fn declared(mcp: &FakeMcpServer, more: Value) -> Value {
     let url = format!("{}?key=planted", mcp.url);
     let mut server = json!({
         "type": "mcp", "server_label": "wiki", "server_url": url, "authorization": "planted",
@@ -50,7 +50,7 @@ on_both! {
     // R63
     async fn what_needs_no_approval_is_called_at_once_and_told_in_its_group(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("search", true), tool("write", false)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("search", true), tool("write", false)]).await;
         call_once(&stage, "search");
         let never = json!({ "require_approval": { "never": { "read_only": true } }, "allowed_tools": ["search"] });
         let body = json!({ "input": "Tea?", "tools": declared(&mcp, never) });
@@ -90,7 +90,7 @@ on_both! {
     // R62
     async fn what_needs_an_approval_is_called_once_and_exactly_as_it_was_shown(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("write", false)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
         call_once(&stage, "write");
         let tools = declared(&mcp, json!({}));
 
@@ -120,7 +120,7 @@ on_both! {
     // R62
     async fn what_is_refused_is_never_called_and_the_model_is_told(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("write", false)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
         call_once(&stage, "write");
         let tools = declared(&mcp, json!({}));
         let asked = stage.program.respond(json!({ "input": "Write.", "tools": tools, "store": false })).await;
@@ -140,7 +140,7 @@ on_both! {
     // R63
     async fn all_that_waits_for_an_approval_is_answered_at_once(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("write", false)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
         stage.upstream.next(Script::calls(&[("a", "mcp_wiki_write", "{}"), ("b", "mcp_wiki_write", "{}")]));
         let tools = declared(&mcp, json!({}));
         let asked = stage.program.respond(json!({ "input": "Write.", "tools": tools })).await;
@@ -164,7 +164,7 @@ on_both! {
     // R64
     async fn a_server_that_is_down_is_told_of_and_the_answer_goes_on(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("write", false)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
         mcp.behave(|it| it.status = Some(500));
         let tools = declared(&mcp, json!({}));
 
@@ -179,7 +179,7 @@ on_both! {
     // R54
     async fn a_server_or_one_of_its_tools_can_be_the_choice_of_the_first_round(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("search", true), tool("write", true)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("search", true), tool("write", true)]).await;
         let mut tools = declared(&mcp, json!({ "require_approval": "never" }));
         tools.as_array_mut().unwrap().push(function("f"));
         let chosen = async |choice: Value| {
@@ -212,7 +212,7 @@ on_both! {
 
     async fn a_chosen_tool_that_its_server_does_not_have_is_not_asked_for(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("search", true)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("search", true)]).await;
         let mut tools = declared(&mcp, json!({}));
         tools.as_array_mut().unwrap().push(function("f"));
         let choice = json!({ "type": "mcp", "server_label": "wiki", "name": "gone" });
@@ -227,7 +227,7 @@ on_both! {
 
     async fn what_opens_a_server_waits_sealed_with_a_background_response(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![tool("search", true)]).await;
+        let mcp = FakeMcpServer::start(vec![tool("search", true)]).await;
         call_once(&stage, "search");
         let tools = declared(&mcp, json!({ "require_approval": "never" }));
 
@@ -245,7 +245,7 @@ on_both! {
 
     async fn a_server_in_a_private_network_is_refused_before_anything_is_written(backend) {
         let stage = Stage::open_with(backend, LISTED).await;
-        let mcp = McpServer::start(vec![]).await;
+        let mcp = FakeMcpServer::start(vec![]).await;
         let mut tools = declared(&mcp, json!({}));
         tools[0]["server_url"] = json!("http://169.254.169.254/mcp");
 

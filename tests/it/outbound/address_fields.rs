@@ -120,7 +120,12 @@ pub fn calls_of_v1() -> BTreeSet<String> {
 
 /// The files that hold a client for calls, or make one.
 pub fn callers() -> BTreeSet<String> {
-    let words = ["Egress", "reqwest::Client", "TcpStream::connect", "Web {"];
+    let words = [
+        "OutboundClient",
+        "reqwest::Client",
+        "TcpStream::connect",
+        "WebFetcher {",
+    ];
     let files = sources("src").into_iter();
     let holds = |text: &str| {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();

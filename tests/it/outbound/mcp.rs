@@ -6,24 +6,24 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use troupe::ids::UserId;
-use troupe::llm::egress::Egress;
-use troupe::llm::egress::SystemNames;
+use troupe::llm::outbound_client::OutboundClient;
+use troupe::llm::outbound_client::SystemResolver;
 use troupe::tools::mcp::content;
-use troupe::tools::mcp::lists::Lists;
 use troupe::tools::mcp::message::McpError;
 use troupe::tools::mcp::server::Credentials;
-use troupe::tools::mcp::server::Server;
-use troupe::tools::mcp::session::Session;
+use troupe::tools::mcp::server::McpServer;
+use troupe::tools::mcp::session::McpSession;
+use troupe::tools::mcp::tool_cache::McpToolCache;
 
-use crate::support::mcp::McpServer;
+use crate::support::mcp::FakeMcpServer;
 use crate::support::mcp::tool;
 
-fn egress(allow_private: bool) -> Egress {
-    Egress::new(Arc::new(SystemNames), allow_private).unwrap()
+fn egress(allow_private: bool) -> OutboundClient {
+    OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap()
 }
 
-fn server(mcp: &McpServer) -> Server {
-    Server {
+fn server(mcp: &FakeMcpServer) -> McpServer {
+    McpServer {
         label: "test".to_owned(),
         url: mcp.url.parse().unwrap(),
         credentials: Credentials {
@@ -40,17 +40,22 @@ fn arguments(value: Value) -> Map<String, Value> {
 
 #[tokio::test]
 async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it() {
-    let mcp = McpServer::start(vec![tool("a", true), tool("b", false), tool("c", true)]).await;
+    let mcp = FakeMcpServer::start(vec![tool("a", true), tool("b", false), tool("c", true)]).await;
 
-    let session = Session::open(&egress(true), &server(&mcp)).await.unwrap();
-    let tools = session.tools().await.unwrap();
-    let called = session.call("a", &arguments(json!({ "q": 1 }))).await;
+    let session = McpSession::open(&egress(true), &server(&mcp))
+        .await
+        .unwrap();
+    let tools = session.list_tools().await.unwrap();
+    let called = session.call_tool("a", &arguments(json!({ "q": 1 }))).await;
     session.close().await;
 
     let names: Vec<&str> = tools.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert!(tools[0].is_read_only() && !tools[1].is_read_only());
-    assert_eq!(content::text(&called.unwrap()).unwrap(), r#"a got {"q":1}"#);
+    assert_eq!(
+        content::result_text(&called.unwrap()).unwrap(),
+        r#"a got {"q":1}"#
+    );
     let methods = [
         "initialize",
         "notifications/initialized",
@@ -72,31 +77,33 @@ async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it(
 
 #[tokio::test]
 async fn an_answer_may_come_among_other_things_in_a_stream() {
-    let mcp = McpServer::start(vec![tool("a", true)]).await;
+    let mcp = FakeMcpServer::start(vec![tool("a", true)]).await;
     mcp.behave(|it| it.streams = true);
-    let session = Session::open(&egress(true), &server(&mcp)).await.unwrap();
+    let session = McpSession::open(&egress(true), &server(&mcp))
+        .await
+        .unwrap();
 
-    let called = session.call("fail", &Map::new()).await.unwrap();
+    let called = session.call_tool("fail", &Map::new()).await.unwrap();
 
-    assert_eq!(session.tools().await.unwrap().len(), 1);
-    assert_eq!(content::text(&called), Err("fail got {}".to_owned()));
+    assert_eq!(session.list_tools().await.unwrap().len(), 1);
+    assert_eq!(content::result_text(&called), Err("fail got {}".to_owned()));
 }
 
 #[tokio::test]
 async fn a_list_is_asked_for_once_by_each_owner_and_key() {
-    let mcp = McpServer::start(vec![tool("a", true)]).await;
-    let lists = Lists::new(egress(true));
-    let other = Server {
+    let mcp = FakeMcpServer::start(vec![tool("a", true)]).await;
+    let lists = McpToolCache::new(egress(true));
+    let other = McpServer {
         credentials: Credentials::default(),
         ..server(&mcp)
     };
 
     for _ in 0..3 {
-        let list = lists.of(UserId(1), &server(&mcp)).await.unwrap();
+        let list = lists.tools_of(UserId(1), &server(&mcp)).await.unwrap();
         assert_eq!(list.len(), 1);
     }
-    lists.of(UserId(2), &server(&mcp)).await.unwrap();
-    lists.of(UserId(1), &other).await.unwrap();
+    lists.tools_of(UserId(2), &server(&mcp)).await.unwrap();
+    lists.tools_of(UserId(1), &other).await.unwrap();
 
     let n_lists = mcp
         .methods()
@@ -108,33 +115,40 @@ async fn a_list_is_asked_for_once_by_each_owner_and_key() {
 
 #[tokio::test]
 async fn what_is_no_server_of_tools_is_told_in_a_sentence_and_asked_again() {
-    let mcp = McpServer::start(vec![]).await;
-    let lists = Lists::new(egress(true));
+    let mcp = FakeMcpServer::start(vec![]).await;
+    let lists = McpToolCache::new(egress(true));
     let huge = "x".repeat(3 * 1024 * 1024);
-    let of = async || lists.of(UserId(1), &server(&mcp)).await.unwrap_err();
+    let of = async || lists.tools_of(UserId(1), &server(&mcp)).await.unwrap_err();
 
     mcp.behave(|it| it.status = Some(401));
-    assert_eq!(of().await, McpError::Locked);
+    assert_eq!(of().await, McpError::Unauthorized);
     mcp.behave(|it| it.status = Some(302));
     assert_eq!(of().await, McpError::Status(302));
     mcp.behave(|it| it.status = None);
     for (body, error) in [
-        ("{", McpError::Garbled),
-        ("{}", McpError::Garbled),
+        ("{", McpError::InvalidResponse),
+        ("{}", McpError::InvalidResponse),
         (&huge, McpError::TooLarge),
     ] {
         mcp.behave(|it| it.body = Some(body.to_owned()));
         assert_eq!(of().await, error);
     }
     mcp.behave(|it| it.body = None);
-    assert_eq!(lists.of(UserId(1), &server(&mcp)).await.unwrap().len(), 0);
+    assert_eq!(
+        lists
+            .tools_of(UserId(1), &server(&mcp))
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[tokio::test]
 async fn nobody_is_called_in_a_private_network() {
-    let mcp = McpServer::start(vec![]).await;
+    let mcp = FakeMcpServer::start(vec![]).await;
 
-    let refused = Session::open(&egress(false), &server(&mcp)).await.err();
+    let refused = McpSession::open(&egress(false), &server(&mcp)).await.err();
 
     assert_eq!(refused, Some(McpError::Forbidden));
     assert!(mcp.told().is_empty());
@@ -146,7 +160,15 @@ async fn nobody_is_called_in_a_private_network() {
         ("https://mcp.example.com/#x", false),
         ("mcp.example.com", false),
     ] {
-        assert_eq!(egress(false).tool_server(text).is_some(), is_open, "{text}");
+        assert_eq!(
+            egress(false).parse_tool_server_url(text).is_some(),
+            is_open,
+            "{text}"
+        );
     }
-    assert!(egress(true).tool_server("http://127.0.0.1/mcp").is_some());
+    assert!(
+        egress(true)
+            .parse_tool_server_url("http://127.0.0.1/mcp")
+            .is_some()
+    );
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use troupe::llm::catalog;
-use troupe::llm::egress::Egress;
 use troupe::llm::error::LlmError;
-use troupe::llm::registry::Registry;
+use troupe::llm::model_list;
+use troupe::llm::outbound_client::OutboundClient;
+use troupe::llm::registry::ProviderRegistry;
 
 use crate::support::decoy::Decoy;
 use crate::support::model_call::spec;
@@ -15,11 +15,11 @@ use crate::support::upstream::server::Upstream;
 
 /// Lists the models behind a name over a connection of its own.
 async fn list(names: &Arc<TestNames>, port: u16, allow_private: bool) -> Result<usize, LlmError> {
-    let egress = Egress::new(names.clone(), allow_private)?;
-    let endpoint = Registry::new(egress, Duration::ZERO)
+    let egress = OutboundClient::new(names.clone(), allow_private)?;
+    let endpoint = ProviderRegistry::new(egress, Duration::ZERO)
         .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
         .expect("a name passes the look at the URL");
-    Ok(catalog::list_models(&endpoint).await?.len())
+    Ok(model_list::list_models(&endpoint).await?.len())
 }
 
 fn port_of(upstream: &Upstream) -> u16 {

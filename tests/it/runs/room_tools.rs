@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
+use crate::support::mcp::FakeMcpServer;
 use crate::support::mcp::LISTED;
-use crate::support::mcp::McpServer;
 use crate::support::mcp::tool;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
@@ -132,7 +132,7 @@ on_both! {
     }
 
     async fn what_is_refused_is_not_run_and_the_model_is_told(backend) {
-        let server = McpServer::start(vec![tool("search", true), tool("delete", false), tool("hidden", true)]).await;
+        let server = FakeMcpServer::start(vec![tool("search", true), tool("delete", false), tool("hidden", true)]).await;
         let servers = json!([{"label": "wiki", "url": server.url, "allowed_tools": ["search", "delete"]}]);
         let settings = json!({"settings": {"tool_servers": servers}});
         let room = Room::open_with(backend, settings, &["Mina"], LISTED).await;

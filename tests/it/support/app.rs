@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use troupe::app::App;
 use troupe::clock::Clock;
 use troupe::config::Config;
-use troupe::llm::egress::Names;
-use troupe::llm::egress::SystemNames;
+use troupe::llm::outbound_client::Resolver;
+use troupe::llm::outbound_client::SystemResolver;
 use troupe::server::serve;
 
 use crate::support::backends::TestBackend;
@@ -52,14 +52,14 @@ impl TestApp {
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> TestApp {
-        TestApp::start_all(backend, env, Arc::new(SystemNames), change).await
+        TestApp::start_all(backend, env, Arc::new(SystemResolver), change).await
     }
 
     /// The same in a world in which names stand for what the test says.
     pub async fn start_among(
         backend: TestBackend,
         env: &[(&str, &str)],
-        names: Arc<dyn Names>,
+        names: Arc<dyn Resolver>,
     ) -> TestApp {
         TestApp::start_all(backend, env, names, |_| {}).await
     }
@@ -67,7 +67,7 @@ impl TestApp {
     async fn start_all(
         backend: TestBackend,
         env: &[(&str, &str)],
-        names: Arc<dyn Names>,
+        names: Arc<dyn Resolver>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
         let database = Arc::new(migrated_database(&backend).await);
@@ -77,7 +77,7 @@ impl TestApp {
     /// Another node of the same house: the same database and the same clock.
     pub async fn beside(&self, env: &[(&str, &str)]) -> TestApp {
         let (database, clock) = (self.database.clone(), self.app.clock.clone());
-        let names = Arc::new(SystemNames);
+        let names = Arc::new(SystemResolver);
         TestApp::start_on(database, clock, env, names, |_| {}).await
     }
 
@@ -85,7 +85,7 @@ impl TestApp {
         database: Arc<TestDatabase>,
         clock: Clock,
         env: &[(&str, &str)],
-        names: Arc<dyn Names>,
+        names: Arc<dyn Resolver>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
         look_at_every_answer(contract::hold);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use troupe::clock::Clock;
 use troupe::db::connect::Db;
 use troupe::db::connect::DbOptions;
-use troupe::generation::watches::Watches;
+use troupe::generation::call_limits::CallLimits;
 use troupe::providers::meter::Meter;
 use troupe::providers::models::Models;
 use troupe::providers::seal::Sealer;
@@ -16,8 +16,8 @@ use troupe::runs::context::Settings;
 use troupe::runs::engine::Engine;
 use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
-use troupe::tools::mcp::lists::Lists;
-use troupe::tools::workshop::Workshop;
+use troupe::tools::mcp::tool_cache::McpToolCache;
+use troupe::tools::tool_runtime::ToolRuntime;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::migrated_database;
@@ -66,9 +66,9 @@ fn settings() -> Settings {
         stale_after: Duration::from_secs(30),
         reaper_interval: NEVER,
         stream_slice: Duration::ZERO,
-        watches: Watches {
+        watches: CallLimits {
             backoff: Duration::from_millis(1),
-            ..Watches::default()
+            ..CallLimits::default()
         },
         stored_bytes: 0,
     }
@@ -188,7 +188,10 @@ pub fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Setting
         clock.clone(),
         Shutdown::new(),
         models,
-        (Workshop::default(), Lists::new(model_call::egress())),
+        (
+            ToolRuntime::default(),
+            McpToolCache::new(model_call::egress()),
+        ),
         settings,
     ))
 }

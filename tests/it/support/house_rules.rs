@@ -227,11 +227,12 @@ fn habits(file: &File) -> Vec<Violation> {
         found.extend(file.forbid(&["Utc::now", "Local::now", "SystemTime::now"], rule));
     }
     found.extend(clocks_of_the_database(file));
-    if file.path != "src/llm/egress.rs" {
-        let rule = "calls are made by llm/egress.rs only, which judges where they go";
+    if file.path != "src/llm/outbound_client.rs" {
+        let rule = "calls are made by llm/outbound_client.rs only, which judges where they go";
         found.extend(file.forbid(
             &[
-                "Client::new(",
+                " Client::new(",
+                ":Client::new(",
                 "Client::builder(",
                 "reqwest::get(",
                 "TcpStream::connect",

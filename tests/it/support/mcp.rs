@@ -50,7 +50,7 @@ struct State {
 }
 
 /// The server. Dropping it ends it.
-pub struct McpServer {
+pub struct FakeMcpServer {
     pub url: String,
     state: Data<State>,
     task: JoinHandle<std::io::Result<()>>,
@@ -65,9 +65,9 @@ pub fn tool(name: &str, is_read_only: bool) -> Value {
     })
 }
 
-impl McpServer {
+impl FakeMcpServer {
     /// With these tools.
-    pub async fn start(tools: Vec<Value>) -> McpServer {
+    pub async fn start(tools: Vec<Value>) -> FakeMcpServer {
         let state = Data::from(Arc::new(State::default()));
         state.manners.lock().tools = tools;
         let own = state.clone();
@@ -79,7 +79,7 @@ impl McpServer {
         let server = server.workers(1).disable_signals();
         let server = server.bind("127.0.0.1:0").expect("there is a free port");
         let url = format!("http://{}/mcp", server.addrs()[0]);
-        McpServer {
+        FakeMcpServer {
             url,
             state,
             task: tokio::spawn(server.run()),
@@ -109,7 +109,7 @@ impl McpServer {
     }
 }
 
-impl Drop for McpServer {
+impl Drop for FakeMcpServer {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use troupe::generation::generator::generate;
-use troupe::generation::outcome::Failure;
+use troupe::generation::call_limits::CallLimits;
+use troupe::generation::model_call::generate;
 use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::Outcome;
+use troupe::generation::outcome::GenerationFailure;
+use troupe::generation::outcome::GenerationOutcome;
 use troupe::generation::sink::Sink;
-use troupe::generation::trim::Trim;
+use troupe::generation::trim::ReplyTrimmer;
 use troupe::generation::usage;
-use troupe::generation::usage::TokenUsage;
-use troupe::generation::watches::Watches;
+use troupe::generation::usage::UsageTotal;
 use troupe::llm::delta::FinishReason;
-use troupe::llm::egress::Egress;
-use troupe::llm::egress::SystemNames;
+use troupe::llm::outbound_client::OutboundClient;
+use troupe::llm::outbound_client::SystemResolver;
 use troupe::llm::provider::Provider;
+use troupe::llm::provider_options::ProviderOptions;
 use troupe::llm::registry::ProviderKind;
+use troupe::llm::registry::ProviderRegistry;
 use troupe::llm::registry::ProviderSpec;
-use troupe::llm::registry::Registry;
 use troupe::llm::request::Message;
 use troupe::llm::request::PromptRole;
 use troupe::llm::request::Request;
 use troupe::llm::secret::Secret;
 use troupe::llm::tokens;
-use troupe::llm::tuning::Tuning;
 
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
@@ -45,18 +45,18 @@ pub fn spec(base_url: &str) -> ProviderSpec {
         base_url: Some(base_url.to_owned()),
         api_key: Some(Secret::new(KEY)),
         model: "scripted".to_owned(),
-        tuning: Tuning::default(),
+        options: ProviderOptions::default(),
     }
 }
 
 /// A registry that may call this machine.
-pub fn registry() -> Registry {
-    Registry::new(egress(), Duration::ZERO)
+pub fn registry() -> ProviderRegistry {
+    ProviderRegistry::new(egress(), Duration::ZERO)
 }
 
 /// Calls that may lead to this machine.
-pub fn egress() -> Egress {
-    Egress::new(Arc::new(SystemNames), true).expect("TLS can be set up")
+pub fn egress() -> OutboundClient {
+    OutboundClient::new(Arc::new(SystemResolver), true).expect("TLS can be set up")
 }
 
 pub fn provider(upstream: &Upstream) -> Arc<dyn Provider> {
@@ -71,7 +71,7 @@ pub fn request() -> Request {
         model: "scripted".to_owned(),
         messages: vec![
             Message::new(PromptRole::System, "Be Ada."),
-            Message::new(PromptRole::User, "Hi.").named("Eve"),
+            Message::new(PromptRole::User, "Hi.").with_name("Eve"),
         ],
         speaker: "Ada".to_owned(),
         ..Request::default()
@@ -79,15 +79,15 @@ pub fn request() -> Request {
 }
 
 /// Limits that no test reaches by accident, and short waits between attempts.
-pub fn patient() -> Watches {
-    Watches {
+pub fn patient() -> CallLimits {
+    CallLimits {
         backoff: Duration::from_millis(1),
-        ..Watches::default()
+        ..CallLimits::default()
     }
 }
 
 /// Lets Ada speak.
-pub async fn speak(upstream: &Upstream, watches: Watches) -> Outcome {
+pub async fn speak(upstream: &Upstream, watches: CallLimits) -> GenerationOutcome {
     let (outcome, heard) = speak_aloud(&*provider(upstream), watches).await;
     assert_eq!(
         text(&outcome),
@@ -98,9 +98,12 @@ pub async fn speak(upstream: &Upstream, watches: Watches) -> Outcome {
 }
 
 /// The same, with what the sink was given.
-pub async fn speak_aloud(provider: &dyn Provider, watches: Watches) -> (Outcome, String) {
+pub async fn speak_aloud(
+    provider: &dyn Provider,
+    watches: CallLimits,
+) -> (GenerationOutcome, String) {
     let mut heard = String::new();
-    let trim = Trim::new(&["Ada"], &["Bob"]);
+    let trim = ReplyTrimmer::new(&["Ada"], &["Bob"]);
     let outcome = generate(
         provider,
         &request(),
@@ -113,34 +116,34 @@ pub async fn speak_aloud(provider: &dyn Provider, watches: Watches) -> (Outcome,
     (outcome, heard)
 }
 
-pub fn text(outcome: &Outcome) -> &str {
+pub fn text(outcome: &GenerationOutcome) -> &str {
     match outcome {
-        Outcome::Succeeded { text, .. }
-        | Outcome::Failed { text, .. }
-        | Outcome::Canceled { text, .. } => text,
+        GenerationOutcome::Succeeded { text, .. }
+        | GenerationOutcome::Failed { text, .. }
+        | GenerationOutcome::Canceled { text, .. } => text,
     }
 }
 
-pub fn failure(outcome: &Outcome) -> &Failure {
+pub fn failure(outcome: &GenerationOutcome) -> &GenerationFailure {
     match outcome {
-        Outcome::Failed { failure, .. } => failure,
+        GenerationOutcome::Failed { failure, .. } => failure,
         other => panic!("expected a failure, got {other:?}"),
     }
 }
 
-pub fn code(outcome: &Outcome) -> FailureCode {
+pub fn code(outcome: &GenerationOutcome) -> FailureCode {
     failure(outcome).code
 }
 
 /// The outcome of [`Script::say`].
-pub fn succeeded(said: &str) -> Outcome {
-    Outcome::Succeeded {
+pub fn succeeded(said: &str) -> GenerationOutcome {
+    GenerationOutcome::Succeeded {
         text: said.to_owned(),
         reasoning: None,
-        usage: Some(TokenUsage {
+        usage: Some(UsageTotal {
             prompt_tokens: 7,
             completion_tokens: said.split(' ').count() as i64,
-            estimated: false,
+            is_estimated: false,
         }),
         reason: FinishReason::Stop,
         truncated: false,
@@ -148,15 +151,15 @@ pub fn succeeded(said: &str) -> Outcome {
 }
 
 /// The same where an attempt was answered before and said nothing: its prompt counts, too.
-pub fn succeeded_again(said: &str) -> Outcome {
+pub fn succeeded_again(said: &str) -> GenerationOutcome {
     match succeeded(said) {
-        Outcome::Succeeded {
+        GenerationOutcome::Succeeded {
             text,
             reasoning,
             usage,
             reason,
             truncated,
-        } => Outcome::Succeeded {
+        } => GenerationOutcome::Succeeded {
             usage: usage::sum(estimated(""), usage),
             text,
             reasoning,
@@ -168,11 +171,11 @@ pub fn succeeded_again(said: &str) -> Outcome {
 }
 
 /// What the server itself counts for [`request`] and this answer.
-pub fn estimated(said: &str) -> Option<TokenUsage> {
-    Some(TokenUsage {
+pub fn estimated(said: &str) -> Option<UsageTotal> {
+    Some(UsageTotal {
         prompt_tokens: tokens::count("Be Ada.") + tokens::count("Eve: Hi."),
         completion_tokens: tokens::count(said),
-        estimated: true,
+        is_estimated: true,
     })
 }
 
@@ -185,25 +188,25 @@ pub fn begun() -> Script {
 pub struct Speaking {
     pub cancel: CancellationToken,
     heard: mpsc::UnboundedReceiver<String>,
-    outcome: tokio::task::JoinHandle<Outcome>,
+    outcome: tokio::task::JoinHandle<GenerationOutcome>,
 }
 
 struct Announcer(mpsc::UnboundedSender<String>);
 
 impl Sink for Announcer {
-    fn delta(&mut self, text: &str) {
+    fn on_text(&mut self, text: &str) {
         let _ = self.0.send(text.to_owned());
     }
 }
 
 impl Speaking {
-    pub fn start(upstream: &Upstream, watches: Watches) -> Self {
+    pub fn start(upstream: &Upstream, watches: CallLimits) -> Self {
         let provider = provider(upstream);
         let cancel = CancellationToken::new();
         let token = cancel.clone();
         let (announce, heard) = mpsc::unbounded_channel();
         let outcome = tokio::spawn(async move {
-            let trim = Trim::new(&["Ada"], &["Bob"]);
+            let trim = ReplyTrimmer::new(&["Ada"], &["Bob"]);
             let mut sink = Announcer(announce);
             generate(&*provider, &request(), trim, &watches, &mut sink, &token).await
         });
@@ -219,7 +222,7 @@ impl Speaking {
         self.heard.recv().await.expect("the call still goes on")
     }
 
-    pub async fn ends(self) -> Outcome {
+    pub async fn ends(self) -> GenerationOutcome {
         self.outcome.await.expect("the call does not panic")
     }
 }

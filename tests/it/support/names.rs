@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use troupe::llm::egress::Names;
+use troupe::llm::outbound_client::Resolver;
 
 /// Knows some names. One that stands for several things means them in turn.
 #[derive(Default)]
@@ -34,8 +34,8 @@ impl TestNames {
 }
 
 #[async_trait]
-impl Names for TestNames {
-    async fn addresses_of(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+impl Resolver for TestNames {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let mut asked = self.asked.lock();
         let nth = asked.iter().filter(|it| *it == name).count();
         asked.push(name.to_owned());

@@ -1,0 +1,173 @@
+//! Recognizes a speaker's name at the beginning of a line, one character at a time.
+//!
+//! Names are compared without case and in compatibility form, and a line may wrap the name in
+//! asterisks (`**Bob:**`). All is decided character by character, so that what is decided never
+//! depends on how a text was cut into pieces.
+
+use caseless::Caseless;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::canonical_combining_class;
+
+/// More asterisks than these are not emphasis, and no name hides behind them.
+const MAX_DECORATION: usize = 3;
+
+/// What the beginning of a line can turn out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrefixMatch {
+    /// It may still become a name.
+    Undecided,
+    /// It is no name, whatever follows.
+    NotAName,
+    /// It is the name at this place of the list, colon included.
+    Name(usize),
+}
+
+/// The names to look for, folded once.
+#[derive(Debug, Clone, Default)]
+pub struct NamePrefixes(Vec<String>);
+
+impl NamePrefixes {
+    /// Blank names are kept as places in the list, but never found.
+    pub fn new<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self(
+            names
+                .into_iter()
+                .map(|name| fold(undecorated(name.as_ref())))
+                .collect(),
+        )
+    }
+
+    /// Whether there is any name to find.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(String::is_empty)
+    }
+
+    /// Judges a line's beginning, which never starts with white space. To be asked after each
+    /// character: only then a colon is seen when it comes.
+    pub fn match_prefix(&self, head: &str) -> PrefixMatch {
+        let n_opening = head.chars().take_while(|it| *it == '*').count();
+        if n_opening > MAX_DECORATION {
+            return PrefixMatch::NotAName;
+        }
+        let name = &head[n_opening..];
+        if name.ends_with(is_colon) {
+            let folded = fold(undecorated(
+                &name[..name.floor_char_boundary(name.len() - 1)],
+            ));
+            let found = self.0.iter().position(|it| !it.is_empty() && *it == folded);
+            if let Some(index) = found {
+                return PrefixMatch::Name(index);
+            }
+        }
+        if self.can_become_name(name) {
+            PrefixMatch::Undecided
+        } else {
+            PrefixMatch::NotAName
+        }
+    }
+
+    fn can_become_name(&self, beginning: &str) -> bool {
+        let bare = undecorated(beginning);
+        if beginning.len() - bare.len() > 2 * MAX_DECORATION {
+            return false;
+        }
+        let folded = fold(bare);
+        // Marks at the end may still change places with those to come.
+        let settled = folded.trim_end_matches(|it| canonical_combining_class(it) != 0);
+        self.0
+            .iter()
+            .any(|it| !it.is_empty() && it.starts_with(settled))
+    }
+}
+
+/// The opening asterisks of a line.
+pub fn decoration(head: &str) -> &str {
+    &head[..head.len() - head.trim_start_matches('*').len()]
+}
+
+/// Without asterisks and blanks around it; a name keeps those inside.
+fn undecorated(name: &str) -> &str {
+    name.trim_matches(|it: char| it == '*' || it.is_whitespace())
+}
+
+/// Decomposed rather than composed: the beginning of a folded text is then the fold of its
+/// beginning, and equality is the same.
+fn fold(text: &str) -> String {
+    text.nfkd().default_case_fold().nfkd().collect()
+}
+
+/// The colon in all its widths.
+fn is_colon(it: char) -> bool {
+    matches!(it, ':' | '\u{ff1a}' | '\u{fe55}' | '\u{fe13}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NamePrefixes;
+    use super::PrefixMatch;
+
+    fn match_line(names: &[&str], line: &str) -> PrefixMatch {
+        let names = NamePrefixes::new(names);
+        line.char_indices()
+            .map(|(at, it)| names.match_prefix(&line[..at + it.len_utf8()]))
+            .find(|verdict| *verdict != PrefixMatch::Undecided)
+            .unwrap_or(PrefixMatch::Undecided)
+    }
+
+    #[test]
+    fn a_name_is_found_in_every_decoration() {
+        let dresses = [
+            "Bob:",
+            "bob:",
+            "BOB：",
+            "**Bob:",
+            "**Bob**:",
+            "*Bob*:",
+            "***Bob:",
+            "Ｂｏｂ:",
+            "Bob :",
+        ];
+        for dress in dresses {
+            assert_eq!(
+                match_line(&["Ada", "Bob"], dress),
+                PrefixMatch::Name(1),
+                "{dress}"
+            );
+        }
+        assert_eq!(match_line(&["Zoë"], "zoe\u{308}:"), PrefixMatch::Name(0));
+        assert_eq!(match_line(&["Zoe\u{308}"], "ZOË:"), PrefixMatch::Name(0));
+        assert_eq!(match_line(&["Straße"], "STRASSE:"), PrefixMatch::Name(0));
+        assert_eq!(
+            match_line(&["Sir Lancelot"], "Sir Lancelot:"),
+            PrefixMatch::Name(0)
+        );
+    }
+
+    #[test]
+    fn what_only_resembles_a_name_is_plain() {
+        for line in [
+            "Bobby:",
+            "Bob said:",
+            "Bo:",
+            "Rob:",
+            "****Bob:",
+            "- Bob:",
+            ":",
+            "Bob\u{301}:",
+        ] {
+            assert_eq!(match_line(&["Bob"], line), PrefixMatch::NotAName, "{line}");
+        }
+        assert_eq!(match_line(&["", "*"], "x"), PrefixMatch::NotAName);
+        assert_eq!(match_line(&["", "*"], ":"), PrefixMatch::NotAName);
+    }
+
+    #[test]
+    fn a_line_is_held_no_longer_than_it_may_be_a_name() {
+        let names = NamePrefixes::new(["Bob"]);
+
+        assert_eq!(names.match_prefix("Bo"), PrefixMatch::Undecided);
+        assert_eq!(names.match_prefix("Box"), PrefixMatch::NotAName);
+        assert_eq!(names.match_prefix("Bob*******"), PrefixMatch::NotAName);
+        assert_eq!(names.match_prefix("Bob       "), PrefixMatch::NotAName);
+    }
+}

@@ -1,0 +1,73 @@
+//! Calls of tools, put together from their pieces.
+
+use std::collections::BTreeMap;
+
+use crate::llm::tool::ToolCall;
+use crate::llm::tool::ToolCallDelta;
+
+/// The calls of one answer while they come in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolCallAssembler {
+    /// By the API's own count.
+    parts: BTreeMap<usize, ToolCall>,
+}
+
+impl ToolCallAssembler {
+    /// Takes the next piece. An id or a name that is told twice is told once.
+    pub fn push(&mut self, piece: ToolCallDelta) {
+        let call = self.parts.entry(piece.index).or_default();
+        if let Some(id) = piece.id.filter(|_| call.id.is_empty()) {
+            call.id = id;
+        }
+        if let Some(name) = piece.name.filter(|_| call.name.is_empty()) {
+            call.name = name;
+        }
+        call.arguments.push_str(&piece.arguments);
+    }
+
+    /// All calls, in order. One without a name calls nothing and is not among them.
+    pub fn finish(self) -> Vec<ToolCall> {
+        let calls = self.parts.into_values();
+        calls.filter(|it| !it.name.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToolCallAssembler;
+    use crate::llm::tool::ToolCall;
+    use crate::llm::tool::ToolCallDelta;
+
+    fn piece(index: usize, name: &str, arguments: &str) -> ToolCallDelta {
+        let name = Some(name.to_owned()).filter(|it| !it.is_empty());
+        ToolCallDelta {
+            index,
+            id: name.as_ref().map(|it| format!("id of {it}")),
+            name,
+            arguments: arguments.to_owned(),
+        }
+    }
+
+    #[test]
+    fn pieces_of_several_calls_may_come_in_turns() {
+        let mut calls = ToolCallAssembler::default();
+        for piece in [
+            piece(1, "b", "{"),
+            piece(0, "a", ""),
+            piece(1, "", "}"),
+            piece(0, "again", "[]"),
+            piece(2, "", "nobody's"),
+        ] {
+            calls.push(piece);
+        }
+
+        let told: Vec<_> = calls.finish();
+
+        let call = |name: &str, arguments: &str| ToolCall {
+            id: format!("id of {name}"),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        assert_eq!(told, [call("a", "[]"), call("b", "{}")]);
+    }
+}

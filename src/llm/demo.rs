@@ -1,0 +1,255 @@
+//! The built-in demo model: answers without a key and without a network, so that the first ten
+//! minutes work. It knows a few lines by heart and weaves a word of yours into them. It also calls
+//! tools, keeps to schemas and refuses, in ways that can be foreseen, so that programs can be tried
+//! out.
+//!
+//! **Invariant:** the same seed, speaker and messages give the same answer.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream;
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::IndexedRandom;
+use serde_json::json;
+use sha2::Digest;
+use sha2::Sha256;
+
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::delta::TokenUsage;
+use crate::llm::demo_keywords;
+use crate::llm::demo_personas::PERSONAS;
+use crate::llm::demo_personas::Persona;
+use crate::llm::demo_tools;
+use crate::llm::error::LlmError;
+use crate::llm::provider::Capability;
+use crate::llm::provider::DeltaStream;
+use crate::llm::provider::Provider;
+use crate::llm::request::PromptRole;
+use crate::llm::request::Request;
+use crate::llm::scripted_json;
+use crate::llm::tool::OutputFormat;
+use crate::llm::tool::ToolCall;
+use crate::llm::tool::ToolCallDelta;
+
+/// Said once in a conversation, before everything else; finding it tells that it was said.
+pub const NOTICE: &str = "*You are talking to the built-in demo model. For a real one choose \
+    “Connect a model” in the menu, or set TROUPE_LLM_BASE_URL.*";
+
+/// Said in place of an answer to whoever wants to see a refusal.
+const REFUSAL: &str = "I cannot answer that, as you told me to refuse.";
+
+/// The pace of somebody who types while you watch.
+pub const TYPING_SPEED: Duration = Duration::from_millis(50);
+
+/// The provider of kind `demo`.
+#[derive(Debug, Clone, Copy)]
+pub struct DemoModel {
+    typing_speed: Duration,
+}
+
+impl DemoModel {
+    /// Speaks a word about every `pace`; without any pause if it is zero.
+    pub fn new(typing_speed: Duration) -> Self {
+        Self {
+            typing_speed: typing_speed,
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for DemoModel {
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let mut rng = seeded_rng(request);
+        let calls = demo_tools::choose_calls(request);
+        let deltas = match calls.is_empty() {
+            _ if demo_keywords::requests_refusal(request) => refusal_deltas(request),
+            true => text_deltas(request, &reply(request, &mut rng), Delta::Text),
+            false => call_deltas(request, calls, &mut rng),
+        };
+        let typing_speed = self.typing_speed;
+        let spoken = stream::unfold((deltas, rng), move |(mut deltas, mut dice)| async move {
+            let delta = deltas.pop_front()?;
+            if matches!(delta, Delta::Text(_) | Delta::Refusal(_)) && !typing_speed.is_zero() {
+                tokio::time::sleep(typing_speed.mul_f64(dice.random_range(0.8..1.2))).await;
+            }
+            Some((Ok(delta), (deltas, dice)))
+        });
+        Ok(spoken.boxed())
+    }
+
+    fn kind(&self) -> &'static str {
+        "demo"
+    }
+
+    fn has_capability(&self, capability: Capability) -> bool {
+        !matches!(capability, Capability::Logprobs | Capability::Documents)
+    }
+}
+
+/// What it answers with, in the form that is asked for.
+fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
+    let reply =
+        |dice| demo_tools::report_results(request).unwrap_or_else(|| compose_reply(request, dice));
+    match &request.format {
+        OutputFormat::Text => reply(rng),
+        OutputFormat::Json => {
+            let reply = reply(rng);
+            let answer = reply.rsplit(NOTICE).next().unwrap_or_default();
+            json!({ "answer": answer.trim() }).to_string()
+        }
+        OutputFormat::Schema(it) => {
+            let message = demo_keywords::latest_message(request).unwrap_or_default();
+            scripted_json::value(&it.schema, message).to_string()
+        }
+    }
+}
+
+/// What the demo model has to say to this request.
+fn compose_reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
+    let persona = persona(&request.speaker);
+    let heard = demo_keywords::latest_message(request);
+    let heard = heard.map(|it| it.rsplit(NOTICE).next().unwrap_or_default());
+    let word = heard.and_then(|text| demo_keywords::keyword(text, &request.speaker, rng));
+    let is_question = heard.is_some_and(|text| text.trim_end().ends_with(['?', '？', '؟']));
+    let mut sentences = vec![opening(persona, word.as_deref(), is_question, rng)];
+    if rng.random_bool(0.5) {
+        sentences.push(choose_line(persona.musings, rng).to_owned());
+    }
+    if rng.random_bool(0.6) {
+        sentences.push(choose_line(persona.questions, rng).to_owned());
+    }
+    let said = sentences.join(" ");
+    if has_introduction(request) {
+        said
+    } else {
+        format!("{NOTICE}\n\n{said}")
+    }
+}
+
+fn opening(
+    persona: &Persona,
+    word: Option<&str>,
+    is_question: bool,
+    rng: &mut ChaCha8Rng,
+) -> String {
+    let lines = match (is_question, word) {
+        (true, _) => persona.answers,
+        (false, Some(_)) => persona.echoes,
+        (false, None) => persona.greetings,
+    };
+    let usable: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| word.is_some() || !line.contains("{word}"))
+        .collect();
+    let line = choose_line(&usable, rng).replace("{word}", word.unwrap_or_default());
+    let mut letters = line.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => line,
+    }
+}
+
+fn choose_line<'a>(lines: &[&'a str], rng: &mut ChaCha8Rng) -> &'a str {
+    lines
+        .choose(rng)
+        .copied()
+        .expect("every voice has lines of every kind")
+}
+
+/// A speaker keeps a voice for life: it goes by the name alone.
+fn persona(speaker: &str) -> &'static Persona {
+    let digest = Sha256::digest(speaker.as_bytes());
+    &PERSONAS[usize::from(digest[0]) % PERSONAS.len()]
+}
+
+fn has_introduction(request: &Request) -> bool {
+    let mut spoken = request
+        .messages
+        .iter()
+        .filter(|it| it.role != PromptRole::System);
+    spoken.any(|it| it.content.contains(NOTICE))
+}
+
+fn seeded_rng(request: &Request) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    hash.update(request.seed.to_be_bytes());
+    hash.update(request.speaker.as_bytes());
+    for message in &request.messages {
+        hash.update([0]);
+        hash.update(message.role.as_str());
+        hash.update(message.name.as_deref().unwrap_or_default());
+        hash.update([0]);
+        hash.update(message.content.as_bytes());
+    }
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+/// The reply word by word, and how it ends. One word counts as one token of the limit.
+fn text_deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> VecDeque<Delta> {
+    let limit = request
+        .max_tokens
+        .map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    let words: Vec<&str> = reply.split_inclusive(' ').collect();
+    let said = &words[..words.len().min(limit)];
+    let reason = if said.len() < words.len() {
+        FinishReason::Length
+    } else {
+        FinishReason::Stop
+    };
+    let usage = estimate_usage(request, &said.concat());
+    let mut deltas: VecDeque<Delta> = said.iter().map(|it| kind((*it).to_owned())).collect();
+    deltas.extend([Delta::End(reason), Delta::Usage(usage)]);
+    deltas
+}
+
+/// Why it does not answer, whatever the form that was asked for.
+fn refusal_deltas(request: &Request) -> VecDeque<Delta> {
+    text_deltas(request, REFUSAL, Delta::Refusal)
+}
+
+/// The calls piece by piece. The ids are thrown like everything else.
+fn call_deltas(request: &Request, calls: Vec<ToolCall>, rng: &mut ChaCha8Rng) -> VecDeque<Delta> {
+    let (mut deltas, mut said) = (VecDeque::new(), String::new());
+    for (index, call) in calls.into_iter().enumerate() {
+        said.extend([call.name.as_str(), call.arguments.as_str()]);
+        let first = ToolCallDelta {
+            index,
+            id: Some(format!("call_{:024x}", rng.random::<u128>() >> 32)),
+            name: Some(call.name),
+            arguments: String::new(),
+        };
+        let rest = call.arguments.split_inclusive(',').map(|it| ToolCallDelta {
+            index,
+            arguments: it.to_owned(),
+            ..ToolCallDelta::default()
+        });
+        deltas.extend([first].into_iter().chain(rest).map(Delta::ToolCall));
+    }
+    deltas.push_back(Delta::End(FinishReason::ToolCalls));
+    deltas.push_back(Delta::Usage(estimate_usage(request, &said)));
+    deltas
+}
+
+fn estimate_usage(request: &Request, said: &str) -> TokenUsage {
+    let messages = request.messages.iter();
+    TokenUsage {
+        prompt_tokens: messages.map(|it| estimate_tokens(&it.content)).sum(),
+        completion_tokens: estimate_tokens(said),
+    }
+}
+
+/// Four letters a token: near enough for a model that costs nothing.
+fn estimate_tokens(text: &str) -> i64 {
+    i64::try_from(text.chars().count().div_ceil(4)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "scripted_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! The Chat Completions API: OpenAI's own, and the many that are compatible with it.
+
+use reqwest::header::AUTHORIZATION;
+use reqwest::header::HeaderName;
+use serde_json::json;
+
+use crate::llm::delta::Delta;
+use crate::llm::delta::FinishReason;
+use crate::llm::dialect::ChunkParser;
+use crate::llm::dialect::Dialect;
+use crate::llm::dialect::DialectRequest;
+use crate::llm::dialect::ParsedChunk;
+use crate::llm::error::LlmError;
+use crate::llm::openai_chat_chunk;
+use crate::llm::openai_chat_error;
+use crate::llm::openai_chat_request;
+use crate::llm::openai_chat_request::ChatVariant;
+use crate::llm::provider::Capability;
+use crate::llm::provider_options::ProviderOptions;
+use crate::llm::request::Request;
+use crate::llm::secret::Secret;
+
+/// The API in one of its forms.
+#[derive(Debug, Clone)]
+pub struct OpenAiChat {
+    pub variant: ChatVariant,
+    pub options: ProviderOptions,
+}
+
+impl Dialect for OpenAiChat {
+    fn kind(&self) -> &'static str {
+        match self.variant {
+            ChatVariant::Openai => "openai",
+            ChatVariant::Compatible => "openai_compatible",
+        }
+    }
+
+    fn root_path(&self, path: &str) -> String {
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        path.to_owned()
+    }
+
+    fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
+        let mut body =
+            openai_chat_request::body(&self.options.apply_to_limits(request), self.variant);
+        if let Some(effort) = self.options.reasoning {
+            body["reasoning_effort"] = json!(effort.as_str());
+        }
+        Ok(DialectRequest {
+            path: "/chat/completions".to_owned(),
+            query: None,
+            body,
+        })
+    }
+
+    fn auth_header(&self, key: &Secret) -> (HeaderName, String) {
+        (AUTHORIZATION, format!("Bearer {}", key.expose()))
+    }
+
+    fn has_capability(&self, capability: Capability) -> bool {
+        // Of the many compatible ones few read documents, and some pass over them.
+        capability != Capability::Documents || self.variant == ChatVariant::Openai
+    }
+
+    fn chunk_parser(&self) -> Box<dyn ChunkParser> {
+        Box::new(ChatChunkParser)
+    }
+}
+
+/// Reads an answer chunk by chunk; no chunk needs to know of another.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatChunkParser;
+
+impl ChunkParser for ChatChunkParser {
+    fn parse(
+        &mut self,
+        name: &str,
+        data: &str,
+        key: Option<&Secret>,
+    ) -> Result<ParsedChunk, LlmError> {
+        if data.trim() == "[DONE]" {
+            return Ok(ParsedChunk::last(vec![Delta::End(FinishReason::Stop)]));
+        }
+        if name == "error" {
+            let object = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+            return Err(openai_chat_error::from_object(&object, key));
+        }
+        openai_chat_chunk::parse(data, key).map(ParsedChunk::from_deltas)
+    }
+}

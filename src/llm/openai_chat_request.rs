@@ -1,0 +1,249 @@
+//! A request in the words of the Chat Completions API.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::openai_chat_logprobs;
+use crate::llm::openai_chat_samplers;
+use crate::llm::openai_chat_tools;
+use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
+use crate::llm::request::Request;
+
+/// The API refuses more.
+const MAX_STOPS: usize = 4;
+const MAX_NAME_CHARS: usize = 64;
+
+/// Whose form of the API: the field that limits the answer was renamed by OpenAI, and many others
+/// drop or refuse the `name` of a message, so that there only its text can say who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatVariant {
+    Openai,
+    Compatible,
+}
+
+/// The body of a streaming call.
+pub fn body(request: &Request, variant: ChatVariant) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(request.model));
+    body.insert(
+        "messages".to_owned(),
+        request
+            .messages
+            .iter()
+            .map(|it| message(it, variant))
+            .collect(),
+    );
+    body.insert("stream".to_owned(), json!(true));
+    body.insert(
+        "stream_options".to_owned(),
+        json!({ "include_usage": true }),
+    );
+    if let Some(temperature) = request.temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(top_p) = request.top_p {
+        body.insert("top_p".to_owned(), json!(top_p));
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        let field = match variant {
+            ChatVariant::Compatible => "max_tokens",
+            ChatVariant::Openai => "max_completion_tokens",
+        };
+        body.insert(field.to_owned(), json!(max_tokens));
+    }
+    openai_chat_samplers::insert_samplers(&mut body, &request.samplers, variant);
+    let stops: Vec<&String> = request
+        .stop
+        .iter()
+        .filter(|it| !it.is_empty())
+        .take(MAX_STOPS)
+        .collect();
+    if !stops.is_empty() {
+        body.insert("stop".to_owned(), json!(stops));
+    }
+    openai_chat_tools::insert_tools_and_format(&mut body, request);
+    openai_chat_logprobs::insert_logprobs(&mut body, request);
+    Value::Object(body)
+}
+
+/// One message of the prompt.
+pub fn message(message: &Message, variant: ChatVariant) -> Value {
+    if let Some(call) = &message.answers {
+        return json!({ "role": "tool", "tool_call_id": call.id, "content": message.content });
+    }
+    let mut sent = named_message(message, variant);
+    if !message.calls.is_empty() {
+        sent["tool_calls"] = message.calls.iter().map(openai_chat_tools::call).collect();
+        // Next to calls, no text at all is what models were taught with.
+        if message.content.is_empty() {
+            sent["content"] = Value::Null;
+        }
+    }
+    if !message.attachments.is_empty() {
+        sent["content"] = openai_chat_tools::content_parts(&sent["content"], &message.attachments);
+    }
+    sent
+}
+
+fn named_message(message: &Message, variant: ChatVariant) -> Value {
+    let role = message.role.as_str();
+    match message
+        .name
+        .as_deref()
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+    {
+        None => json!({ "role": role, "content": message.content }),
+        Some(name) if variant == ChatVariant::Openai && is_valid_name(name) => {
+            json!({ "role": role, "name": name, "content": message.content })
+        }
+        // A name on a system message tells examples apart; in its text it would only confuse.
+        Some(_) if message.role == PromptRole::System => {
+            json!({ "role": role, "content": message.content })
+        }
+        Some(name) => json!({ "role": role, "content": prefix_with_name(name, &message.content) }),
+    }
+}
+
+/// What the API's pattern for names, `^[^\s<|\\/>]+$`, allows.
+fn is_valid_name(name: &str) -> bool {
+    name.chars().count() <= MAX_NAME_CHARS
+        && !name.chars().any(|it| {
+            it.is_whitespace() || it.is_control() || matches!(it, '<' | '|' | '\\' | '/' | '>')
+        })
+}
+
+/// A text with its speaker's name before it, unless it stands there already.
+pub fn prefix_with_name(name: &str, content: &str) -> String {
+    let start: String = content
+        .trim_start()
+        .chars()
+        .take(name.chars().count() + 1)
+        .collect();
+    if start.to_lowercase() == format!("{name}:").to_lowercase() {
+        content.to_owned()
+    } else {
+        format!("{name}: {content}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ChatVariant;
+    use super::body;
+    use crate::llm::request::Message;
+    use crate::llm::request::PromptRole;
+    use crate::llm::request::Request;
+
+    fn sent(message: Message) -> serde_json::Value {
+        let request = Request {
+            messages: vec![message],
+            ..Request::default()
+        };
+        body(&request, ChatVariant::Openai)["messages"][0].clone()
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_sent() {
+        let request = Request {
+            model: "m".to_owned(),
+            seed: 7,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, ChatVariant::Openai),
+            json!({ "model": "m", "messages": [], "stream": true, "stream_options": { "include_usage": true } }),
+        );
+    }
+
+    #[test]
+    fn the_length_limit_goes_where_the_provider_reads_it() {
+        let request = Request {
+            max_tokens: Some(5),
+            ..Request::default()
+        };
+
+        assert_eq!(body(&request, ChatVariant::Compatible)["max_tokens"], 5);
+        assert_eq!(
+            body(&request, ChatVariant::Openai)["max_completion_tokens"],
+            5
+        );
+    }
+
+    #[test]
+    fn at_most_four_stops_are_sent_and_no_empty_one() {
+        let stop = ["a", "", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let request = Request {
+            stop,
+            ..Request::default()
+        };
+
+        assert_eq!(
+            body(&request, ChatVariant::Openai)["stop"],
+            json!(["a", "b", "c", "d"])
+        );
+    }
+
+    #[test]
+    fn a_name_goes_in_its_field_where_the_api_allows_it() {
+        for name in ["Ada", "Zoë", "李", "O'Neil"] {
+            let message = sent(Message::new(PromptRole::User, "Hi.").with_name(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "user", "name": name, "content": "Hi." })
+            );
+        }
+    }
+
+    #[test]
+    fn compatible_endpoints_get_every_name_before_the_text() {
+        let request = Request {
+            messages: vec![Message::new(PromptRole::User, "Hi.").with_name("Ada")],
+            ..Request::default()
+        };
+
+        let message = &body(&request, ChatVariant::Compatible)["messages"][0];
+
+        assert_eq!(*message, json!({ "role": "user", "content": "Ada: Hi." }));
+    }
+
+    #[test]
+    fn any_other_name_goes_before_the_text() {
+        for name in [
+            "Sir Lancelot",
+            "a|b",
+            "<Ada>",
+            "a/b",
+            "a\\b",
+            &"x".repeat(65),
+        ] {
+            let message = sent(Message::new(PromptRole::Assistant, "Hi.").with_name(name));
+
+            assert_eq!(
+                message,
+                json!({ "role": "assistant", "content": format!("{name}: Hi.") })
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_before_the_text_is_not_doubled() {
+        let message =
+            sent(Message::new(PromptRole::User, " sir lancelot: Hi.").with_name("Sir Lancelot"));
+
+        assert_eq!(message["content"], " sir lancelot: Hi.");
+    }
+
+    #[test]
+    fn a_blank_name_is_none() {
+        let message = sent(Message::new(PromptRole::User, "Hi.").with_name(" "));
+
+        assert_eq!(message, json!({ "role": "user", "content": "Hi." }));
+    }
+}

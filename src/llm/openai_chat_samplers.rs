@@ -1,0 +1,103 @@
+//! The samplers that only some models know, in the words of the Chat Completions API.
+//!
+//! OpenAI's own endpoint refuses a field that it does not know. The others, which serve models of
+//! all kinds, know most and overlook the rest. A sampler that does nothing is not sent to anybody:
+//! who has never heard of it cannot object.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::llm::openai_chat_request::ChatVariant;
+use crate::llm::request::Samplers;
+
+/// Puts into a body what an endpoint of this flavor understands.
+pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, variant: ChatVariant) {
+    let mut number = |name: &str, value: Option<f64>, nothing: f64| {
+        if let Some(value) = value.filter(|it| *it != nothing) {
+            body.insert(name.to_owned(), json!(value));
+        }
+    };
+    number("frequency_penalty", samplers.frequency_penalty, 0.0);
+    number("presence_penalty", samplers.presence_penalty, 0.0);
+    if variant == ChatVariant::Compatible {
+        number("min_p", samplers.min_p, 0.0);
+        number("top_a", samplers.top_a, 0.0);
+        number("typical_p", samplers.typical_p, 1.0);
+        number("repetition_penalty", samplers.repetition_penalty, 1.0);
+        // llama.cpp has another word for the same.
+        number("repeat_penalty", samplers.repetition_penalty, 1.0);
+        if let Some(top_k) = samplers.top_k.filter(|it| *it > 0) {
+            body.insert("top_k".to_owned(), json!(top_k));
+        }
+    }
+    if let Some(seed) = samplers.seed {
+        body.insert("seed".to_owned(), json!(seed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::insert_samplers;
+    use crate::llm::openai_chat_request::ChatVariant;
+    use crate::llm::request::Samplers;
+
+    fn all() -> Samplers {
+        Samplers {
+            top_k: Some(40),
+            min_p: Some(0.05),
+            top_a: Some(0.2),
+            typical_p: Some(0.9),
+            frequency_penalty: Some(-0.5),
+            presence_penalty: Some(0.25),
+            repetition_penalty: Some(1.1),
+            seed: Some(7),
+        }
+    }
+
+    fn sent(samplers: &Samplers, flavor: ChatVariant) -> Value {
+        let mut body = Map::new();
+        insert_samplers(&mut body, samplers, flavor);
+        Value::Object(body)
+    }
+
+    #[test]
+    fn openai_is_sent_what_its_api_knows_and_nothing_else() {
+        let expected = json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "seed": 7});
+
+        assert_eq!(sent(&all(), ChatVariant::Openai), expected);
+    }
+
+    #[test]
+    fn compatible_endpoints_are_sent_all_of_it() {
+        let expected = json!({
+            "frequency_penalty": -0.5, "presence_penalty": 0.25, "min_p": 0.05, "top_a": 0.2,
+            "typical_p": 0.9, "repetition_penalty": 1.1, "repeat_penalty": 1.1, "top_k": 40, "seed": 7,
+        });
+
+        assert_eq!(sent(&all(), ChatVariant::Compatible), expected);
+    }
+
+    #[test]
+    fn a_sampler_that_does_nothing_is_not_sent() {
+        let idle = Samplers {
+            top_k: Some(0),
+            min_p: Some(0.0),
+            top_a: Some(0.0),
+            typical_p: Some(1.0),
+            frequency_penalty: Some(0.0),
+            presence_penalty: Some(0.0),
+            repetition_penalty: Some(1.0),
+            seed: None,
+        };
+
+        for flavor in [ChatVariant::Openai, ChatVariant::Compatible] {
+            assert_eq!(sent(&idle, flavor), json!({}));
+            assert_eq!(sent(&Samplers::default(), flavor), json!({}));
+        }
+    }
+}

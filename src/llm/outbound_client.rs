@@ -1,0 +1,406 @@
+//! The way out: one client for all calls, and the guard of where it may go.
+//!
+//! **Invariant:** no call reaches an address that [`address::check`] refuses. An address that is
+//! written in the URL is judged before each call. A name is resolved by the client's own resolver,
+//! which judges every address it stands for and hands on only those that may be called; the
+//! connection goes to one of them, so a name that means something else a moment later (DNS
+//! rebinding) gains nothing.
+
+use std::io;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::Client;
+use reqwest::RequestBuilder;
+use reqwest::Url;
+use reqwest::dns::Addrs;
+use reqwest::dns::Name;
+use reqwest::dns::Resolve;
+use reqwest::dns::Resolving;
+use reqwest::redirect::Policy;
+
+use crate::llm::address_policy;
+use crate::llm::address_policy::AddressRejected;
+use crate::llm::error::LlmError;
+use crate::llm::private_access::PrivateAccess;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who knows the addresses behind names.
+#[async_trait]
+pub trait Resolver: Send + Sync {
+    /// Every address of a name.
+    ///
+    /// # Errors
+    /// When nobody knows it.
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The resolver of the system, as its administrator has set it up.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemResolver;
+
+#[async_trait]
+impl Resolver for SystemResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let found = tokio::net::lookup_host((name, 0)).await?;
+        Ok(found.map(|it| it.ip()).collect())
+    }
+}
+
+/// The only one who makes calls. Cloning shares its connections.
+#[derive(Debug, Clone)]
+pub struct OutboundClient {
+    client: Client,
+    private_access: PrivateAccess,
+}
+
+impl OutboundClient {
+    /// For what an admin configured. With `allow_private`, calls may lead into private networks, as
+    /// those to local models do.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(resolver: Arc<dyn Resolver>, allow_private: bool) -> Result<Self, LlmError> {
+        let private = match allow_private {
+            true => PrivateAccess::Allowed,
+            false => PrivateAccess::Denied,
+        };
+        Self::build(resolver, private)
+    }
+
+    /// For addresses that members name: in private networks only the hosts that an admin lists.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn for_members(resolver: Arc<dyn Resolver>, hosts: &[String]) -> Result<Self, LlmError> {
+        Self::build(resolver, PrivateAccess::from_list(hosts))
+    }
+
+    /// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
+    /// environment, unpacks nothing, and has no limit on a whole call: `generation/` has one.
+    fn build(resolver: Arc<dyn Resolver>, private: PrivateAccess) -> Result<Self, LlmError> {
+        let guard = GuardedResolver {
+            resolver,
+            private_access: private.clone(),
+        };
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls_config()?)
+            .dns_resolver(guard)
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .user_agent(concat!("troupe/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| {
+                unusable_error(format!("The HTTP client cannot be set up: {error}."))
+            })?;
+        Ok(Self {
+            client,
+            private_access: private,
+        })
+    }
+
+    /// Reads a provider's base URL.
+    ///
+    /// # Errors
+    /// When it is none, or its host is an address that may not be called. What a name stands for
+    /// is looked at when it is called.
+    pub fn parse_base_url(&self, text: &str) -> Result<Url, LlmError> {
+        let refuse = |message: &str| Err(unusable_error(message.to_owned()));
+        let text = text.trim();
+        // The parser would drop line breaks and tabs: what is stored would not be what is called.
+        if text.chars().any(char::is_control) {
+            return refuse("The base URL must not hold line breaks or other control characters.");
+        }
+        let Ok(mut url) = Url::parse(text) else {
+            return refuse("The base URL is not a URL, such as https://api.example.com/v1.");
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return refuse("The base URL must begin with http:// or https://.");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("The base URL must not carry a user name or a password.");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("The base URL must end with its path, without ? or #.");
+        }
+        self.check_url(&url)?;
+        let path = url.path().trim_end_matches('/');
+        let path = path
+            .strip_suffix("/chat/completions")
+            .unwrap_or(path)
+            .to_owned();
+        url.set_path(&path);
+        Ok(url)
+    }
+
+    /// A GET to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn get(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check_url(&url)?;
+        Ok(self.client.get(url))
+    }
+
+    /// A POST to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn post(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check_url(&url)?;
+        Ok(self.client.post(url))
+    }
+
+    /// A DELETE to be sent.
+    ///
+    /// # Errors
+    /// When the URL's host may not be called.
+    pub fn delete(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+        self.check_url(&url)?;
+        Ok(self.client.delete(url))
+    }
+
+    /// Reads the address of a server of tools. `None`: it is none, or may not be called. Without TLS
+    /// only where private networks may be called, too.
+    pub fn parse_tool_server_url(&self, text: &str) -> Option<Url> {
+        let is_plain = !text.chars().any(char::is_control);
+        let url = Url::parse(text.trim()).ok().filter(|_| is_plain)?;
+        let is_local = self
+            .private_access
+            .allows(url.host_str().unwrap_or_default());
+        let is_allowed_scheme = url.scheme() == "https" || (url.scheme() == "http" && is_local);
+        let is_bare = url.username().is_empty() && url.password().is_none();
+        let is_valid = is_allowed_scheme && is_bare && url.fragment().is_none();
+        (is_valid && self.check_url(&url).is_ok()).then_some(url)
+    }
+
+    /// Judges the host as it is written: an address in a URL is never resolved.
+    fn check_url(&self, url: &Url) -> Result<(), LlmError> {
+        // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual.
+        let host = url.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let allow_private = self.private_access.allows(host);
+        let checked = match bare.parse::<IpAddr>() {
+            Ok(ip) => address_policy::check(ip, allow_private),
+            Err(_) if is_localhost(host) && !allow_private => Err(AddressRejected::Private),
+            Err(_) => Ok(()),
+        };
+        checked.map_err(|refused| unusable_error(refused.to_string()))
+    }
+}
+
+/// Names that mean this machine whatever a resolver says.
+fn is_localhost(host: &str) -> bool {
+    let name = host.trim_end_matches('.');
+    name.is_empty() || name == "localhost" || name.ends_with(".localhost")
+}
+
+/// The client's resolver.
+struct GuardedResolver {
+    resolver: Arc<dyn Resolver>,
+    private_access: PrivateAccess,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = Arc::clone(&self.resolver);
+        let allow_private = self.private_access.allows(name.as_str());
+        Box::pin(async move {
+            let found = resolver.lookup(name.as_str()).await?;
+            Ok(allowed_addresses(found, allow_private)?)
+        })
+    }
+}
+
+/// Those of a name's addresses that may be called; a home's names often have a link-local one
+/// beside the right one.
+fn allowed_addresses(found: Vec<IpAddr>, allow_private: bool) -> Result<Addrs, AddressRejected> {
+    let checked = found.into_iter().map(|ip| {
+        // Port 0 stands for the URL's own.
+        address_policy::check(ip, allow_private).map(|()| SocketAddr::new(ip, 0))
+    });
+    let (allowed, refused): (Vec<_>, Vec<_>) = checked.partition(Result::is_ok);
+    match refused.into_iter().find_map(Result::err) {
+        Some(refused) if allowed.is_empty() => Err(refused),
+        _ => Ok(Box::new(allowed.into_iter().flatten())),
+    }
+}
+
+fn tls_config() -> Result<rustls::ClientConfig, LlmError> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    // The crypto provider is named here, so that nothing depends on a process-wide choice.
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable_error(format!("TLS cannot be set up: {error}.")))?;
+    Ok(tls.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn unusable_error(message: String) -> LlmError {
+    LlmError::Unusable { message }
+}
+
+/// The address of an endpoint below a checked base URL.
+pub fn endpoint_url(base_url: &Url, path: &str) -> Url {
+    let mut url = base_url.clone();
+    url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
+
+    use async_trait::async_trait;
+    use reqwest::Url;
+    use reqwest::dns::Resolve;
+
+    use super::GuardedResolver;
+    use super::OutboundClient;
+    use super::PrivateAccess;
+    use super::Resolver;
+    use super::SystemResolver;
+    use super::endpoint_url;
+
+    fn client(allow_private: bool) -> OutboundClient {
+        OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap()
+    }
+
+    #[test]
+    fn a_public_base_url_is_accepted_with_any_ending() {
+        for text in [
+            "https://api.example.com/v1",
+            "https://api.example.com/v1/",
+            " https://api.example.com/v1/chat/completions \n",
+        ] {
+            let url = client(false).parse_base_url(text).unwrap();
+
+            assert_eq!(
+                endpoint_url(&url, "/models").as_str(),
+                "https://api.example.com/v1/models"
+            );
+        }
+        let bare = client(false).parse_base_url("http://8.8.8.8:8000").unwrap();
+        assert_eq!(
+            endpoint_url(&bare, "/models").as_str(),
+            "http://8.8.8.8:8000/models"
+        );
+    }
+
+    #[test]
+    fn what_is_no_plain_http_address_is_refused() {
+        for text in [
+            "",
+            "api.example.com",
+            "ftp://example.com",
+            "file:///etc/passwd",
+            "http://",
+            "https://user@example.com",
+            "https://:word@example.com",
+            "https://example.com/?a=b",
+            "https://example.com/#a",
+            "javascript:alert(1)",
+            "https://exam\nple.com/v1",
+            "https://example.com/v1\r\nx-injected: 1",
+            "https://example.com/\0",
+            "https://example.com/v1\t/x",
+        ] {
+            assert!(client(true).parse_base_url(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_the_url_is_checked_before_every_call() {
+        let egress = client(false);
+        for text in [
+            "http://127.0.0.1/v1",
+            "http://[::1]/v1",
+            "http://localhost/v1",
+        ] {
+            let url = Url::parse(text).unwrap();
+
+            assert!(egress.parse_base_url(text).is_err(), "{text}");
+            assert!(egress.get(url.clone()).is_err(), "{text}");
+            assert!(egress.post(url).is_err(), "{text}");
+        }
+    }
+
+    /// Answers something else each time.
+    struct ChangingResolver(Vec<Vec<&'static str>>, AtomicUsize);
+
+    #[async_trait]
+    impl Resolver for ChangingResolver {
+        async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            let nth = self.1.fetch_add(1, Ordering::Relaxed);
+            let found = self.0[nth % self.0.len()].iter();
+            Ok(found.map(|it| it.parse().unwrap()).collect())
+        }
+    }
+
+    /// What one lookup after the other hands on.
+    async fn resolve_all(answers: Vec<Vec<&'static str>>, private: PrivateAccess) -> Vec<String> {
+        let n = answers.len();
+        let guard = GuardedResolver {
+            resolver: Arc::new(ChangingResolver(answers, AtomicUsize::new(0))),
+            private_access: private,
+        };
+        let mut all = Vec::new();
+        for _ in 0..n {
+            all.push(match guard.resolve("a.example".parse().unwrap()).await {
+                Ok(found) => {
+                    let found: Vec<String> = found.map(|it| it.ip().to_string()).collect();
+                    found.join(" ")
+                }
+                Err(refused) => refused.to_string().split('.').next().unwrap().to_owned(),
+            });
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn only_allowed_addresses_of_a_name_are_returned() {
+        let private = "The base URL leads into a private network";
+        let answers = vec![
+            vec!["1.1.1.1"],
+            vec!["127.0.0.1"],
+            vec!["10.0.0.1", "1.1.1.1", "::1", "2606:4700::1111"],
+            vec!["fd00::1", "::ffff:10.0.0.1"],
+            vec![],
+        ];
+
+        assert_eq!(
+            resolve_all(answers, PrivateAccess::Denied).await,
+            ["1.1.1.1", private, "1.1.1.1 2606:4700::1111", private, ""]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_local_name_resolves_to_private_but_not_to_metadata_addresses() {
+        let answers = vec![
+            vec!["192.168.1.5", "fe80::1"],
+            vec!["169.254.169.254"],
+            vec!["fd00:ec2::254"],
+        ];
+
+        let handed_on = resolve_all(answers, PrivateAccess::Allowed).await;
+
+        assert_eq!(handed_on[0], "192.168.1.5");
+        assert!(handed_on[1..].iter().all(|it| it.contains("metadata")));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a provider's settings say to its API alone; no prompt and no preset has a say in it.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::llm::request::Request;
+
+/// Settings of one provider, as far as its API wants to know them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProviderOptions {
+    /// How much the model is to think before it speaks; `None` leaves that to the model.
+    pub reasoning: Option<ReasoningEffort>,
+    /// How long Ollama keeps a model in memory after a call, in its own words: `10m`, `-1`.
+    pub keep_alive: Option<String>,
+}
+
+/// How much a model is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ReasoningEffort)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningEffort {
+    Off,
+    Low,
+    Medium,
+    High,
+}
+
+impl ProviderOptions {
+    /// Reads it from the object `settings` of a provider; what makes no sense there is left out.
+    pub fn from_settings(settings: &Value) -> Self {
+        let keep_alive = settings["keep_alive"].as_str();
+        Self {
+            reasoning: serde_json::from_value(settings["reasoning"].clone()).unwrap_or(None),
+            keep_alive: keep_alive.map(str::to_owned),
+        }
+    }
+
+    /// The request as it is sent: APIs count what a model thinks to the length of its answer, which
+    /// is meant for what it says.
+    pub fn apply_to_limits(&self, request: &Request) -> Request {
+        let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
+        Request {
+            max_tokens: request
+                .max_tokens
+                .map(|it| it.saturating_add(n_reasoning_tokens)),
+            ..request.clone()
+        }
+    }
+}
+
+impl ReasoningEffort {
+    /// The word, as most APIs spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The most tokens that are to be thought.
+    pub fn max_tokens(self) -> u32 {
+        match self {
+            Self::Off => 0,
+            Self::Low => 1_024,
+            Self::Medium => 8_192,
+            Self::High => 24_576,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ProviderOptions;
+    use super::ReasoningEffort;
+    use crate::llm::request::Request;
+
+    #[test]
+    fn invalid_settings_are_ignored() {
+        let read = |settings| ProviderOptions::from_settings(&settings);
+
+        assert_eq!(
+            read(json!({ "reasoning": "low", "keep_alive": "-1" })),
+            ProviderOptions {
+                reasoning: Some(ReasoningEffort::Low),
+                keep_alive: Some("-1".to_owned()),
+            }
+        );
+        for nonsense in [
+            json!({}),
+            json!(null),
+            json!({ "reasoning": "much", "keep_alive": [] }),
+            json!({ "reasoning": 7, "keep_alive": 7 }),
+        ] {
+            assert_eq!(
+                read(nonsense.clone()),
+                ProviderOptions::default(),
+                "{nonsense}"
+            );
+        }
+    }
+
+    #[test]
+    fn reasoning_tokens_are_added_to_the_length_limit() {
+        let tuning = ProviderOptions {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ProviderOptions::default()
+        };
+        let asked = |max_tokens| {
+            let request = Request {
+                max_tokens,
+                ..Request::default()
+            };
+            tuning.apply_to_limits(&request).max_tokens
+        };
+
+        assert_eq!(asked(Some(300)), Some(1_324));
+        assert_eq!(asked(Some(u32::MAX)), Some(u32::MAX));
+        assert_eq!(asked(None), None);
+    }
+}

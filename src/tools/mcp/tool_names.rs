@@ -1,0 +1,42 @@
+//! The names by which models know tools of servers.
+
+use sha2::Digest;
+use sha2::Sha256;
+
+/// The longest name that every API takes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The name by which a model knows a tool of a server.
+pub fn model_facing_name(label: &str, name: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    let full = format!("mcp_{label}_{name}");
+    if full.len() <= MAX_NAME_BYTES && full.chars().all(is_plain) {
+        return full;
+    }
+    let plain = full.chars().map(|it| if is_plain(it) { it } else { '_' });
+    let plain: String = plain.take(MAX_NAME_BYTES - 9).collect();
+    let mark = hex::encode(Sha256::digest(full.as_bytes()));
+    format!("{plain}_{}", &mark[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::model_facing_name;
+
+    #[test]
+    fn every_api_takes_the_name_and_different_tools_keep_different_ones() {
+        assert_eq!(model_facing_name("wiki", "search"), "mcp_wiki_search");
+        let long = "x".repeat(100);
+        let names = [
+            model_facing_name("wiki", &long),
+            model_facing_name("wiki", "a b"),
+            model_facing_name("wiki", "a/b"),
+        ];
+
+        for name in &names {
+            let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
+            assert!(name.len() <= 64 && name.chars().all(is_plain), "{name}");
+        }
+        assert_ne!(names[1], names[2]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Puts what several calls tell at once into the order of the calls: one slot for each, and one
+//! speaks at a time. Pure.
+//!
+//! **Invariant:** a slot speaks when all before it are closed; until then it waits here, within
+//! bounds: how far a call is may be forgotten, its end never. Nothing follows its end.
+
+use crate::tools::tool::ToolResult;
+
+/// What may wait, in bytes.
+const MAX_BUFFER_BYTES: usize = 1024 * 1024;
+
+/// What is told of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolUpdate {
+    /// Its slot begins to speak.
+    Started,
+    /// How far it is.
+    Progress(String),
+    /// Over.
+    Finished(ToolResult),
+}
+
+/// The slots of one batch.
+pub struct OrderedOutput {
+    buffers: Vec<CallBuffer>,
+    current: usize,
+    n_bytes: usize,
+}
+
+#[derive(Default)]
+struct CallBuffer {
+    progress: Vec<String>,
+    result: Option<ToolResult>,
+    is_closed: bool,
+}
+
+impl OrderedOutput {
+    /// For so many calls. The first one speaks at once.
+    pub fn new(n_calls: usize) -> (Self, Vec<(usize, ToolUpdate)>) {
+        let output = Self {
+            buffers: (0..n_calls).map(|_| CallBuffer::default()).collect(),
+            current: 0,
+            n_bytes: 0,
+        };
+        let first = (n_calls > 0).then_some((0, ToolUpdate::Started));
+        (output, first.into_iter().collect())
+    }
+
+    /// The call tells how far it is. Gives what may be told now.
+    pub fn push_progress(&mut self, at: usize, message: &str) -> Vec<(usize, ToolUpdate)> {
+        let Some(slot) = self.buffers.get_mut(at).filter(|it| !it.is_closed) else {
+            return Vec::new();
+        };
+        if at == self.current {
+            return vec![(at, ToolUpdate::Progress(message.to_owned()))];
+        }
+        if self.n_bytes + message.len() <= MAX_BUFFER_BYTES {
+            self.n_bytes += message.len();
+            slot.progress.push(message.to_owned());
+        }
+        Vec::new()
+    }
+
+    /// The call is over. Gives what may be told now.
+    pub fn finish(&mut self, at: usize, result: ToolResult) -> Vec<(usize, ToolUpdate)> {
+        let Some(slot) = self.buffers.get_mut(at).filter(|it| !it.is_closed) else {
+            return Vec::new();
+        };
+        slot.is_closed = true;
+        slot.result = Some(result);
+        let mut updates = Vec::new();
+        while let Some(slot) = self.buffers.get_mut(self.current) {
+            for message in std::mem::take(&mut slot.progress) {
+                self.n_bytes -= message.len();
+                updates.push((self.current, ToolUpdate::Progress(message)));
+            }
+            let Some(end) = slot.result.take() else { break };
+            updates.push((self.current, ToolUpdate::Finished(end)));
+            self.current += 1;
+            if self.current < self.buffers.len() {
+                updates.push((self.current, ToolUpdate::Started));
+            }
+        }
+        updates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_BUFFER_BYTES;
+    use super::OrderedOutput;
+    use super::ToolUpdate;
+    use proptest::prelude::any;
+    use proptest::prelude::prop_assert_eq;
+    use proptest::proptest;
+
+    fn finished(text: &str) -> ToolUpdate {
+        ToolUpdate::Finished(Ok(text.to_owned()))
+    }
+
+    #[test]
+    fn an_early_result_waits_for_those_before_it() {
+        let (mut gate, first) = OrderedOutput::new(2);
+
+        assert_eq!(first, [(0, ToolUpdate::Started)]);
+        assert_eq!(gate.push_progress(1, "half"), []);
+        assert_eq!(gate.finish(1, Ok("B".to_owned())), []);
+        assert_eq!(
+            gate.push_progress(0, "soon"),
+            [(0, ToolUpdate::Progress("soon".to_owned()))]
+        );
+        assert_eq!(
+            gate.finish(0, Ok("A".to_owned())),
+            [
+                (0, finished("A")),
+                (1, ToolUpdate::Started),
+                (1, ToolUpdate::Progress("half".to_owned())),
+                (1, finished("B")),
+            ]
+        );
+    }
+
+    // R57
+    #[test]
+    fn nothing_follows_the_end() {
+        let (mut gate, _) = OrderedOutput::new(1);
+        gate.finish(0, Ok(String::new()));
+
+        assert_eq!(gate.push_progress(0, "late"), []);
+        assert_eq!(gate.finish(0, Ok("again".to_owned())), []);
+        assert_eq!(gate.push_progress(7, "nobody"), []);
+    }
+
+    #[test]
+    fn progress_may_be_dropped_but_never_the_result() {
+        let (mut gate, _) = OrderedOutput::new(2);
+        gate.push_progress(1, &"x".repeat(MAX_BUFFER_BYTES));
+        gate.push_progress(1, "too much");
+        gate.finish(1, Ok("B".to_owned()));
+
+        let told = gate.finish(0, Ok("A".to_owned()));
+
+        assert_eq!(told.len(), 4);
+        assert_eq!(told[3], (1, finished("B")));
+    }
+
+    proptest! {
+        #[test]
+        fn groups_never_interleave(doings in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
+            let (mut gate, mut told) = OrderedOutput::new(4);
+            for (at, is_end) in doings {
+                told.extend(match is_end {
+                    true => gate.finish(at, Ok(String::new())),
+                    false => gate.push_progress(at, "m"),
+                });
+            }
+            for at in 0..4 {
+                told.extend(gate.finish(at, Ok(String::new())));
+            }
+
+            let slots: Vec<usize> = told.iter().map(|it| it.0).collect();
+            prop_assert_eq!(slots.is_sorted(), true);
+            for at in 0..4 {
+                let own: Vec<&ToolUpdate> = told.iter().filter(|it| it.0 == at).map(|it| &it.1).collect();
+                prop_assert_eq!(own[0], &ToolUpdate::Started);
+                let n_ends = own.iter().filter(|it| matches!(it, ToolUpdate::Finished(_))).count();
+                prop_assert_eq!((n_ends, matches!(own[own.len() - 1], ToolUpdate::Finished(_))), (1, true));
+            }
+        }
+    }
+}

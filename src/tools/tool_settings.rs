@@ -1,0 +1,169 @@
+//! Which tools the characters of a room may call: what the settings of a space say. Pure.
+
+use reqwest::Url;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The most servers of tools that a space may name.
+pub const MAX_SERVERS: usize = 8;
+
+/// Under which conditions a tool may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ToolUse)]
+pub enum ToolPermission {
+    /// Whenever a character likes.
+    Allowed,
+    /// When a moderator agrees to the very call.
+    WithApproval,
+}
+
+/// The tools of the house that characters may call; the others they may not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = RoomTools)]
+pub struct BuiltinToolSettings {
+    pub time: Option<ToolPermission>,
+    pub dice: Option<ToolPermission>,
+    pub web_fetch: Option<ToolPermission>,
+}
+
+/// A server of tools whose tools characters may call. What opens a server has no place here: every
+/// member reads the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[schema(as = RoomToolServer)]
+pub struct McpServerSettings {
+    /// What people call it.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9_-]+$")]
+    pub label: String,
+    /// Where it answers, over streamable HTTP.
+    #[schema(max_length = 2_000)]
+    pub url: String,
+    /// Unless said: with approval.
+    #[serde(rename = "use")]
+    pub r#use: Option<ToolPermission>,
+    /// By name; all of them, unless said.
+    pub allowed_tools: Option<Vec<String>>,
+}
+
+impl McpServerSettings {
+    /// Whether its label is one that every API takes.
+    pub fn has_valid_label(&self) -> bool {
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+        (1..=64).contains(&self.label.len()) && self.label.bytes().all(is_plain)
+    }
+
+    /// Whether it is an address of the web, without a key in it. Whether it may be called is judged
+    /// when it is.
+    pub fn has_valid_url(&self) -> bool {
+        let url = Url::parse(&self.url);
+        self.url.len() <= 2_000
+            && url.is_ok_and(|it| {
+                matches!(it.scheme(), "http" | "https")
+                    && it.has_host()
+                    && it.username().is_empty()
+                    && it.password().is_none()
+                    && it.query().is_none()
+                    && it.fragment().is_none()
+            })
+    }
+}
+
+/// All that the settings of a space say of tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpaceTools {
+    /// By name.
+    pub builtin: Vec<(&'static str, ToolPermission)>,
+    pub servers: Vec<McpServerSettings>,
+}
+
+impl SpaceTools {
+    /// Reads the settings of a space. What cannot be read is not allowed.
+    pub fn from_settings(settings: &Value) -> Self {
+        let builtin_settings =
+            BuiltinToolSettings::deserialize(&settings["tools"]).unwrap_or_default();
+        let builtin = [
+            ("time", builtin_settings.time),
+            ("dice", builtin_settings.dice),
+            ("web_fetch", builtin_settings.web_fetch),
+        ];
+        let servers = settings["tool_servers"].as_array();
+        let servers = servers.map_or(&[][..], Vec::as_slice).iter();
+        let servers = servers.filter_map(|it| McpServerSettings::deserialize(it).ok());
+        Self {
+            builtin: builtin
+                .into_iter()
+                .filter_map(|(name, may)| Some((name, may?)))
+                .collect(),
+            servers: servers.take(MAX_SERVERS).collect(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.builtin.is_empty() && self.servers.is_empty()
+    }
+}
+
+/// Returns settings that came in a file with every tool on approval: the author of a file does not
+/// decide what is called without asking.
+pub fn with_approval(mut settings: Value) -> Value {
+    let approval = serde_json::json!(ToolPermission::WithApproval);
+    let tools = settings.get_mut("tools").and_then(Value::as_object_mut);
+    for (_, tool) in tools.into_iter().flatten() {
+        if !tool.is_null() {
+            *tool = approval.clone();
+        }
+    }
+    let servers = settings.get_mut("tool_servers");
+    for server in servers.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(server) = server.as_object_mut() {
+            server.insert("use".to_owned(), approval.clone());
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SpaceTools;
+    use super::ToolPermission;
+    use super::with_approval;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_named_or_cannot_be_read_is_not_allowed() {
+        assert!(SpaceTools::from_settings(&json!({})).is_empty());
+        assert!(SpaceTools::from_settings(&json!({"tools": {"dice": "often"}})).is_empty());
+        assert!(
+            SpaceTools::from_settings(&json!({"tool_servers": [{"label": "a"}, 5]})).is_empty()
+        );
+        let tools = SpaceTools::from_settings(&json!({
+            "tools": {"dice": "allowed", "time": null, "web_fetch": "with_approval"},
+            "tool_servers": [{"label": "wiki", "url": "https://wiki.example/mcp"}],
+        }));
+
+        let house = [
+            ("dice", ToolPermission::Allowed),
+            ("web_fetch", ToolPermission::WithApproval),
+        ];
+        assert_eq!(tools.builtin, house);
+        assert_eq!((tools.servers.len(), tools.servers[0].r#use), (1, None));
+    }
+
+    #[test]
+    fn every_tool_of_a_file_waits_for_approval() {
+        let settings = with_approval(json!({
+            "tools": {"dice": "allowed", "time": null, "web_fetch": "allowed"},
+            "tool_servers": [{"label": "a", "url": "https://a.example", "use": "allowed"}],
+        }));
+
+        assert_eq!(
+            settings["tools"],
+            json!({"dice": "with_approval", "time": null, "web_fetch": "with_approval"})
+        );
+        assert_eq!(settings["tool_servers"][0]["use"], "with_approval");
+    }
+}
