@@ -29,8 +29,8 @@ use crate::providers::seal;
 use crate::providers::seal::Sealer;
 use crate::providers::stock;
 use crate::realtime::hub::Hub;
-use crate::realtime::pace::Pace;
 use crate::realtime::presence::Presence;
+use crate::realtime::socket_timeouts::SocketTimeouts;
 use crate::realtime::typing::Typing;
 use crate::responses::desk::Desk;
 use crate::responses::parts::Parts;
@@ -63,7 +63,7 @@ pub struct App {
     pub hub: Hub,
     pub presence: Presence,
     /// How patient sockets are.
-    pub socket_timeouts: Pace,
+    pub socket_timeouts: SocketTimeouts,
     /// How slowly bodies of requests may arrive.
     pub body_timeouts: BodyTimeouts,
     /// Open HTTP connections.
@@ -130,7 +130,7 @@ impl App {
             sealer,
             meter: Meter::default(),
         };
-        let hub = Hub::among(cluster::create_bus(&config));
+        let hub = Hub::with_bus(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
         if let Some(row) = ownership.as_ref().and_then(|it| it.instance_lock.clone()) {
             shutdown.spawn(row.run_heartbeat(db.clone(), clock.clone(), shutdown.clone()));
@@ -166,7 +166,7 @@ impl App {
         let tools = (tool_runtime, engine.context().lists.clone());
         let responses = Desk::new(Parts::new(base, models.clone(), tools, node, &config));
         let metrics = MetricsRegistry::gather(started_at.0, |registry| {
-            hub.meter().register(registry);
+            hub.metrics().register(registry);
             cluster::register_metrics(hub.bus(), registry);
             db.register_metrics(registry);
             models.meter.register(registry);
@@ -177,7 +177,7 @@ impl App {
         Ok(Self {
             metrics: Arc::new(metrics),
             limits,
-            socket_timeouts: Pace::default(),
+            socket_timeouts: SocketTimeouts::default(),
             body_timeouts: BodyTimeouts::default(),
             connections,
             server_addresses: Arc::new(discovery::candidate_addresses(config.bind.port())),

@@ -5,10 +5,10 @@ use crate::accounts::socket_limit::RENEW_INTERVAL;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Backend;
-use crate::realtime::bus::handle::Bus;
-use crate::realtime::bus::link;
-use crate::realtime::bus::link::Settings;
-use crate::realtime::bus::tally::Tally;
+use crate::realtime::cluster::bus::ClusterBus;
+use crate::realtime::cluster::redis_link;
+use crate::realtime::cluster::redis_link::ClusterSettings;
+use crate::realtime::cluster::shared_counter::SharedCounter;
 use crate::runs::context::Context;
 use crate::runs::positions;
 use crate::runs::relay::Relay;
@@ -39,17 +39,17 @@ pub fn check_settings(config: &Config) -> anyhow::Result<()> {
         "REDIS_URL is set, but DATABASE_URL is SQLite, which one process has for itself: several \
          nodes need PostgreSQL, and one node needs no Redis"
     );
-    link::client(url)
+    redis_link::create_client(url)
         .map(drop)
         // Not with what was given: it may hold a password.
         .map_err(|error| anyhow::anyhow!("REDIS_URL cannot be used: {}", error.category()))
 }
 
 /// The rope to other nodes, if these settings speak of any.
-pub fn create_bus(config: &Config) -> Bus {
+pub fn create_bus(config: &Config) -> ClusterBus {
     match config.redis_url {
-        Some(_) => Bus::new(),
-        None => Bus::none(),
+        Some(_) => ClusterBus::new(),
+        None => ClusterBus::none(),
     }
 }
 
@@ -58,19 +58,19 @@ pub fn create_bus(config: &Config) -> Bus {
 ///
 /// # Errors
 /// When the database does not tell which one it is.
-pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<Tally> {
+pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<SharedCounter> {
     let Relay {
         context, presence, ..
     } = &relay;
-    let (Some(url), Some(bus_state)) = (&config.redis_url, context.hub.bus().line()) else {
-        return Ok(Tally::none());
+    let (Some(url), Some(bus_state)) = (&config.redis_url, context.hub.bus().state()) else {
+        return Ok(SharedCounter::none());
     };
     let identity = context.db.database_id().await;
     let identity = identity.context("the database does not tell which one it is")?;
     let secret = config.secret_key.as_ref().map(|it| it.0.clone());
     let secret = secret.context("TROUPE_SECRET_KEY is needed beside REDIS_URL")?;
     let key_prefix = format!("troupe:{identity}");
-    let settings = Settings {
+    let settings = ClusterSettings {
         url: url.0.clone(),
         channel: format!("{key_prefix}:events"),
         secret: secret.clone(),
@@ -78,12 +78,12 @@ pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<Tally> {
     let (hub, presence) = (context.hub.clone(), presence.clone());
     let (line, shutdown) = (bus_state.clone(), context.shutdown.clone());
     spawn_until_stopping(&shutdown, async move {
-        hub.keep_giving_up_after(REORDER_TIMEOUT).await;
+        hub.run_reorder_timeout(REORDER_TIMEOUT).await;
     });
-    spawn_until_stopping(&shutdown, async move { presence.keep_up().await });
-    let shared_counter = Tally::over(url, key_prefix, &secret, &shutdown);
+    spawn_until_stopping(&shutdown, async move { presence.run().await });
+    let shared_counter = SharedCounter::with_redis(url, key_prefix, &secret, &shutdown);
     let relay = Arc::new(relay);
-    let started = link::start(settings, &line, relay, &shutdown);
+    let started = redis_link::start(settings, &line, relay, &shutdown);
     started
         .and(shared_counter)
         .context("REDIS_URL cannot be used")
@@ -124,9 +124,9 @@ fn spawn_until_stopping(shutdown: &Shutdown, work: impl Future<Output = ()> + Se
 }
 
 /// Makes the figures of the wire known, where there is one.
-pub fn register_metrics(bus: &Bus, registry: &mut Registry) {
-    if let Some(bus_state) = bus.line() {
-        bus_state.meter.register(registry);
+pub fn register_metrics(bus: &ClusterBus, registry: &mut Registry) {
+    if let Some(bus_state) = bus.state() {
+        bus_state.metrics.register(registry);
     }
 }
 
@@ -138,7 +138,7 @@ pub async fn ping_redis(url: &str) -> anyhow::Result<String> {
     let clock = Clock::system();
     let began = clock.now();
     let ping = async {
-        let client = link::client(url)?;
+        let client = redis_link::create_client(url)?;
         let mut connection = client.get_multiplexed_async_connection().await?;
         redis::cmd("PING").exec_async(&mut connection).await
     };

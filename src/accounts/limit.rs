@@ -3,9 +3,9 @@
 use crate::accounts::limits::RetryAfter;
 use crate::accounts::sliding_window::SlidingWindow;
 use crate::clock::Clock;
-use crate::realtime::bus::tally::Count;
-use crate::realtime::bus::tally::Mark;
-use crate::realtime::bus::tally::Tally;
+use crate::realtime::cluster::shared_counter::CounterEntry;
+use crate::realtime::cluster::shared_counter::CounterSpec;
+use crate::realtime::cluster::shared_counter::SharedCounter;
 use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// At most so many for each key within a span; 0 is no limit.
 pub struct RateLimit<K> {
     local: SlidingWindow<K>,
-    shared: Tally,
+    shared: SharedCounter,
     kind: &'static str,
     max: usize,
     span: Duration,
@@ -22,7 +22,7 @@ pub struct RateLimit<K> {
 /// A place that was taken; can be given back.
 pub struct Acquired<K> {
     key: K,
-    entry: Option<Mark>,
+    entry: Option<CounterEntry>,
 }
 
 impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
@@ -31,7 +31,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         kind: &'static str,
         (max, span_ms): (u32, i64),
         clock: &Clock,
-        shared: &Tally,
+        shared: &SharedCounter,
     ) -> Self {
         Self {
             local: SlidingWindow::new(max, span_ms, clock),
@@ -48,7 +48,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
     /// There is none, here or on all nodes together.
     pub async fn acquire(&self, key: K) -> Result<Acquired<K>, RetryAfter> {
         self.local.acquire(key.clone())?;
-        match self.shared.take(self.counter_spec(&key)).await {
+        match self.shared.acquire(self.counter_spec(&key)).await {
             Ok(entry) => Ok(Acquired { key, entry }),
             Err(wait) => {
                 self.local.refund(&key);
@@ -61,7 +61,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
     pub fn refund(&self, acquired: Acquired<K>) {
         self.local.refund(&acquired.key);
         if let Some(entry) = acquired.entry {
-            self.shared.give_back(entry);
+            self.shared.release(entry);
         }
     }
 
@@ -70,21 +70,21 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         if let Some(wait) = self.local.retry_after(key) {
             return Some(wait);
         }
-        let wait = self.shared.wait_for(self.counter_spec(key)).await;
+        let wait = self.shared.retry_after(self.counter_spec(key)).await;
         wait.map(to_seconds)
     }
 
     /// Counts one, whether there is a place or not.
     pub fn record(&self, key: K) {
-        self.shared.note(self.counter_spec(&key));
+        self.shared.record(self.counter_spec(&key));
         self.local.record(key);
     }
 
-    fn counter_spec(&self, key: &K) -> Count {
-        Count {
-            of: (self.kind, key.to_string()),
-            most: self.max,
-            span: self.span,
+    fn counter_spec(&self, key: &K) -> CounterSpec {
+        CounterSpec {
+            key: (self.kind, key.to_string()),
+            max: self.max,
+            window: self.span,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::config;
 use crate::ids::ApiKeyId;
 use crate::ids::UserId;
-use crate::realtime::bus::tally::Tally;
+use crate::realtime::cluster::shared_counter::SharedCounter;
 use std::fmt;
 use std::net::IpAddr;
 use std::net::Ipv6Addr;
@@ -35,7 +35,7 @@ pub struct RateLimits {
 
 impl RateLimits {
     /// Nothing is counted yet; `everywhere` counts for all nodes together.
-    pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &Tally) -> Self {
+    pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &SharedCounter) -> Self {
         let failures = (settings.login_failures, 3 * MINUTE_MS);
         let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
         let posts = (settings.posts_per_minute, MINUTE_MS);
@@ -137,15 +137,15 @@ mod tests {
     use super::SignInLimit;
     use crate::accounts::limit::RateLimit;
     use crate::clock::Clock;
-    use crate::realtime::bus::tally::Tally;
+    use crate::realtime::cluster::shared_counter::SharedCounter;
     use std::net::IpAddr;
 
     #[tokio::test]
     async fn ten_failures_lock_a_name_and_an_address_each() {
         let clock = Clock::manual();
         let sign_ins = SignInLimit {
-            by_address: RateLimit::new("test", (10, 180_000), &clock, &Tally::none()),
-            by_name: RateLimit::new("test", (10, 180_000), &clock, &Tally::none()),
+            by_address: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
+            by_name: RateLimit::new("test", (10, 180_000), &clock, &SharedCounter::none()),
         };
         let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
         let there = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 2])));

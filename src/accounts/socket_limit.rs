@@ -4,9 +4,9 @@ use crate::accounts::limits::ClientNetwork;
 use crate::ids::ApiKeyId;
 use crate::ids::SessionId;
 use crate::ids::UserId;
-use crate::realtime::bus::tally::Count;
-use crate::realtime::bus::tally::Mark;
-use crate::realtime::bus::tally::Tally;
+use crate::realtime::cluster::shared_counter::CounterEntry;
+use crate::realtime::cluster::shared_counter::CounterSpec;
+use crate::realtime::cluster::shared_counter::SharedCounter;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,9 +28,9 @@ pub struct SocketLimit {
     by_address: PermitCounts<ClientNetwork>,
     /// What opened those of this node.
     credentials: SocketsByCredential,
-    shared: Tally,
+    shared: SharedCounter,
     /// The places of this node among those of all.
-    entries: Arc<Mutex<HashMap<u64, Vec<Mark>>>>,
+    entries: Arc<Mutex<HashMap<u64, Vec<CounterEntry>>>>,
 }
 
 /// What somebody showed to be let in.
@@ -69,13 +69,13 @@ pub struct SocketPermit {
 /// The place among those of all nodes.
 struct ClusterPermit {
     id: u64,
-    entries: Arc<Mutex<HashMap<u64, Vec<Mark>>>>,
-    shared: Tally,
+    entries: Arc<Mutex<HashMap<u64, Vec<CounterEntry>>>>,
+    shared: SharedCounter,
 }
 
 impl SocketLimit {
     /// So many per person, and so many per address.
-    pub fn new(per_user: u32, per_address: u32, shared: &Tally) -> Self {
+    pub fn new(per_user: u32, per_address: u32, shared: &SharedCounter) -> Self {
         Self {
             by_user: PermitCounts::new(per_user),
             by_address: PermitCounts::new(per_address),
@@ -124,7 +124,7 @@ impl SocketLimit {
             .by_user
             .counter_spec("socket_of_user", user.to_string());
         let mut entries = Vec::new();
-        let first = match self.shared.take(by_user).await {
+        let first = match self.shared.acquire(by_user).await {
             Ok(mark) => mark,
             Err(_) => return None,
         };
@@ -133,10 +133,10 @@ impl SocketLimit {
             let by_address = self
                 .by_address
                 .counter_spec("socket_from", address.to_string());
-            match self.shared.take(by_address).await {
+            match self.shared.acquire(by_address).await {
                 Ok(mark) => entries.extend(mark),
                 Err(_) => {
-                    entries.into_iter().for_each(|it| self.shared.give_back(it));
+                    entries.into_iter().for_each(|it| self.shared.release(it));
                     return None;
                 }
             }
@@ -155,9 +155,9 @@ impl SocketLimit {
 
     /// Keeps up the places of this node among those of all.
     pub fn renew(&self) {
-        let entries: Vec<Mark> = self.entries.lock().values().flatten().cloned().collect();
+        let entries: Vec<CounterEntry> = self.entries.lock().values().flatten().cloned().collect();
         for mark in entries {
-            self.shared.keep_up(mark);
+            self.shared.renew(mark);
         }
     }
 
@@ -190,7 +190,7 @@ impl Drop for ClusterPermit {
     fn drop(&mut self) {
         let marks = self.entries.lock().remove(&self.id);
         for mark in marks.into_iter().flatten() {
-            self.shared.give_back(mark);
+            self.shared.release(mark);
         }
     }
 }
@@ -208,11 +208,11 @@ struct LocalPermit<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash + Copy> PermitCounts<K> {
-    fn counter_spec(&self, kind: &'static str, subject: String) -> Count {
-        Count {
-            of: (kind, subject),
-            most: self.max,
-            span: PERMIT_LIFETIME,
+    fn counter_spec(&self, kind: &'static str, subject: String) -> CounterSpec {
+        CounterSpec {
+            key: (kind, subject),
+            max: self.max,
+            window: PERMIT_LIFETIME,
         }
     }
 
@@ -256,14 +256,14 @@ mod tests {
     use crate::accounts::limits::ClientNetwork;
     use crate::ids::SessionId;
     use crate::ids::UserId;
-    use crate::realtime::bus::tally::Tally;
+    use crate::realtime::cluster::shared_counter::SharedCounter;
     use std::net::IpAddr;
 
     const BROWSER: CredentialId = CredentialId::Session(SessionId(1));
 
     #[tokio::test]
     async fn a_closed_socket_releases_its_permit() {
-        let sockets = SocketLimit::new(2, 3, &Tally::none());
+        let sockets = SocketLimit::new(2, 3, &SharedCounter::none());
         let here = Some(ClientNetwork::from(IpAddr::from([10, 0, 0, 1])));
         let one = sockets.acquire(UserId(1), BROWSER, here).await;
         let _two = sockets.acquire(UserId(1), BROWSER, here).await;
@@ -283,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn loopback_sockets_are_counted_by_user_only() {
-        let sockets = SocketLimit::new(2, 1, &Tally::none());
+        let sockets = SocketLimit::new(2, 1, &SharedCounter::none());
         let this_machine = Some(ClientNetwork::from(IpAddr::from([127, 0, 0, 1])));
 
         let mut held = Vec::new();

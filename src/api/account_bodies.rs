@@ -6,8 +6,8 @@ use crate::accounts::names::Username;
 use crate::accounts::user;
 use crate::api::join::Joined;
 use crate::api::session::SignedIn;
-use crate::http::door::Named;
-use crate::http::json;
+use crate::http::endpoint::NamedSchema;
+use crate::http::json_body;
 use crate::http::schemas;
 use serde::Deserialize;
 use serde::Serialize;
@@ -53,9 +53,9 @@ impl ToSchema for Registered {
         "Registered".into()
     }
 
-    fn schemas(named: &mut Vec<Named>) {
-        named.extend(schemas::of::<Joined>());
-        named.extend(schemas::of::<SignedIn>());
+    fn schemas(named: &mut Vec<NamedSchema>) {
+        named.extend(schemas::for_type::<Joined>());
+        named.extend(schemas::for_type::<SignedIn>());
     }
 }
 
@@ -64,17 +64,17 @@ impl ToSchema for Registered {
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeMe)]
 pub struct ChangeMe {
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub display_name: Option<String>,
     /// A language such as `en` or `pt-BR`.
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
     pub locale: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = Username)]
     pub username: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = Password)]
     pub password: Option<String>,
     /// Needed beside a new password by everyone who has one.

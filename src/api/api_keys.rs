@@ -4,15 +4,15 @@ use crate::accounts::api_key;
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::ApiKeyId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -45,16 +45,16 @@ pub struct Made {
     get,
     path = "/api/api_keys",
     tag = "api_keys",
-    params(Page),
-    responses((status = 200, body = Listing<api_key::ApiKeyView>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<api_key::ApiKeyView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<api_key::ApiKeyView>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<api_key::ApiKeyView>>> {
     let keys = page
-        .of(
+        .load(
             api_key::list_for_user(caller.id()),
             api_key::Column::Id,
             app.db.reader(),
@@ -74,9 +74,9 @@ pub async fn list(
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: Body<NewKey>,
+    body: JsonBody<NewKey>,
 ) -> ApiResult<HttpResponse> {
-    caller.must_be_no_guest()?;
+    caller.require_registered()?;
     let body = body.read().await?;
     let name = names::parse_display_name(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
@@ -102,7 +102,9 @@ pub async fn revoke(
         return Err(ApiError::not_found());
     }
     // The sockets that it opened close.
-    app.hub
-        .publish(Envelope::order(caller.id(), Order::KeyRevoked(id)));
+    app.hub.publish(Envelope::control(
+        caller.id(),
+        SocketControl::KeyRevoked(id),
+    ));
     Ok(HttpResponse::NoContent().finish())
 }

@@ -7,11 +7,11 @@ use crate::characters::asset;
 use crate::characters::character;
 use crate::characters::picture;
 use crate::characters::shelf;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::upload::Form;
-use crate::http::upload::Upload;
+use crate::http::upload::PendingUpload;
+use crate::http::upload::UploadForm;
 use crate::ids::CharacterId;
 use crate::spaces::events;
 use crate::spaces::roster;
@@ -81,7 +81,7 @@ pub async fn avatar(
     path = "/api/characters/{character_id}/avatar",
     operation_id = "paint",
     tag = "characters",
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, body = character::View),
         (status = 413, description = "`too_large`: more than 20 MiB; `storage_full`."),
@@ -93,7 +93,7 @@ pub async fn paint(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<Json<character::View>> {
     let present = characters::own(&app, &caller, id.into_inner()).await?;
     let file = upload.save(picture::MAX_BYTES).await?.file;

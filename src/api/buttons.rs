@@ -2,10 +2,10 @@
 
 use crate::api::engine_error::answer;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::runs::run;
@@ -71,10 +71,10 @@ pub async fn generate(
     caller: CurrentUser,
     id: Path<ConversationId>,
     query: Query<Generate>,
-    body: Body<Generate>,
+    body: JsonBody<Generate>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Generate)?;
     let speaker = query
         .speaker_id
         .or(body.read_or_default().await?.speaker_id);
@@ -102,10 +102,10 @@ pub async fn stop(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Stop>,
+    body: JsonBody<Stop>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Generate)?;
     let keep_partial = body.read_or_default().await?.keep_partial;
     app.engine
         .stop(at.conversation.id, keep_partial)
@@ -129,7 +129,7 @@ pub async fn pause(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Nothing>,
+    body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
     app.engine.pause(at.conversation.id).await.map_err(answer)?;
@@ -151,7 +151,7 @@ pub async fn resume(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Nothing>,
+    body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
     let resumed = app.engine.resume(at.conversation.id).await;
@@ -174,7 +174,7 @@ pub async fn skip(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Nothing>,
+    body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
     app.engine.skip(at.conversation.id).await.map_err(answer)?;
@@ -196,7 +196,7 @@ pub async fn retry(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Nothing>,
+    body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
     let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
@@ -212,10 +212,10 @@ async fn may_press(
     caller: &CurrentUser,
     id: ConversationId,
     act: Act,
-    body: Body<Nothing>,
-) -> ApiResult<seat::InConversation> {
-    let at = seat::in_conversation(app, caller, id).await?;
-    at.may_write(act)?;
+    body: JsonBody<Nothing>,
+) -> ApiResult<space_access::ConversationAccess> {
+    let at = space_access::load_conversation_access(app, caller, id).await?;
+    at.require_write(act)?;
     let Nothing {} = body.read_or_default().await?;
     Ok(at)
 }
@@ -224,6 +224,9 @@ async fn may_press(
 ///
 /// # Errors
 /// 404 when it was deleted meanwhile.
-pub async fn document(app: &App, at: &seat::InConversation) -> ApiResult<ConversationView> {
+pub async fn document(
+    app: &App,
+    at: &space_access::ConversationAccess,
+) -> ApiResult<ConversationView> {
     Ok(app.engine.conversation(at.conversation.id).await?)
 }

@@ -1,11 +1,11 @@
 //! Candidates for what a person might say; the texts come on that person's sockets alone.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::GenerationId;
 use crate::ids::MembershipId;
@@ -62,12 +62,12 @@ pub async fn suggest(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
-    at.may(Act::Post)?;
-    let own = at.own_seat()?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Direct)?;
+    at.require_action(Act::Post)?;
+    let own = at.own_membership()?;
     let body = body.read().await?;
     if body.membership_id != own.id {
         return Err(ApiError::forbidden("Nobody speaks for somebody else."));

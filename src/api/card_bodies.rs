@@ -2,7 +2,7 @@
 //! other tools get wrong is put right, and said.
 
 use crate::accounts::name_schemas::CardNameSchema;
-use crate::http::door::Named;
+use crate::http::endpoint::NamedSchema;
 use crate::http::schemas;
 use std::borrow::Cow;
 use utoipa::PartialSchema;
@@ -61,7 +61,7 @@ impl ToSchema for NewCharacter {
         "NewCharacter".into()
     }
 
-    fn schemas(named: &mut Vec<Named>) {
+    fn schemas(named: &mut Vec<NamedSchema>) {
         named.push((
             CardNameSchema::name().into_owned(),
             CardNameSchema::schema(),
@@ -91,7 +91,7 @@ impl ToSchema for CharacterChange {
         "CharacterChange".into()
     }
 
-    fn schemas(named: &mut Vec<Named>) {
+    fn schemas(named: &mut Vec<NamedSchema>) {
         NewCharacter::schemas(named);
     }
 }
@@ -109,14 +109,16 @@ fn whole() -> ObjectBuilder {
         .description(Some("A document of V2 or V3; older forms are read too."))
         .property("data", data)
         .required("data");
-    schemas::closed().property("card", card).required("card")
+    schemas::deny_unknown()
+        .property("card", card)
+        .required("card")
 }
 
 fn flat() -> ObjectBuilder {
     let anything = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     let flat = FLAT_FIELDS
         .into_iter()
-        .fold(schemas::closed(), |flat, field| {
+        .fold(schemas::deny_unknown(), |flat, field| {
             flat.property(field, anything())
         });
     flat.property("name", Ref::from_schema_name(CardNameSchema::name()))

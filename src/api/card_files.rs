@@ -17,12 +17,12 @@ use crate::characters::picture;
 use crate::characters::shelf;
 use crate::characters::shelf::ShelfError;
 use crate::characters::spool::Spool;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
-use crate::http::upload::Form;
-use crate::http::upload::Upload;
+use crate::http::pagination;
+use crate::http::upload::PendingUpload;
+use crate::http::upload::UploadForm;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::import_warning;
@@ -89,7 +89,7 @@ pub struct Preview {
     post,
     path = "/api/characters/preview",
     tag = "characters",
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, body = Preview),
         (status = 413, description = "`too_large`."),
@@ -100,7 +100,7 @@ pub struct Preview {
 pub async fn preview(
     app: Data<App>,
     caller: CurrentUser,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<Json<Preview>> {
     let Parcel { card, picture, .. } = received(&app, upload).await?;
     let avatar = match picture {
@@ -150,7 +150,7 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
     post,
     path = "/api/characters/import",
     tag = "characters",
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = Imported),
         (status = 200, body = Imported),
@@ -162,7 +162,7 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
 pub async fn import(
     app: Data<App>,
     caller: CurrentUser,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     let parcel = received(&app, upload).await?;
     let mut warnings = parcel.card.warnings.clone();
@@ -223,8 +223,8 @@ pub async fn export(
             "The owner of this character does not share its whole card.",
         ));
     }
-    let format = page::value_of(request.query_string(), "format")?;
-    let spec = page::value_of(request.query_string(), "spec")?;
+    let format = pagination::parse_value(request.query_string(), "format")?;
+    let spec = pagination::parse_value(request.query_string(), "spec")?;
     let spec = spec.map(|it| match it {
         ExportSpec::V2 => Spec::V2,
         ExportSpec::V3 => Spec::V3,
@@ -343,7 +343,7 @@ impl FromStr for ExportSpec {
     }
 }
 
-async fn received(app: &App, upload: Upload) -> ApiResult<Parcel> {
+async fn received(app: &App, upload: PendingUpload) -> ApiResult<Parcel> {
     let file = upload.save(parcel::MAX_BYTES).await?.file;
     Ok(apart(app, || parcel::unpack(file)).await??)
 }

@@ -9,12 +9,12 @@ use crate::characters::character;
 use crate::characters::room::Shelf;
 use crate::characters::shelf;
 use crate::db::slices;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
 use crate::spaces::events;
@@ -32,17 +32,17 @@ use serde_json::Value;
     get,
     path = "/api/characters",
     tag = "characters",
-    params(Page),
-    responses((status = 200, body = Listing<character::View>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<character::View>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<character::View>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<character::View>>> {
     let own = character::of_owner(caller.id());
     let bytes = slices::json_bytes(character::Column::Card);
-    let found = page.of_large(own, character::Column::Id, bytes, app.db.reader());
+    let found = page.load_large(own, character::Column::Id, bytes, app.db.reader());
     let found = found.await?;
     Ok(Json(found.map(|it| it.view())))
 }
@@ -62,7 +62,7 @@ pub async fn list(
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: Body<Map<String, Value>>,
+    body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<HttpResponse> {
     let mut body = body.read().await?;
     let card = match body.shift_remove("card") {
@@ -74,7 +74,7 @@ pub async fn create(
             nothing_beside(&body, &FLAT_FIELDS)?;
             if !body.contains_key("name") {
                 let message = "A character takes a `name`, or a whole `card`.";
-                return Err(ApiError::new(400, "missing_field", message).about("name"));
+                return Err(ApiError::new(400, "missing_field", message).with_param("name"));
             }
             Card::from_flat(body)?
         }
@@ -89,7 +89,7 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
         Some(key) => {
             let key: String = key.chars().take(100).collect();
             let message = format!("There is no field `{key}` here.");
-            Err(ApiError::new(400, "unknown_field", message).about(key))
+            Err(ApiError::new(400, "unknown_field", message).with_param(key))
         }
     }
 }
@@ -137,7 +137,7 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
-    body: Body<Map<String, Value>>,
+    body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<Json<character::View>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let mut body = body.read().await?;
@@ -176,7 +176,7 @@ pub async fn change(
 fn share_whole_card(value: Value) -> ApiResult<bool> {
     value.as_bool().ok_or_else(|| {
         let message = "`share_whole_card` is true or false.";
-        ApiError::new(400, "invalid_type", message).about("share_whole_card")
+        ApiError::new(400, "invalid_type", message).with_param("share_whole_card")
     })
 }
 

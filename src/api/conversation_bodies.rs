@@ -2,8 +2,8 @@
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::api::settings;
-use crate::http::door::Named;
-use crate::http::json;
+use crate::http::endpoint::NamedSchema;
+use crate::http::json_body;
 use crate::http::schemas;
 use crate::ids::ConversationId;
 use crate::runs::views::ConversationView;
@@ -50,7 +50,8 @@ impl PartialSchema for New {
                 .schema_type(kinds)
                 .enum_values(Some(words))
         };
-        let titled = || schemas::closed().property("title", schemas::or_null::<TitleSchema>());
+        let titled =
+            || schemas::deny_unknown().property("title", schemas::nullable::<TitleSchema>());
         let root = titled()
             .property("kind", kind("root"))
             .property("parent_conversation_id", schemas::null());
@@ -78,9 +79,9 @@ impl ToSchema for New {
         "NewConversation".into()
     }
 
-    fn schemas(named: &mut Vec<Named>) {
-        named.extend(schemas::of::<TitleSchema>());
-        named.extend(schemas::of::<ConversationId>());
+    fn schemas(named: &mut Vec<NamedSchema>) {
+        named.extend(schemas::for_type::<TitleSchema>());
+        named.extend(schemas::for_type::<ConversationId>());
     }
 }
 
@@ -89,10 +90,10 @@ impl ToSchema for New {
 #[serde(deny_unknown_fields)]
 #[schema(as = ConversationChange)]
 pub struct Change {
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = TitleSchema)]
     pub title: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = settings::Known)]
     pub settings: Option<Map<String, Value>>,
 }

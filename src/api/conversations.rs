@@ -15,13 +15,13 @@ use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::read_mark;
 use crate::conversations::roots;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::runs::beginnings::NewConversation;
@@ -44,23 +44,23 @@ use sea_orm::QueryFilter;
     get,
     path = "/api/spaces/{space_id}/conversations",
     tag = "conversations",
-    params(Page),
-    responses((status = 200, body = Listing<Listed>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<Listed>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    page: Page,
-) -> ApiResult<Json<Listing<Listed>>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<Listed>>> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let (user, space) = (caller.id(), at.space.id);
     let read = app.db.read(move |tx| {
         Box::pin(async move {
             let of_space = conversation::Entity::find()
                 .filter(conversation::Column::SpaceId.eq(space))
                 .filter(conversation::Column::IsHidden.eq(false));
-            let found = page.of(of_space, conversation::Column::Id, tx).await?;
+            let found = page.load(of_space, conversation::Column::Id, tx).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::of_user(tx, user, &ids).await?;
             let views = snapshot::conversations(tx, space, &found.data).await?;
@@ -68,7 +68,7 @@ pub async fn list(
                 last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
                 view,
             });
-            Ok::<_, DbErr>(Listing {
+            Ok::<_, DbErr>(PageOf {
                 data: data.collect(),
                 has_more: found.has_more,
                 cursor: found.cursor,
@@ -90,10 +90,10 @@ pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: Body<New>,
+    body: JsonBody<New>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Act::Direct)?;
     let body = body.read().await?;
     let kind = body.kind.unwrap_or(NewKind::Root);
     let new = NewConversation {
@@ -117,7 +117,7 @@ pub async fn create(
 /// The parent that a new conversation of this kind must have, or must not.
 async fn parent(
     app: &App,
-    at: &seat::InSpace,
+    at: &space_access::SpaceAccess,
     kind: NewKind,
     parent: Option<ConversationId>,
 ) -> ApiResult<Option<ConversationId>> {
@@ -150,7 +150,7 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<ConversationId>,
 ) -> ApiResult<Json<ConversationView>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     Ok(Json(app.engine.conversation(at.conversation.id).await?))
 }
 
@@ -167,10 +167,10 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Change>,
+    body: JsonBody<Change>,
 ) -> ApiResult<Json<ConversationView>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Direct)?;
     let body = body.read().await?;
     let title = body.title.as_deref().map(title).transpose()?;
     let settings = body.settings.map(settings::parse).transpose()?;
@@ -200,8 +200,8 @@ pub async fn delete(
     caller: CurrentUser,
     id: Path<ConversationId>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::DeleteConversation)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::DeleteConversation)?;
     let db = app.db.reader();
     let id = at.conversation.id;
     if roots::root_of(db, at.space.id).await? == Some(id) {
@@ -243,9 +243,9 @@ pub async fn read(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Read>,
+    body: JsonBody<Read>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let seq = body.read().await?.seq;
     if !(0..=at.conversation.last_seq).contains(&seq) {
         return Err(ApiError::invalid_value(

@@ -5,7 +5,7 @@ use crate::conversations::conversation;
 use crate::conversations::roots;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::seat::InSpace;
+use crate::http::space_access::SpaceAccess;
 use crate::ids::ConversationId;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
@@ -20,7 +20,7 @@ use sea_orm::EntityTrait;
 /// 422.
 pub async fn judge(
     app: &App,
-    at: &InSpace,
+    at: &SpaceAccess,
     target: &membership::Model,
     change: &mut SeatChange,
 ) -> ApiResult<()> {
@@ -48,7 +48,7 @@ pub async fn judge(
 
 async fn on(
     app: &App,
-    at: &InSpace,
+    at: &SpaceAccess,
     target: &membership::Model,
     change: &mut SeatChange,
 ) -> ApiResult<()> {
@@ -75,7 +75,7 @@ async fn on(
     Ok(())
 }
 
-async fn must_be_here(app: &App, at: &InSpace, id: ConversationId) -> ApiResult<()> {
+async fn must_be_here(app: &App, at: &SpaceAccess, id: ConversationId) -> ApiResult<()> {
     let found = conversation::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;

@@ -3,11 +3,11 @@
 use crate::app::App;
 use crate::conversations::export::Export;
 use crate::conversations::export::Format;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
-use crate::http::seat;
+use crate::http::pagination;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::spaces::permissions::Act;
 use actix_web::HttpRequest;
@@ -51,9 +51,10 @@ pub async fn export(
     id: Path<ConversationId>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may(Act::Direct)?;
-    let format = page::value_of(request.query_string(), "format")?.unwrap_or(ChatFormat::Jsonl);
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Act::Direct)?;
+    let format =
+        pagination::parse_value(request.query_string(), "format")?.unwrap_or(ChatFormat::Jsonl);
     let (format, kind, ending) = match format {
         ChatFormat::Jsonl => (Format::Jsonl, "application/x-ndjson", "jsonl"),
         ChatFormat::Txt => (Format::Txt, "text/plain; charset=utf-8", "txt"),

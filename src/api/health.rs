@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::db::health::DAMAGED_MESSAGE;
 use crate::db::health::WriteState;
 use crate::http::error::ApiError;
-use crate::http::error::Body;
+use crate::http::error::ErrorDetail;
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Data;
@@ -42,7 +42,7 @@ pub struct Readiness {
 pub struct NotReady<'a> {
     #[serde(flatten)]
     parts: Readiness,
-    error: Body<'a>,
+    error: ErrorDetail<'a>,
 }
 
 /// The process lives.
@@ -92,7 +92,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
     let closing = closing.then_some("The server is closing.");
     // The migrations are done before the first connection is taken.
     let bus = app.hub.bus();
-    let redis = bus.line().map(|_| match bus.is_connected() {
+    let redis = bus.state().map(|_| match bus.is_connected() {
         true => "connected",
         false => "away",
     });

@@ -11,14 +11,14 @@ use crate::conversations::import::Tools;
 use crate::conversations::import_job;
 use crate::conversations::import_rows;
 use crate::conversations::import_rows::ImportError;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
-use crate::http::seat;
-use crate::http::upload::Form;
-use crate::http::upload::OnDisk;
-use crate::http::upload::Upload;
+use crate::http::pagination;
+use crate::http::space_access;
+use crate::http::upload::PendingUpload;
+use crate::http::upload::TempFileUpload;
+use crate::http::upload::UploadForm;
 use crate::ids::ImportId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
@@ -51,7 +51,7 @@ const MAX_NAMES: usize = 200;
     operation_id = "chat",
     tag = "imports",
     params(("names" = Option<String>, Query, description = "Whose the names in the file are.")),
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 202, body = import_job::View),
         (status = 409, description = "`import_running`: one at a time."),
@@ -64,12 +64,15 @@ pub async fn chat(
     caller: CurrentUser,
     space: Path<SpaceId>,
     request: HttpRequest,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Act::Direct)?;
     let seats = membership::in_space(app.db.reader(), at.space.id).await?;
-    let chosen = choices(page::text_of(request.query_string(), "names")?, &seats)?;
+    let chosen = choices(
+        pagination::parse_text(request.query_string(), "names")?,
+        &seats,
+    )?;
     let file = upload.save(MAX_CHAT_BYTES).await?;
     let kind = import_job::ImportKind::Chat;
     let now = app.clock.now();
@@ -90,7 +93,7 @@ pub async fn chat(
     );
     let job = begun.await.map_err(refusal)?;
     let view = job.view();
-    let importer = at.seat.as_ref().map(|it| it.id);
+    let importer = at.membership.as_ref().map(|it| it.id);
     let chat = Chat {
         job,
         target: at.space.id,
@@ -102,7 +105,7 @@ pub async fn chat(
     Ok(HttpResponse::Accepted().json(view))
 }
 
-async fn bring_in(app: Data<App>, chat: Chat, file: OnDisk) {
+async fn bring_in(app: Data<App>, chat: Chat, file: TempFileUpload) {
     // Its row tells how it ended, and the log where it should not have.
     let Ok(row) = import::bring_in(&tools(&app), chat, file.file).await else {
         return;
@@ -188,7 +191,7 @@ fn choices(
     said: Option<String>,
     seats: &[membership::Model],
 ) -> ApiResult<HashMap<String, Choice>> {
-    let wrong = |message: &str| ApiError::new(400, "invalid_value", message).about("names");
+    let wrong = |message: &str| ApiError::new(400, "invalid_value", message).with_param("names");
     let Some(said) = said else {
         return Ok(HashMap::new());
     };
@@ -209,7 +212,7 @@ fn choices(
 }
 
 /// A file's name without its ending.
-fn title_of(file: &OnDisk) -> Option<String> {
+fn title_of(file: &TempFileUpload) -> Option<String> {
     let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     (!name.trim().is_empty()).then(|| name.to_owned())
 }

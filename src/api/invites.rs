@@ -3,14 +3,14 @@
 use crate::api::memberships;
 use crate::api::new_seat;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
+use crate::http::csrf;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::origin;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::InviteId;
 use crate::ids::SpaceId;
 use crate::spaces::invite;
@@ -70,20 +70,20 @@ pub struct Made {
     get,
     path = "/api/spaces/{space_id}/invites",
     tag = "invites",
-    params(Page),
-    responses((status = 200, body = Listing<invite::View>), (status = 403))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<invite::View>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    page: Page,
-) -> ApiResult<Json<Listing<invite::View>>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may(Act::Moderate)?;
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<invite::View>>> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_action(Act::Moderate)?;
     let of_space = invite::of_space(at.space.id);
     let invites = page
-        .of(of_space, invite::Column::Id, app.db.reader())
+        .load(of_space, invite::Column::Id, app.db.reader())
         .await?;
     Ok(Json(invites.map(|it| it.view())))
 }
@@ -101,10 +101,10 @@ pub async fn create(
     request: HttpRequest,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may_write(Act::Moderate)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Act::Moderate)?;
     let body = body.read().await?;
     memberships::may_let_in_as(&at, body.role)?;
     let now = app.clock.now();
@@ -115,7 +115,7 @@ pub async fn create(
         expires_at: now.plus_ms(ms(body.expires_in_hours.unwrap_or(DEFAULT_HOURS))?),
         created_by: caller.id(),
     };
-    let address = origin::own_address(request.headers(), app.config.public_url.as_deref());
+    let address = csrf::public_origin(request.headers(), app.config.public_url.as_deref());
     let address = address.ok_or_else(|| {
         let message = "Say in the header `Host` at which address people reach this server.";
         ApiError::new(400, "invalid_value", message)
@@ -184,8 +184,8 @@ pub async fn revoke(
         .one(app.db.reader())
         .await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_space(&app, &caller, found.space_id).await?;
-    at.may_write(Act::Moderate)?;
+    let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
+    at.require_write(Act::Moderate)?;
     match invite::revoke(&app.db, found.id, app.clock.now()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::not_found()),

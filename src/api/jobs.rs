@@ -5,10 +5,10 @@ use crate::app::App;
 use crate::conversations::import_job;
 use crate::conversations::job;
 use crate::conversations::job_view;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page::Listing;
+use crate::http::pagination::PageOf;
 use crate::ids::ImportId;
 use crate::ids::JobId;
 use actix_web::HttpResponse;
@@ -35,11 +35,11 @@ pub fn accepted(job: &job::Model) -> HttpResponse {
     get,
     path = "/api/jobs",
     tag = "jobs",
-    responses((status = 200, body = Listing<job_view::View>))
+    responses((status = 200, body = PageOf<job_view::View>))
 )]
-pub async fn list(app: Data<App>, caller: CurrentUser) -> ApiResult<Json<Listing<job_view::View>>> {
+pub async fn list(app: Data<App>, caller: CurrentUser) -> ApiResult<Json<PageOf<job_view::View>>> {
     let views = job_view::of_user(app.db.reader(), caller.id()).await?;
-    Ok(Json(Listing::whole(views)))
+    Ok(Json(PageOf::complete(views)))
 }
 
 /// How far a job or an import of one's own is, or how it ended.

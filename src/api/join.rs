@@ -8,12 +8,12 @@ use crate::api::session;
 use crate::api::users;
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::http::auth;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication;
+use crate::http::authentication::CurrentUser;
+use crate::http::client_ip;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::peer;
+use crate::http::json_body::JsonBody;
 use crate::spaces::joining;
 use crate::spaces::joining::Door;
 use crate::spaces::joining::JoinError;
@@ -140,7 +140,7 @@ pub async fn join(
     request: HttpRequest,
     caller: Option<CurrentUser>,
     token: Path<String>,
-    body: Body<Join>,
+    body: JsonBody<Join>,
 ) -> ApiResult<HttpResponse> {
     let token = token.into_inner();
     let body = body.read_or_default().await?;
@@ -173,7 +173,7 @@ async fn enter_as_guest(
     }
     let Some(name) = body.display_name else {
         let message = "Say by which name people here shall know you.";
-        return Err(ApiError::new(400, "missing_field", message).about("display_name"));
+        return Err(ApiError::new(400, "missing_field", message).with_param("display_name"));
     };
     let guest = NewUser::create_guest(users::display_name_of(&name)?);
     let entering = enter(app, request, token, Joiner::New(guest));
@@ -202,7 +202,7 @@ pub async fn enter(
         memberships::announce(app, &joined.seat);
     }
     if let Some(opened) = joined.session {
-        answer.cookie(auth::cookie(app, opened.token));
+        answer.cookie(authentication::session_cookie(app, opened.token));
     }
     Ok(answer.json(Joined {
         user: joined.user.view(),
@@ -228,7 +228,7 @@ async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> 
 
 /// Whether this address may try a token now.
 async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
-    let address = peer::address_of(request);
+    let address = client_ip::client_ip(request);
     let wait = match address {
         Some(address) => app.limits.invite_guesses.retry_after(&address).await,
         None => None,
@@ -244,7 +244,7 @@ async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
 
 /// The answer to who was not let in; a token that nobody made counts as a guess.
 fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
-    if let (JoinError::Unknown, Some(address)) = (&error, peer::address_of(request)) {
+    if let (JoinError::Unknown, Some(address)) = (&error, client_ip::client_ip(request)) {
         app.limits.invite_guesses.record(address);
     }
     error.into()

@@ -1,10 +1,10 @@
 //! One entry of a lorebook, as one sets it and as it is shown.
 
 use crate::api::lorebook_bodies::too_large;
-use crate::http::door::Named;
+use crate::http::deserialize;
+use crate::http::endpoint::NamedSchema;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::typed;
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::lore::convert;
@@ -130,7 +130,7 @@ impl EntryView {
 /// # Errors
 /// 400, 422.
 pub fn known(entry: &Map<String, Value>) -> ApiResult<()> {
-    typed::from_value::<NewEntry>(Value::Object(entry.clone())).map_err(ApiError::from)?;
+    deserialize::from_value::<NewEntry>(Value::Object(entry.clone())).map_err(ApiError::from)?;
     Ok(())
 }
 
@@ -168,7 +168,7 @@ impl ToSchema for EntryView {
         "LorebookEntry".into()
     }
 
-    fn schemas(named: &mut Vec<Named>) {
+    fn schemas(named: &mut Vec<NamedSchema>) {
         named.push((
             LorebookEntryId::name().into_owned(),
             LorebookEntryId::schema(),

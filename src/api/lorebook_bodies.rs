@@ -7,7 +7,7 @@ use crate::api::lore_entry_bodies::EntryView;
 use crate::api::lore_entry_bodies::NewEntry;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json as body;
+use crate::http::json_body as body;
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::import_warning::ImportWarning;
@@ -237,7 +237,9 @@ impl Trial {
     pub fn text(self) -> ApiResult<String> {
         match self.text.len() <= MAX_TRIED_BYTES {
             true => Ok(self.text),
-            false => Err(ApiError::new(422, "too_long", "Try it on 64 KiB at most.").about("text")),
+            false => {
+                Err(ApiError::new(422, "too_long", "Try it on 64 KiB at most.").with_param("text"))
+            }
         }
     }
 }
@@ -247,7 +249,7 @@ fn under(error: ApiError, path: &str) -> ApiError {
         Some(inner) => format!("{path}.{inner}"),
         None => path.to_owned(),
     };
-    error.about(param)
+    error.with_param(param)
 }
 
 fn name(text: &str) -> ApiResult<String> {
@@ -267,7 +269,7 @@ fn range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
 
 /// What a body brings that is past a limit.
 pub fn too_large(error: &BookError) -> ApiError {
-    ApiError::new(422, "too_large", error.to_string()).about("entries")
+    ApiError::new(422, "too_large", error.to_string()).with_param("entries")
 }
 
 impl From<BookError> for ApiError {

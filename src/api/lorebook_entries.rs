@@ -6,12 +6,12 @@ use crate::api::lore_entry_bodies::NewEntry;
 use crate::api::lorebooks;
 use crate::app::App;
 use crate::db::slices;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::lore::lorebook_entry;
@@ -38,19 +38,19 @@ pub struct At {
     path = "/api/lorebooks/{lorebook_id}/entries",
     operation_id = "entries",
     tag = "lorebooks",
-    params(Page),
-    responses((status = 200, body = Listing<EntryView>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<EntryView>))
 )]
 pub async fn entries(
     app: Data<App>,
     caller: CurrentUser,
     book: Path<LorebookId>,
-    page: Page,
-) -> ApiResult<Json<Listing<EntryView>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<EntryView>>> {
     let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
     let entries = lorebook_entry::of_books(book.id);
     let bytes = slices::json_bytes(lorebook_entry::Column::Document);
-    let found = page.of_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
+    let found = page.load_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
     let found = found.await?;
     Ok(Json(found.map(|it| EntryView::of(&it))))
 }
@@ -72,7 +72,7 @@ pub async fn write_entry(
     app: Data<App>,
     caller: CurrentUser,
     book: Path<LorebookId>,
-    body: Body<Map<String, Value>>,
+    body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<HttpResponse> {
     let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
     let entry = lore_entry_bodies::entry(Map::new(), body.read().await?)?;
@@ -113,7 +113,7 @@ pub async fn rewrite_entry(
     app: Data<App>,
     caller: CurrentUser,
     at: Path<At>,
-    body: Body<Map<String, Value>>,
+    body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<Json<EntryView>> {
     let present = own(&app, &caller, at.into_inner()).await?;
     let entry = lore_entry_bodies::entry(present.fields(), body.read().await?)?;

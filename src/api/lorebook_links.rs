@@ -5,11 +5,11 @@ use crate::api::lorebook_bodies::Linked;
 use crate::api::lorebook_bodies::Links;
 use crate::api::lorebook_bodies::NewLinks;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::LorebookId;
@@ -40,7 +40,7 @@ pub async fn of_space(
     caller: CurrentUser,
     space: Path<SpaceId>,
 ) -> ApiResult<Json<Links>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     links(&app, Place::Space(at.space.id)).await
 }
 
@@ -57,10 +57,10 @@ pub async fn arrange_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: Body<NewLinks>,
+    body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may_write(Act::Configure)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Act::Configure)?;
     arrange(&app, &caller, Place::Space(at.space.id), body).await
 }
 
@@ -77,7 +77,8 @@ pub async fn of_conversation(
     caller: CurrentUser,
     conversation: Path<ConversationId>,
 ) -> ApiResult<Json<Links>> {
-    let at = seat::in_conversation(&app, &caller, conversation.into_inner()).await?;
+    let at =
+        space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
     links(&app, Place::Conversation(at.conversation.id)).await
 }
 
@@ -94,10 +95,11 @@ pub async fn arrange_conversation(
     app: Data<App>,
     caller: CurrentUser,
     conversation: Path<ConversationId>,
-    body: Body<NewLinks>,
+    body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
-    let at = seat::in_conversation(&app, &caller, conversation.into_inner()).await?;
-    at.may_write(Act::Configure)?;
+    let at =
+        space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
+    at.require_write(Act::Configure)?;
     arrange(&app, &caller, Place::Conversation(at.conversation.id), body).await
 }
 
@@ -131,7 +133,7 @@ pub async fn arrange_character(
     app: Data<App>,
     caller: CurrentUser,
     character: Path<CharacterId>,
-    body: Body<NewLinks>,
+    body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
     let found = characters::own(&app, &caller, character.into_inner()).await?;
     arrange(&app, &caller, Place::Character(found.id), body).await
@@ -157,7 +159,7 @@ async fn arrange(
     app: &App,
     caller: &CurrentUser,
     place: Place,
-    body: Body<NewLinks>,
+    body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
     let mut seen = HashSet::new();
     let mut wanted = body.read().await?.lorebook_ids;

@@ -10,14 +10,14 @@ use crate::api::lorebook_bodies::Tried;
 use crate::api::lorebook_bodies::Whole;
 use crate::app::App;
 use crate::db::slices;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::upload::Form;
-use crate::http::upload::Upload;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::upload::PendingUpload;
+use crate::http::upload::UploadForm;
 use crate::ids::LorebookId;
 use crate::import_warning;
 use crate::lore::book::Book;
@@ -48,18 +48,20 @@ use sea_orm::EntityTrait;
     get,
     path = "/api/lorebooks",
     tag = "lorebooks",
-    params(Page),
-    responses((status = 200, body = Listing<lorebook::View>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<lorebook::View>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<lorebook::View>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<lorebook::View>>> {
     let db = app.db.reader();
     let own = lorebook::of_owner(caller.id());
     let bytes = slices::json_bytes(lorebook::Column::Document);
-    let found = page.of_large(own, lorebook::Column::Id, bytes, db).await?;
+    let found = page
+        .load_large(own, lorebook::Column::Id, bytes, db)
+        .await?;
     let n_entries = lorebook::n_entries(db, found.data.iter().map(|it| it.id)).await?;
     Ok(Json(found.map(|it| {
         let n = n_entries.get(&it.id).copied();
@@ -81,7 +83,7 @@ pub async fn list(
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: Body<NewLorebook>,
+    body: JsonBody<NewLorebook>,
 ) -> ApiResult<HttpResponse> {
     let draft = body.read().await?.draft()?;
     let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
@@ -94,7 +96,7 @@ pub async fn create(
     post,
     path = "/api/lorebooks/import",
     tag = "lorebooks",
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = Imported),
         (status = 413, description = "`too_large`."),
@@ -105,7 +107,7 @@ pub async fn create(
 pub async fn import(
     app: Data<App>,
     caller: CurrentUser,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     let file = upload.read(file::MAX_BYTES as u64).await?;
     let work = move || file::read(&file.bytes, &file.name);
@@ -149,7 +151,7 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
-    body: Body<LorebookChange>,
+    body: JsonBody<LorebookChange>,
 ) -> ApiResult<Json<lorebook::View>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let (name, document) = body.read().await?.applied(present.fields())?;
@@ -221,7 +223,7 @@ pub async fn test(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
-    body: Body<Trial>,
+    body: JsonBody<Trial>,
 ) -> ApiResult<Json<Tried>> {
     let found = own(&app, &caller, id.into_inner()).await?;
     let text = body.read().await?.text()?;

@@ -6,20 +6,20 @@ use crate::api::space_invitations;
 use crate::api::users;
 use crate::app::App;
 use crate::characters::character;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
-use crate::http::seat::InSpace;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
+use crate::http::space_access::SpaceAccess;
 use crate::ids::CharacterId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
@@ -46,22 +46,26 @@ use sea_orm::EntityTrait;
     get,
     path = "/api/spaces/{space_id}/memberships",
     tag = "memberships",
-    params(Page),
-    responses((status = 200, body = Listing<membership::View>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<membership::View>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    page: Page,
-) -> ApiResult<Json<Listing<membership::View>>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<membership::View>>> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let part = part(&app, at.space.id, page).await?;
     Ok(Json(part.map(|it| it.view())))
 }
 
 /// The part of a roster that was asked for; a cursor of no membership here begins at the beginning.
-async fn part(app: &App, space: SpaceId, page: Page) -> Result<Listing<membership::Model>, DbErr> {
+async fn part(
+    app: &App,
+    space: SpaceId,
+    page: PageQuery,
+) -> Result<PageOf<membership::Model>, DbErr> {
     let db = app.db.reader();
     let after = roster_page::place_of(db, space, page.after.map(MembershipId)).await?;
     let before = roster_page::place_of(db, space, page.before.map(MembershipId)).await?;
@@ -79,7 +83,7 @@ async fn part(app: &App, space: SpaceId, page: Page) -> Result<Listing<membershi
     if backwards {
         data.reverse();
     }
-    Ok(Listing {
+    Ok(PageOf {
         data,
         has_more,
         cursor,
@@ -106,10 +110,10 @@ pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: Body<NewSeat>,
+    body: JsonBody<NewSeat>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may_write(Act::Moderate)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_write(Act::Moderate)?;
     let body = body.read().await?;
     let card = match (body.character_id, body.user_id) {
         (Some(id), None) if body.role.is_some() => {
@@ -132,7 +136,7 @@ pub async fn create(
         }
         (None, None) => {
             let message = "Say who takes the seat: `character_id` or `user_id`.";
-            return Err(ApiError::new(400, "missing_field", message).about("character_id"));
+            return Err(ApiError::new(400, "missing_field", message).with_param("character_id"));
         }
     };
     let newcomer = Newcomer::Character(card);
@@ -145,11 +149,11 @@ pub async fn create(
 /// A card that the caller may seat: their own, or any for an admin.
 async fn own_card(
     app: &App,
-    at: &InSpace,
+    at: &SpaceAccess,
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::Model> {
-    at.may_write(Act::Configure)?;
+    at.require_write(Act::Configure)?;
     let db = app.db.reader();
     let card = character::active(db, id).await?;
     let card = card.ok_or_else(ApiError::not_found)?;
@@ -168,10 +172,10 @@ async fn own_card(
 ///
 /// # Errors
 /// 422 for the owner's; 403.
-pub fn may_let_in_as(at: &InSpace, role: MembershipRole) -> ApiResult<()> {
+pub fn may_let_in_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
     let message = "A space has one owner, who hands it over to a seated member.";
     let act = permissions::letting_in_as(role);
-    at.may_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
+    at.require_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
 
 /// Leaves a seat, or removes whoever sits there.
@@ -192,9 +196,9 @@ pub async fn leave(
     let (target, at) = at_seat(&app, &caller, id.into_inner()).await?;
     let is_own = is_own(&at, &target);
     if !is_own {
-        at.may(Act::Moderate)?;
+        at.require_action(Act::Moderate)?;
     }
-    at.may_write(Act::See)?;
+    at.require_write(Act::See)?;
     if target.role == MembershipRole::Owner && !is_own && !caller.is_admin() {
         return Err(ApiError::forbidden("Nobody removes the owner."));
     }
@@ -221,18 +225,18 @@ pub async fn at_seat(
     app: &App,
     caller: &CurrentUser,
     id: MembershipId,
-) -> ApiResult<(membership::Model, InSpace)> {
+) -> ApiResult<(membership::Model, SpaceAccess)> {
     let found = membership::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;
     let target = found.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_space(app, caller, target.space_id).await?;
+    let at = space_access::load_space_access(app, caller, target.space_id).await?;
     Ok((target, at))
 }
 
 /// Whether a seat is the caller's.
-pub fn is_own(at: &InSpace, target: &membership::Model) -> bool {
-    at.seat.as_ref().is_some_and(|it| it.id == target.id)
+pub fn is_own(at: &SpaceAccess, target: &membership::Model) -> bool {
+    at.membership.as_ref().is_some_and(|it| it.id == target.id)
 }
 
 /// Tells everyone in the space what a seat is like now, and the one who sits there to look again
@@ -254,7 +258,7 @@ pub fn announce_copilot(app: &App, seat: &membership::Model) {
 pub fn have_rights_reviewed(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
     for user in users {
         app.hub
-            .publish(Envelope::order(user, Order::RightsChanged(space)));
+            .publish(Envelope::control(user, SocketControl::RightsChanged(space)));
     }
 }
 

@@ -5,17 +5,17 @@ use crate::app::App;
 use crate::conversations::message;
 use crate::conversations::message_text::MessageText;
 use crate::conversations::timeline;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::encoded;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::if_match;
-use crate::http::json;
-use crate::http::json::Body;
-use crate::http::page;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::json_body;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -58,15 +58,15 @@ pub struct Post {
 #[serde(deny_unknown_fields)]
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
 pub struct Change {
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = MessageText)]
     content: Option<String>,
     /// With `content`: the `version` of the message that the text was made from. The header
     /// `If-Match` may name it instead.
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 1)]
     expected_version: Option<i64>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     visibility: Option<message::Visibility>,
 }
@@ -90,21 +90,21 @@ pub struct Posted {
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
     params(
-        Page,
+        PageQuery,
         ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle."),
         ("html" = inline(Option<bool>), Query, description = "Whether each message comes with its HTML.")
     ),
-    responses((status = 200, body = Listing<message::View>), (status = 404))
+    responses((status = 200, body = PageOf<message::View>), (status = 404))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    page: Page,
+    page: PageQuery,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    let around = page::value_of::<MessageId>(request.query_string(), "around")?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    let around = pagination::parse_value::<MessageId>(request.query_string(), "around")?;
     let part = match (around, page.before, page.after) {
         (Some(message), None, None) => place_of(&app, at.conversation.id, message).await?,
         (Some(_), _, _) => return Err(one_place_only()),
@@ -119,7 +119,7 @@ pub async fn list(
         html: wants_html(&request)?,
     };
     let found = app.engine.messages(at.conversation.id, wanted).await?;
-    Ok(encoded::listing(
+    Ok(encoded::json_page(
         found.entries,
         found.has_more,
         found.cursor,
@@ -131,7 +131,7 @@ pub async fn list(
 /// # Errors
 /// 400.
 pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
-    let html = page::value_of(request.query_string(), "html")?;
+    let html = pagination::parse_value(request.query_string(), "html")?;
     Ok(html.unwrap_or(false))
 }
 
@@ -154,7 +154,7 @@ async fn place_of(
 
 fn one_place_only() -> ApiError {
     let message = "This takes no `before` and no `after` beside it.";
-    ApiError::new(400, "invalid_value", message).about("around")
+    ApiError::new(400, "invalid_value", message).with_param("around")
 }
 
 /// Posts a message, and lets the scheduler decide who answers.
@@ -180,13 +180,13 @@ pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Post>,
+    body: JsonBody<Post>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let html = wants_html(&request)?;
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Post)?;
-    let author = at.own_seat()?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Post)?;
+    let author = at.own_membership()?;
     let place = app.limits.posts.acquire(caller.id()).await;
     place.map_err(|wait| {
         ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
@@ -244,22 +244,22 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
-    body: Body<Change>,
+    body: JsonBody<Change>,
     request: HttpRequest,
 ) -> ApiResult<Json<message::View>> {
     let html = wants_html(&request)?;
-    let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
-    at.may_change_message(&row)?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_change_message(&row)?;
     let body = body.read().await?;
     match (body.content, body.visibility) {
         (Some(content), None) => {
-            at.may_edit_message(&row)?;
+            at.require_edit_message(&row)?;
             let edit = Edit {
                 message: row.id,
                 content: text(&content)?,
                 token_count: 0,
-                expected_version: if_match::version(&request, body.expected_version)?,
-                by: at.seat.as_ref().map(|it| it.id),
+                expected_version: if_match::expected_version(&request, body.expected_version)?,
+                by: at.membership.as_ref().map(|it| it.id),
             };
             match app.engine.edit(at.conversation.id, edit).await {
                 Ok(message) => Ok(Json(shown(message, html))),
@@ -271,7 +271,7 @@ pub async fn change(
             Ok(Json(shown(changed, html)))
         }
         (None, None) => {
-            Err(ApiError::new(400, "missing_field", "Say what to change.").about("content"))
+            Err(ApiError::new(400, "missing_field", "Say what to change.").with_param("content"))
         }
         (Some(_), Some(_)) => Err(ApiError::invalid_value(
             "visibility",
@@ -312,15 +312,15 @@ pub async fn hide(
     caller: CurrentUser,
     id: Path<MessageId>,
 ) -> ApiResult<HttpResponse> {
-    let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
-    at.may_change_message(&row)?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_change_message(&row)?;
     set_visibility(&app, &at, &row, message::Visibility::Hidden).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 async fn set_visibility(
     app: &App,
-    at: &seat::InConversation,
+    at: &space_access::ConversationAccess,
     row: &message::Model,
     visibility: message::Visibility,
 ) -> ApiResult<message::View> {
@@ -333,7 +333,9 @@ async fn set_visibility(
 fn text(content: &str) -> ApiResult<String> {
     match MessageText::parse(content) {
         Ok(text) => Ok(text.into_string()),
-        Err(error) => Err(ApiError::new(422, error.code(), error.to_string()).about("content")),
+        Err(error) => {
+            Err(ApiError::new(422, error.code(), error.to_string()).with_param("content"))
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The figures of the server, for whoever watches it.
 
 use crate::app::App;
-use crate::http::auth;
-use crate::http::auth::Credential;
+use crate::http::allowed_hosts;
+use crate::http::authentication;
+use crate::http::authentication::Credential;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::host;
 use crate::runs::ledger;
 use crate::runs::ledger::Load;
 use crate::telemetry::metrics;
@@ -62,10 +62,10 @@ async fn may_read(app: &App, request: &HttpRequest) -> ApiResult<()> {
             false => Err(ApiError::not_authenticated()),
         };
     }
-    let caller = auth::caller(app, request).await?;
+    let caller = authentication::authenticate(app, request).await?;
     let caller = caller.ok_or_else(ApiError::not_authenticated)?;
     // A browser's cookie is no key: no page of anybody may read this for an admin.
-    match (caller.by, caller.is_admin()) {
+    match (caller.credential, caller.is_admin()) {
         (Credential::ApiKey(_), true) => Ok(()),
         _ => Err(ApiError::forbidden("This takes the API key of an admin.")),
     }
@@ -79,7 +79,7 @@ fn is_local(request: &HttpRequest) -> bool {
     let peer = request.peer_addr().map(|it| it.ip().to_canonical());
     let host = headers.get(HOST).and_then(|it| it.to_str().ok());
     peer.is_some_and(|it| it.is_loopback())
-        && host.is_some_and(host::is_this_machine)
+        && host.is_some_and(allowed_hosts::is_loopback)
         && !FORWARDED.iter().any(|it| headers.contains_key(*it))
 }
 

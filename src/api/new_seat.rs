@@ -29,12 +29,12 @@ pub struct NewSeat {
 
 impl PartialSchema for NewSeat {
     fn schema() -> RefOr<Schema> {
-        let character = schemas::closed()
+        let character = schemas::deny_unknown()
             .property("character_id", CharacterId::schema())
             .required("character_id")
             .property("user_id", schemas::null())
             .property("role", schemas::null());
-        let person = schemas::closed()
+        let person = schemas::deny_unknown()
             .property("user_id", UserId::schema())
             .required("user_id")
             .property("character_id", schemas::null())

@@ -2,10 +2,10 @@
 
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
+use crate::http::deserialize;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json as body;
-use crate::http::typed;
+use crate::http::json_body as body;
 use crate::presets::import::MAX_DOCUMENT_BYTES;
 use crate::presets::stated::Stated;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub fn document(stated: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("A preset takes at most {} KiB.", MAX_DOCUMENT_BYTES / 1024);
         return Err(ApiError::invalid_value("document", message));
     }
-    let stated: Stated = typed::from_value(document.clone())
+    let stated: Stated = deserialize::from_value(document.clone())
         .map_err(ApiError::from)
         .map_err(under_document)?;
     if stated.preset_id.is_some() {
@@ -74,5 +74,5 @@ fn under_document(error: ApiError) -> ApiError {
         Some(inner) => format!("document.{inner}"),
         None => "document".to_owned(),
     };
-    error.about(param)
+    error.with_param(param)
 }

@@ -3,12 +3,12 @@
 use crate::accounts::names;
 use crate::api::presets;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
+use crate::http::pagination;
 use crate::http::upload;
-use crate::http::upload::Upload;
+use crate::http::upload::PendingUpload;
 use crate::ids::PresetId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
@@ -46,7 +46,7 @@ pub struct Imported {
     post,
     path = "/api/presets/import",
     tag = "presets",
-    request_body(content = upload::Form, content_type = "multipart/form-data"),
+    request_body(content = upload::UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = Imported),
         (status = 413, description = "`too_large`."),
@@ -57,7 +57,7 @@ pub struct Imported {
 pub async fn import(
     app: Data<App>,
     caller: CurrentUser,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     let file = upload.read(import::MAX_FILE_BYTES as u64).await?;
     let bytes = file.bytes;
@@ -112,7 +112,7 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let found = presets::visible(&app, &caller, id.into_inner()).await?;
-    let format = page::value_of(request.query_string(), "format")?;
+    let format = pagination::parse_value(request.query_string(), "format")?;
     let form = match format.unwrap_or(ExportFormat::Sillytavern) {
         ExportFormat::Sillytavern => Form::SillyTavern,
         ExportFormat::Troupe => Form::Own,

@@ -3,12 +3,12 @@
 use crate::api::preset_bodies;
 use crate::api::preset_bodies::PresetChange;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::PresetId;
 use crate::presets::document::Preset;
 use crate::presets::preset;
@@ -30,16 +30,16 @@ use sea_orm::EntityTrait;
     get,
     path = "/api/presets",
     tag = "presets",
-    params(Page),
-    responses((status = 200, body = Listing<shelf::Model>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<shelf::Model>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<shelf::Model>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<shelf::Model>>> {
     let own = shelf::of_owner(caller.id());
-    let found = page.of(own, shelf::Column::Id, app.db.reader()).await?;
+    let found = page.load(own, shelf::Column::Id, app.db.reader()).await?;
     Ok(Json(found))
 }
 
@@ -65,7 +65,7 @@ pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: Body<preset_bodies::NewPreset>,
+    body: JsonBody<preset_bodies::NewPreset>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let new = preset::NewPreset {
@@ -106,7 +106,7 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<PresetId>,
-    body: Body<PresetChange>,
+    body: JsonBody<PresetChange>,
 ) -> ApiResult<Json<preset::View>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let body = body.read().await?;

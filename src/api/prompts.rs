@@ -1,10 +1,10 @@
 //! Prompts: what a model would be told now, and what it was told by a run.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::seat;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
@@ -85,8 +85,8 @@ pub async fn preview(
     id: Path<ConversationId>,
     query: Query<Preview>,
 ) -> ApiResult<Json<Prompt>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may(Act::Direct)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Act::Direct)?;
     let id = at.conversation.id;
     let speaker = match query.speaker_id {
         Some(speaker) => speaker,
@@ -135,8 +135,8 @@ pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiRe
     let db = app.db.reader();
     let run = run::Entity::find_by_id(id.into_inner()).one(db).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_conversation(&app, &caller, run.conversation_id).await?;
-    at.may(Act::Direct)?;
+    let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
+    at.require_action(Act::Direct)?;
     let kept = sent::by_run(db, run.id).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let figures = Figures {
@@ -174,5 +174,5 @@ fn prompt(model: String, blocks: Vec<Block>, told: Told, figures: Figures) -> Pr
 }
 
 fn no_speaker() -> ApiError {
-    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").about("speaker_id")
+    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").with_param("speaker_id")
 }

@@ -5,10 +5,10 @@ use crate::accounts::name_schemas::TitleSchema;
 use crate::accounts::names;
 use crate::api::provider_settings;
 use crate::app::App;
-use crate::http::door::Named;
+use crate::http::endpoint::NamedSchema;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json as body;
+use crate::http::json_body as body;
 use crate::llm::discovery::DiscoveredServer;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
@@ -122,7 +122,7 @@ impl ToSchema for NewProviderBody {
         "NewProvider".into()
     }
 
-    fn schemas(schemas: &mut Vec<Named>) {
+    fn schemas(schemas: &mut Vec<NamedSchema>) {
         Wanted::schemas(schemas);
     }
 }

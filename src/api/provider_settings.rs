@@ -1,9 +1,9 @@
 //! The object `settings` of a provider: what is known in it must make sense; what is not is kept for
 //! those who know it.
 
+use crate::http::deserialize;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::typed;
 use crate::llm::provider_options::ReasoningEffort;
 use serde::Deserialize;
 use serde_json::Map;
@@ -61,7 +61,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
-    let known: Known = typed::from_value(settings.clone())
+    let known: Known = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
         .map_err(under_settings)?;
     for (name, value, least, most) in [
@@ -119,7 +119,7 @@ fn under_settings(error: ApiError) -> ApiError {
         Some(inner) => format!("settings.{inner}"),
         None => "settings".to_owned(),
     };
-    error.about(param)
+    error.with_param(param)
 }
 
 #[cfg(test)]

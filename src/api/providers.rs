@@ -11,13 +11,13 @@ use crate::api::provider_bodies::Offered;
 use crate::api::provider_bodies::Tried;
 use crate::api::provider_bodies::Wanted;
 use crate::app::App;
-use crate::http::auth::Admin;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::Admin;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::ProviderId;
 use crate::llm::discovery;
 use crate::llm::error::LlmError;
@@ -39,17 +39,17 @@ use serde_json::json;
     get,
     path = "/api/providers",
     tag = "providers",
-    params(Page),
-    responses((status = 200, body = Listing<Listed>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<Listed>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<Listed>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<Listed>>> {
     let select = provider::Entity::find();
     let found = page
-        .of(select, provider::Column::Id, app.db.reader())
+        .load(select, provider::Column::Id, app.db.reader())
         .await?;
     let is_admin = caller.is_admin();
     Ok(Json(found.map(|it| match is_admin {
@@ -66,11 +66,11 @@ pub async fn list(
     request_body = NewProviderBody,
     responses((status = 201, body = provider::View))
 )]
-pub async fn create(app: Data<App>, _: Admin, body: Body<Wanted>) -> ApiResult<HttpResponse> {
+pub async fn create(app: Data<App>, _: Admin, body: JsonBody<Wanted>) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.judged(&app)?;
     let missing = |field: &'static str| {
         let message = format!("A provider takes a `{field}`.");
-        ApiError::new(400, "missing_field", message).about(field)
+        ApiError::new(400, "missing_field", message).with_param(field)
     };
     let kind = wanted.kind.unwrap_or(ProviderKind::OpenaiCompatible);
     let base_url = wanted.base_url.flatten();
@@ -104,7 +104,7 @@ pub async fn change(
     app: Data<App>,
     _: Admin,
     id: Path<ProviderId>,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<Json<Changed>> {
     let id = id.into_inner();
     let present = find(&app, id).await?;
@@ -178,7 +178,7 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<J
     operation_id = "models",
     tag = "providers",
     responses(
-        (status = 200, body = Listing<Offered>),
+        (status = 200, body = PageOf<Offered>),
         (status = 403),
         (status = 422, description = "`invalid_value`: this kind has no endpoint here, or lacks what it needs."),
         (status = 503, description = "`upstream_error`: the endpoint does not answer as it should; `internal`.")
@@ -188,7 +188,7 @@ pub async fn models(
     app: Data<App>,
     _: Admin,
     id: Path<ProviderId>,
-) -> ApiResult<Json<Listing<Offered>>> {
+) -> ApiResult<Json<PageOf<Offered>>> {
     let row = find(&app, id.into_inner()).await?;
     let names = match row.kind {
         ProviderKind::Demo => vec![row.model],
@@ -201,7 +201,7 @@ pub async fn models(
         }
     };
     let offered = names.into_iter().map(|id| Offered { id });
-    Ok(Json(Listing::whole(offered.collect())))
+    Ok(Json(PageOf::complete(offered.collect())))
 }
 
 /// Looks on this machine for servers of models: Ollama, LM Studio, llama.cpp and KoboldCpp at their
@@ -211,11 +211,11 @@ pub async fn models(
     path = "/api/providers/discover",
     tag = "providers",
     responses(
-        (status = 200, body = Listing<FoundServer>),
+        (status = 200, body = PageOf<FoundServer>),
         (status = 403, description = "`forbidden`: not an admin, or the server may not call private addresses.")
     )
 )]
-pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<Listing<FoundServer>>> {
+pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<FoundServer>>> {
     if !app.config.allow_private_providers {
         return Err(ApiError::forbidden(
             "This server may not call private addresses, those of its own machine among them. \
@@ -225,7 +225,7 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<Listing<FoundS
     let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());
     let looking = async move { discovery::probe_all(&registry, &places).await };
     let found = on_main(&app, looking).await?;
-    Ok(Json(Listing::whole(
+    Ok(Json(PageOf::complete(
         found.into_iter().map(FoundServer::from).collect(),
     )))
 }

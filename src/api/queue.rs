@@ -3,11 +3,11 @@
 use crate::api::buttons;
 use crate::api::engine_error::answer;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
@@ -53,10 +53,10 @@ pub async fn arrange(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<QueueEdit>,
+    body: JsonBody<QueueEdit>,
 ) -> ApiResult<Json<ConversationView>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Direct)?;
     let body = body.read().await?;
     if body.slots.len() > MOST_SLOTS {
         let message = format!("A queue takes at most {MOST_SLOTS} turns.");

@@ -1,4 +1,4 @@
-//! The whole surface on one screen. A handler carries its method and its path; see `http/door.rs`.
+//! The whole surface on one screen. A handler carries its method and its path; see `http/endpoint.rs`.
 
 use crate::api::admin::runs as admin_runs;
 use crate::api::admin::stats as admin_stats;
@@ -39,8 +39,8 @@ use crate::api::swipes;
 use crate::api::tool_approvals;
 use crate::api::users;
 use crate::api::versions;
-use crate::http::door::Door;
-use crate::http::door::doors;
+use crate::http::endpoint::ApiEndpoint;
+use crate::http::endpoint::endpoints;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
@@ -98,12 +98,12 @@ pub const ROOMS: [(&str, &str); 20] = [
 ];
 
 /// Every door of this floor, in the order in which the document tells of them.
-pub fn all() -> Vec<Door> {
+pub fn all() -> Vec<ApiEndpoint> {
     [people(), rooms(), shelf(), lore(), play(), house()].concat()
 }
 
-fn people() -> Vec<Door> {
-    doors![
+fn people() -> Vec<ApiEndpoint> {
+    endpoints![
         setup::needed,
         setup::set_up,
         session::sign_in,
@@ -119,8 +119,8 @@ fn people() -> Vec<Door> {
     ]
 }
 
-fn rooms() -> Vec<Door> {
-    doors![
+fn rooms() -> Vec<ApiEndpoint> {
+    endpoints![
         spaces::list,
         spaces::create,
         space_files::import,
@@ -145,8 +145,8 @@ fn rooms() -> Vec<Door> {
     ]
 }
 
-fn shelf() -> Vec<Door> {
-    doors![
+fn shelf() -> Vec<ApiEndpoint> {
+    endpoints![
         characters::list,
         characters::create,
         card_files::preview,
@@ -177,8 +177,8 @@ fn shelf() -> Vec<Door> {
     ]
 }
 
-fn lore() -> Vec<Door> {
-    doors![
+fn lore() -> Vec<ApiEndpoint> {
+    endpoints![
         lorebooks::list,
         lorebooks::create,
         lorebooks::import,
@@ -201,8 +201,8 @@ fn lore() -> Vec<Door> {
     ]
 }
 
-fn play() -> Vec<Door> {
-    doors![
+fn play() -> Vec<ApiEndpoint> {
+    endpoints![
         conversations::list,
         conversations::create,
         conversations::show,
@@ -243,8 +243,8 @@ fn play() -> Vec<Door> {
     ]
 }
 
-fn house() -> Vec<Door> {
-    doors![
+fn house() -> Vec<ApiEndpoint> {
+    endpoints![
         admin_users::list,
         admin_users::show,
         admin_users::change,

@@ -4,14 +4,14 @@ use crate::api::buttons::Nothing;
 use crate::api::buttons::PlannedRun;
 use crate::api::engine_error::answer;
 use crate::app::App;
-use crate::http::auth::Admin;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::Admin;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::runs::ledger;
@@ -42,30 +42,30 @@ pub struct Filter {
     get,
     path = "/api/conversations/{conversation_id}/runs",
     tag = "runs",
-    params(Filter, Page<RunId>),
-    responses((status = 200, body = Listing<run::View>))
+    params(Filter, PageQuery<RunId>),
+    responses((status = 200, body = PageOf<run::View>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
     filter: Query<Filter>,
-    page: Page<RunId>,
-) -> ApiResult<Json<Listing<run::View>>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    page: PageQuery<RunId>,
+) -> ApiResult<Json<PageOf<run::View>>> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let wanted = ledger::Wanted {
         conversation: Some(at.conversation.id),
         status: filter.status,
         ..Default::default()
     };
     let db = app.db.reader();
-    let page = Page {
+    let page = PageQuery {
         limit: page.limit,
         after: number_of(db, at.conversation.id, page.after).await?,
         before: number_of(db, at.conversation.id, page.before).await?,
     };
     let found = page
-        .newest_first(wanted.runs(app.db.backend()), run::Column::RunSeq, db)
+        .load_newest_first(wanted.runs(app.db.backend()), run::Column::RunSeq, db)
         .await?;
     Ok(Json(found.map(|it| it.view())))
 }
@@ -122,10 +122,10 @@ pub async fn cancel(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<RunId>,
-    body: Body<Nothing>,
+    body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let (run, at) = find(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Direct)?;
+    at.require_write(Act::Direct)?;
     let Nothing {} = body.read_or_default().await?;
     let canceled = app
         .engine
@@ -151,9 +151,9 @@ async fn find(
     app: &App,
     caller: &CurrentUser,
     id: RunId,
-) -> ApiResult<(run::Model, seat::InConversation)> {
+) -> ApiResult<(run::Model, space_access::ConversationAccess)> {
     let found = run::Entity::find_by_id(id).one(app.db.reader()).await?;
     let run = found.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_conversation(app, caller, run.conversation_id).await?;
+    let at = space_access::load_conversation_access(app, caller, run.conversation_id).await?;
     Ok((run, at))
 }

@@ -10,13 +10,13 @@ use crate::conversations::search::Terms;
 use crate::conversations::snippet;
 use crate::conversations::snippet::Snippet;
 use crate::db::slices;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::pagination;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
@@ -65,27 +65,27 @@ pub struct Hit {
     operation_id = "find",
     tag = "messages",
     params(
-        Page,
+        PageQuery,
         ("q" = inline(Option<Wanted>), Query, description = "What to look for; without it nothing is found."),
         ("space_id" = inline(Option<SpaceId>), Query, description = "Only in this space.")
     ),
-    responses((status = 200, body = Listing<Hit>), (status = 404))
+    responses((status = 200, body = PageOf<Hit>), (status = 404))
 )]
 pub async fn find(
     app: Data<App>,
     caller: CurrentUser,
     request: HttpRequest,
-    page: Page,
-) -> ApiResult<Json<Listing<Hit>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<Hit>>> {
     let query = request.query_string();
-    let text = page::text_of(query, "q")?.unwrap_or_default();
+    let text = pagination::parse_text(query, "q")?.unwrap_or_default();
     if text.chars().count() > search::MAX_CHARS {
         let message = format!("Look for at most {} characters.", search::MAX_CHARS);
-        return Err(ApiError::new(400, "invalid_value", message).about("q"));
+        return Err(ApiError::new(400, "invalid_value", message).with_param("q"));
     }
-    let (spaces, allowed) = match page::value_of::<SpaceId>(query, "space_id")? {
+    let (spaces, allowed) = match pagination::parse_value::<SpaceId>(query, "space_id")? {
         Some(id) => {
-            let at = seat::in_space(&app, &caller, id).await?;
+            let at = space_access::load_space_access(&app, &caller, id).await?;
             (search::only(at.space.id), HashSet::from([at.space.id]))
         }
         None => {
@@ -98,18 +98,18 @@ pub async fn find(
         }
     };
     let Some(terms) = Terms::parse(&text) else {
-        return Ok(Json(Listing::whole(Vec::new())));
+        return Ok(Json(PageOf::complete(Vec::new())));
     };
     let select = search::found(&terms, spaces, app.db.backend());
     let forwards = page.after.is_some() && page.before.is_none();
     let by_id = (message::Column::Id, pages::bytes());
-    let keys = page.keys(select, by_id, !forwards, app.db.reader());
+    let keys = page.load_keys(select, by_id, !forwards, app.db.reader());
     let keys = keys.await?;
     let cursor = keys.rows.last().filter(|_| keys.has_more);
     let cursor = cursor.map(|(id, _)| (*id).into());
     let mut found = found(&app, &keys.rows, &terms).await?;
     found.sort_by_key(|it| Reverse(it.id));
-    Ok(Json(Listing {
+    Ok(Json(PageOf {
         data: hits(&app, found, &allowed).await?,
         has_more: keys.has_more,
         cursor,

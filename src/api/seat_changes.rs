@@ -11,12 +11,12 @@ use crate::api::settings;
 use crate::api::spaces;
 use crate::api::users;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
-use crate::http::json::Body;
-use crate::http::seat::InSpace;
+use crate::http::json_body;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access::SpaceAccess;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::PresetId;
@@ -49,47 +49,47 @@ const MAX_ALIASES: usize = 50;
 #[serde(deny_unknown_fields, default)]
 #[schema(as = MembershipChange)]
 pub struct Wanted {
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     role: Option<MembershipRole>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0)]
     position: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     participation: Option<Participation>,
     /// The name of one's own membership in this space; null: the account's name.
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<Option<String>>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<String>, max_length = 20_000)]
     persona: Option<Option<String>>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
     aliases: Option<Vec<String>>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
     talkativeness: Option<Option<f64>>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = settings::Known)]
     settings: Option<Map<String, Value>>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     settings_version: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     copilot_mode: Option<CopilotMode>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 10)]
     copilot_remaining_steps: Option<Option<i64>>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<ConversationId>)]
     copilot_conversation_id: Option<Option<ConversationId>>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<ProviderId>)]
     llm_provider_id: Option<Option<ProviderId>>,
-    #[serde(deserialize_with = "json::nullable")]
+    #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<PresetId>)]
     preset_id: Option<Option<PresetId>>,
 }
@@ -112,11 +112,11 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MembershipId>,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<Json<membership::View>> {
     let (target, at) = memberships::at_seat(&app, &caller, id.into_inner()).await?;
     memberships::must_be_taken(&target)?;
-    at.may_write(Act::See)?;
+    at.require_write(Act::See)?;
     let body = body.read().await?;
     may_change(&at, &target, &body)?;
     if body.role == Some(MembershipRole::Owner) {
@@ -161,7 +161,7 @@ pub async fn change(
 }
 
 /// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
-fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiResult<()> {
+fn may_change(at: &SpaceAccess, target: &membership::Model, body: &Wanted) -> ApiResult<()> {
     let is_own = memberships::is_own(at, target);
     let is_person = target.kind == MembershipKind::Human;
     let touches_self = body.persona.is_some()
@@ -178,7 +178,7 @@ fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiRes
     }
     let moderates = body.position.is_some() || body.participation.is_some();
     if moderates {
-        at.may(Act::Moderate)?;
+        at.require_action(Act::Moderate)?;
     }
     let touches_words = touches_self || body.aliases.is_some();
     let configures = body.role.is_some()
@@ -188,7 +188,7 @@ fn may_change(at: &InSpace, target: &membership::Model, body: &Wanted) -> ApiRes
         || body.preset_id.is_some()
         || (touches_words && !is_own);
     if configures {
-        at.may(Act::Configure)?;
+        at.require_action(Act::Configure)?;
     }
     match body.role {
         Some(role) if role != target.role => may_give_role(at, target, role),
@@ -210,12 +210,16 @@ fn may_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
     }
 }
 
-fn may_give_role(at: &InSpace, target: &membership::Model, role: MembershipRole) -> ApiResult<()> {
+fn may_give_role(
+    at: &SpaceAccess,
+    target: &membership::Model,
+    role: MembershipRole,
+) -> ApiResult<()> {
     if target.kind != MembershipKind::Human {
         return Err(ApiError::invalid_value("role", "Roles are for people."));
     }
     match (target.role, role) {
-        (_, MembershipRole::Owner) => at.may(Act::Own),
+        (_, MembershipRole::Owner) => at.require_action(Act::Own),
         (MembershipRole::Owner, _) => Err(ApiError::forbidden(
             "The owner hands the space over to somebody else instead.",
         )),
@@ -242,7 +246,7 @@ async fn must_have_an_account(app: &App, heir: &membership::Model) -> ApiResult<
 async fn judged(
     app: &App,
     caller: &CurrentUser,
-    at: &InSpace,
+    at: &SpaceAccess,
     target: &membership::Model,
     body: Wanted,
 ) -> ApiResult<SeatChange> {

@@ -7,18 +7,18 @@ use crate::accounts::user;
 use crate::api::memberships;
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::http::auth;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication;
+use crate::http::authentication::CurrentUser;
+use crate::http::client_ip;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::peer;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::SessionId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use crate::spaces::roster;
 use actix_web::HttpMessage;
 use actix_web::HttpRequest;
@@ -81,10 +81,10 @@ pub struct View {
 pub async fn sign_in(
     app: Data<App>,
     request: HttpRequest,
-    body: Body<SignIn>,
+    body: JsonBody<SignIn>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
-    let address = peer::address_of(&request);
+    let address = client_ip::client_ip(&request);
     let user = user::find_by_username(app.db.reader(), &body.username).await?;
     let hash = user
         .as_ref()
@@ -193,7 +193,7 @@ pub async fn new_cookie(
 ) -> ApiResult<Cookie<'static>> {
     let agent = agent_of(request);
     let opened = session::open(&app.db, user, agent, app.clock.now()).await?;
-    Ok(auth::cookie(app, opened.token))
+    Ok(authentication::session_cookie(app, opened.token))
 }
 
 /// What the browser calls itself.
@@ -226,7 +226,7 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
         end_one(&app, &caller, id).await?;
     }
     Ok(HttpResponse::NoContent()
-        .cookie(auth::no_cookie(&app))
+        .cookie(authentication::expired_cookie(&app))
         .finish())
 }
 
@@ -235,16 +235,16 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
     get,
     path = "/api/sessions",
     tag = "session",
-    params(Page),
-    responses((status = 200, body = Listing<View>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<View>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<View>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<View>>> {
     let sessions = page
-        .of(
+        .load(
             session::list_for_user(caller.id(), app.clock.now()),
             session::Column::Id,
             app.db.reader(),
@@ -281,5 +281,5 @@ pub async fn end(
 /// Closes the sockets of a session that has ended.
 pub fn tell_ended(app: &App, user: UserId, id: SessionId) {
     app.hub
-        .publish(Envelope::order(user, Order::SessionEnded(id)));
+        .publish(Envelope::control(user, SocketControl::SessionEnded(id)));
 }

@@ -3,9 +3,9 @@
 
 use crate::accounts::name_schemas::TitleSchema;
 use crate::accounts::names;
+use crate::http::deserialize;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::typed;
 use crate::presets::stated::Nonsense;
 use crate::presets::stated::Stated;
 use crate::tools::tool_settings::BuiltinToolSettings;
@@ -138,7 +138,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
-    let known: Known = typed::from_value(settings.clone())
+    let known: Known = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
         .map_err(under_settings)?;
     if let Some(model) = known.model {
@@ -187,7 +187,7 @@ fn under_settings(error: ApiError) -> ApiError {
         Some(inner) => format!("settings.{inner}"),
         None => "settings".to_owned(),
     };
-    error.about(param)
+    error.with_param(param)
 }
 
 fn whole(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {

@@ -11,7 +11,7 @@ use crate::api::users::Registration;
 use crate::app::App;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
+use crate::http::json_body::JsonBody;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -73,7 +73,7 @@ pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
 pub async fn set_up(
     app: Data<App>,
     request: HttpRequest,
-    body: Body<SetUp>,
+    body: JsonBody<SetUp>,
 ) -> ApiResult<HttpResponse> {
     // Looked at first as well: hashing for those who come too late would be work for nothing.
     if !user::is_empty(app.db.reader()).await? {

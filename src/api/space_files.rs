@@ -6,12 +6,12 @@ use crate::api::imports::tools;
 use crate::app::App;
 use crate::conversations::import_job;
 use crate::conversations::import_rows;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::seat;
-use crate::http::upload::Form;
-use crate::http::upload::Upload;
+use crate::http::space_access;
+use crate::http::upload::PendingUpload;
+use crate::http::upload::UploadForm;
 use crate::ids::SpaceId;
 use crate::spaces::permissions::Act;
 use crate::transfers::arrival;
@@ -51,8 +51,8 @@ pub async fn export(
     caller: CurrentUser,
     space: Path<SpaceId>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may(Act::Configure)?;
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_action(Act::Configure)?;
     let now = app.clock.now();
     let reader = match caller.is_admin() {
         true => Reader::Admin,
@@ -94,7 +94,7 @@ fn refused(app: &App, error: PackError) -> ApiError {
     post,
     path = "/api/spaces/import",
     tag = "imports",
-    request_body(content = Form, content_type = "multipart/form-data"),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 202, body = import_job::View),
         (status = 409, description = "`import_running`: one at a time."),
@@ -105,9 +105,9 @@ fn refused(app: &App, error: PackError) -> ApiError {
 pub async fn import(
     app: Data<App>,
     caller: CurrentUser,
-    upload: Upload,
+    upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    caller.must_be_no_guest()?;
+    caller.require_registered()?;
     let file = upload.save(limits(&app).file).await?;
     let kind = import_job::ImportKind::Space;
     let now = app.clock.now();

@@ -7,14 +7,14 @@ use crate::api::memberships;
 use crate::api::users;
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
-use crate::http::seat::InSpace;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
+use crate::http::space_access::SpaceAccess;
 use crate::ids::InvitationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
@@ -91,7 +91,7 @@ pub struct AcceptedInvitation {
 /// 409 `already_member`, 409 `name_taken_here`, 429 after 30 invitations in an hour.
 pub async fn add_or_invite(
     app: &App,
-    at: &InSpace,
+    at: &SpaceAccess,
     caller: &CurrentUser,
     (id, role): (UserId, MembershipRole),
 ) -> ApiResult<HttpResponse> {
@@ -143,20 +143,20 @@ pub async fn add_or_invite(
     path = "/api/spaces/{space_id}/invitations",
     operation_id = "of_space",
     tag = "invitations",
-    params(Page),
-    responses((status = 200, body = Listing<space_invitation::View>), (status = 403))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<space_invitation::View>), (status = 403))
 )]
 pub async fn of_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    page: Page,
-) -> ApiResult<Json<Listing<space_invitation::View>>> {
-    let at = seat::in_space(&app, &caller, space.into_inner()).await?;
-    at.may(Act::Moderate)?;
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<space_invitation::View>>> {
+    let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
+    at.require_action(Act::Moderate)?;
     let pending = space_invitation::of_space(at.space.id, app.clock.now());
     let found = page
-        .of(pending, space_invitation::Column::Id, app.db.reader())
+        .load(pending, space_invitation::Column::Id, app.db.reader())
         .await?;
     Ok(Json(found.map(|it| it.view())))
 }
@@ -177,8 +177,8 @@ pub async fn revoke(
         .one(app.db.reader())
         .await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_space(&app, &caller, found.space_id).await?;
-    at.may_write(Act::Moderate)?;
+    let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
+    at.require_write(Act::Moderate)?;
     match space_invitation::revoke(&app.db, found.id).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::not_found()),
@@ -191,17 +191,17 @@ pub async fn revoke(
     path = "/api/invitations",
     operation_id = "own",
     tag = "invitations",
-    params(Page),
-    responses((status = 200, body = Listing<OwnInvitation>))
+    params(PageQuery),
+    responses((status = 200, body = PageOf<OwnInvitation>))
 )]
 pub async fn own(
     app: Data<App>,
     caller: CurrentUser,
-    page: Page,
-) -> ApiResult<Json<Listing<OwnInvitation>>> {
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<OwnInvitation>>> {
     let db = app.db.reader();
     let pending = space_invitation::of_user(caller.id(), app.clock.now());
-    let found = page.of(pending, space_invitation::Column::Id, db).await?;
+    let found = page.load(pending, space_invitation::Column::Id, db).await?;
     let ids = || found.data.iter().map(|it| it.space_id);
     let spaces = space::Entity::find()
         .filter(space::Column::Id.is_in(ids()))
@@ -250,7 +250,7 @@ pub async fn accept(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<InvitationId>,
-    body: Body<AcceptInvitation>,
+    body: JsonBody<AcceptInvitation>,
 ) -> ApiResult<Json<AcceptedInvitation>> {
     let body = body.read_or_default().await?;
     let name = body.display_name.as_deref();

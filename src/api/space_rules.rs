@@ -3,10 +3,10 @@
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::settings;
-use crate::http::door::Named;
+use crate::http::endpoint::NamedSchema;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
+use crate::http::json_body;
 use crate::spaces::space;
 use crate::spaces::tenancy::Rules;
 use serde::Deserialize;
@@ -25,53 +25,53 @@ const MAX_DESCRIPTION_CHARS: usize = 4_000;
 #[serde(deny_unknown_fields, default)]
 #[schema(as = SpaceChange)]
 pub struct Wanted {
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, max_length = 4_000)]
     description: Option<String>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub status: Option<space::SpaceStatus>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub reply_order: Option<space::ReplyOrder>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     replies_per_turn: Option<space::RepliesPerTurn>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     card_handling_mode: Option<space::CardHandlingMode>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     allow_self_responses: Option<bool>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub auto_mode_enabled: Option<bool>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0, maximum = 600_000)]
     auto_mode_delay_ms: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 1, maximum = 100)]
     auto_mode_max_turns: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     during_generation_user_input_policy: Option<space::InputPolicy>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0, maximum = 60_000)]
     user_turn_debounce_ms: Option<i64>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     group_regenerate_mode: Option<space::GroupRegenerateMode>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = settings::Known)]
     settings: Option<Map<String, Value>>,
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0)]
     token_limit: Option<i64>,
     /// Only in a change: the version of the settings that it replaces.
-    #[serde(deserialize_with = "json::present")]
+    #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub settings_version: Option<i64>,
 }
@@ -131,7 +131,7 @@ impl ToSchema for NewSpace {
         "NewSpace".into()
     }
 
-    fn schemas(schemas: &mut Vec<Named>) {
+    fn schemas(schemas: &mut Vec<NamedSchema>) {
         Wanted::schemas(schemas);
     }
 }

@@ -14,15 +14,15 @@ use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
 use crate::conversations::roots;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::page;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
-use crate::http::seat::InSpace;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
+use crate::http::space_access::SpaceAccess;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::runs::beginnings::NewConversation;
@@ -52,16 +52,16 @@ use std::collections::HashMap;
     get,
     path = "/api/spaces",
     tag = "spaces",
-    params(Page, ("all" = Option<bool>, Query, description = "Every space, for an admin.")),
-    responses((status = 200, body = Listing<space::View>), (status = 403))
+    params(PageQuery, ("all" = Option<bool>, Query, description = "Every space, for an admin.")),
+    responses((status = 200, body = PageOf<space::View>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     request: HttpRequest,
-    page: Page,
-) -> ApiResult<Json<Listing<space::View>>> {
-    let wants_all = page::value_of(request.query_string(), "all")?.unwrap_or(false);
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<space::View>>> {
+    let wants_all = pagination::parse_value(request.query_string(), "all")?.unwrap_or(false);
     if wants_all && !caller.is_admin() {
         return Err(ApiError::forbidden("Only an admin sees every space."));
     }
@@ -72,7 +72,7 @@ pub async fn list(
             .filter(space::Column::Id.not_in_subquery(import_job::hidden_spaces())),
         false => tenancy::of_user(caller.id()),
     };
-    let found = page.of(select, space::Column::Id, db).await?;
+    let found = page.load(select, space::Column::Id, db).await?;
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = roots::roots_of(db, ids.iter().copied()).await?;
     let seats = seats_of(&app, caller.id(), ids).await?;
@@ -106,20 +106,20 @@ async fn seats_of(
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<HttpResponse> {
-    caller.must_be_no_guest()?;
+    caller.require_registered()?;
     let body = body.read().await?;
     let said = [body.status.is_some(), body.settings_version.is_some()];
     for (is_said, field) in said.into_iter().zip(NOT_IN_A_NEW_ONE) {
         if is_said {
             let message = "This is not for a new space to say.";
-            return Err(ApiError::new(400, "unknown_field", message).about(field));
+            return Err(ApiError::new(400, "unknown_field", message).with_param(field));
         }
     }
     if body.name.is_none() {
         let message = "A space takes a name.";
-        return Err(ApiError::new(400, "missing_field", message).about("name"));
+        return Err(ApiError::new(400, "missing_field", message).with_param("name"));
     }
     let rules = body.rules()?;
     presets::must_be_usable_in(&app, &caller, &rules).await?;
@@ -161,8 +161,8 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<SpaceId>,
 ) -> ApiResult<Json<space::View>> {
-    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
-    Ok(Json(view(&app, &at.space, Some(at.standing)).await?))
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    Ok(Json(view(&app, &at.space, Some(at.access)).await?))
 }
 
 async fn view(
@@ -192,10 +192,10 @@ pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<SpaceId>,
-    body: Body<Wanted>,
+    body: JsonBody<Wanted>,
 ) -> ApiResult<Json<space::View>> {
-    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
-    at.may(Act::Configure)?;
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Act::Configure)?;
     let body = body.read().await?;
     may_change(&at, &body)?;
     let archives = body.status == Some(space::SpaceStatus::Archived);
@@ -207,7 +207,7 @@ pub async fn change(
     let changed = match changed {
         Ok(changed) => changed,
         Err(ChangeError::Stale(present)) => {
-            return Err(stale(json!(view(&app, &present, Some(at.standing)).await?)));
+            return Err(stale(json!(view(&app, &present, Some(at.access)).await?)));
         }
         Err(ChangeError::Gone) => return Err(ApiError::not_found()),
         Err(ChangeError::NameTaken) => return Err(users::name_taken_here()),
@@ -223,17 +223,17 @@ pub async fn change(
         told.map_err(answer)?;
     }
     announce(&app, &changed).await?;
-    Ok(Json(view(&app, &changed, Some(at.standing)).await?))
+    Ok(Json(view(&app, &changed, Some(at.access)).await?))
 }
 
 /// An archived space takes one change: to come back. Only its owner archives it or brings it back.
-fn may_change(at: &InSpace, body: &Wanted) -> ApiResult<()> {
+fn may_change(at: &SpaceAccess, body: &Wanted) -> ApiResult<()> {
     if body.status.is_some() {
-        at.may(Act::Own)?;
+        at.require_action(Act::Own)?;
     }
     match body.status {
         Some(space::SpaceStatus::Active) => Ok(()),
-        _ => at.may_write(Act::Configure),
+        _ => at.require_write(Act::Configure),
     }
 }
 
@@ -270,8 +270,8 @@ pub async fn delete(
     caller: CurrentUser,
     id: Path<SpaceId>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_space(&app, &caller, id.into_inner()).await?;
-    at.may(Act::Own)?;
+    let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Act::Own)?;
     let id = at.space.id;
     let seats = membership::active_in(app.db.reader(), id).await?;
     // Archived first: what is posted from now on is refused, so nothing new starts to run.

@@ -10,14 +10,14 @@ use crate::conversations::swipe;
 use crate::conversations::swipe::Column;
 use crate::conversations::swipe::Entity;
 use crate::db::slices;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::encoded;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::large_page::Keys;
-use crate::http::page::Listing;
-use crate::http::page::Page;
-use crate::http::seat;
+use crate::http::large_page::PageKeys;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
+use crate::http::space_access;
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use actix_web::HttpRequest;
@@ -67,19 +67,19 @@ impl SwipeView {
     operation_id = "swipes",
     tag = "messages",
     params(
-        Page,
+        PageQuery,
         ("html" = inline(Option<bool>), Query, description = "Whether each text comes with its HTML.")
     ),
-    responses((status = 200, body = Listing<SwipeView>))
+    responses((status = 200, body = PageOf<SwipeView>))
 )]
 pub async fn swipes(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
-    page: Page,
+    page: PageQuery,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (row, _) = seat::at_message(&app, &caller, id.into_inner()).await?;
+    let (row, _) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     if row.visibility == message::Visibility::Hidden {
         return Err(ApiError::not_found());
     }
@@ -91,8 +91,8 @@ pub async fn swipes(
     let of_message = Entity::find().filter(Column::MessageId.eq(row.id));
     let bytes = slices::stored_bytes(Column::Content);
     let backwards = page.is_backwards();
-    let found = page.keys(of_message.clone(), (Column::Position, bytes), backwards, db);
-    let Keys { rows, mut has_more } = found.await?;
+    let found = page.load_keys(of_message.clone(), (Column::Position, bytes), backwards, db);
+    let PageKeys { rows, mut has_more } = found.await?;
     let mut shown = Shown::new(markdown);
     if rows.is_empty() && swipe::counts(db, &[row.id]).await?.is_empty() {
         if is_in(page, 0) {
@@ -116,11 +116,11 @@ pub async fn swipes(
     if backwards {
         shown.entries.reverse();
     }
-    Ok(encoded::listing(shown.entries, has_more, cursor))
+    Ok(encoded::json_page(shown.entries, has_more, cursor))
 }
 
 /// Whether a position lies between the cursors.
-fn is_in(page: Page, position: i64) -> bool {
+fn is_in(page: PageQuery, position: i64) -> bool {
     page.after.is_none_or(|it| it < position) && page.before.is_none_or(|it| it > position)
 }
 

@@ -1,11 +1,11 @@
 //! Tools that characters want to call, and on which a moderator decides.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::ToolApprovalId;
 use crate::runs::tool_approval;
@@ -47,7 +47,7 @@ pub async fn open(
     caller: CurrentUser,
     id: Path<ConversationId>,
 ) -> ApiResult<Json<Open>> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let data = app.engine.tool_approvals(at.conversation.id).await?;
     Ok(Json(Open { data }))
 }
@@ -67,13 +67,13 @@ pub async fn decide(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ToolApprovalId>,
-    body: Body<Decision>,
+    body: JsonBody<Decision>,
 ) -> ApiResult<Json<View>> {
     let id = id.into_inner();
     let row = tool_approval::Entity::find_by_id(id).one(app.db.reader());
     let row = row.await?.ok_or_else(ApiError::not_found)?;
-    let at = seat::in_conversation(&app, &caller, row.conversation_id).await?;
-    at.may_write(Act::Moderate)?;
+    let at = space_access::load_conversation_access(&app, &caller, row.conversation_id).await?;
+    at.require_write(Act::Moderate)?;
     let Decision { approve } = body.read().await?;
     let by = at.display_name(&caller);
     let decided = app.engine.decide(id, approve, by).await?;

@@ -17,15 +17,15 @@ use crate::api::account_bodies::Registered;
 use crate::api::join;
 use crate::api::session;
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
+use crate::http::client_ip;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::peer;
+use crate::http::json_body::JsonBody;
 use crate::ids::ApiKeyId;
 use crate::ids::SessionId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use crate::spaces::events;
 use crate::spaces::joining::JoinError;
 use crate::spaces::joining::Joiner;
@@ -132,7 +132,7 @@ fn locale_of(text: &str) -> ApiResult<String> {
 pub async fn register(
     app: Data<App>,
     request: HttpRequest,
-    body: Body<Register>,
+    body: JsonBody<Register>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     if let Some(token) = body.invite_token.clone() {
@@ -175,7 +175,7 @@ pub async fn counted<T>(
     request: &HttpRequest,
     work: impl Future<Output = ApiResult<T>>,
 ) -> ApiResult<T> {
-    let address = peer::address_of(request);
+    let address = client_ip::client_ip(request);
     let place = match address {
         Some(address) => Some(app.limits.registrations.acquire(address).await),
         None => None,
@@ -220,7 +220,7 @@ pub async fn change_me(
     app: Data<App>,
     request: HttpRequest,
     caller: CurrentUser,
-    body: Body<ChangeMe>,
+    body: JsonBody<ChangeMe>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let mut change = ProfileChange {
@@ -243,8 +243,8 @@ pub async fn change_me(
         app.hub.publish(events::membership_updated(seat));
     }
     for id in changed.revoked {
-        let order = Order::KeyRevoked(id);
-        app.hub.publish(Envelope::order(caller.id(), order));
+        let order = SocketControl::KeyRevoked(id);
+        app.hub.publish(Envelope::control(caller.id(), order));
     }
     let (user, ended) = (changed.user, changed.ended);
     let mut answer = HttpResponse::Ok();
@@ -278,9 +278,9 @@ async fn must_know_password(
             "missing_field",
             "A new password takes the `current_password` beside it.",
         )
-        .about("current_password"));
+        .with_param("current_password"));
     };
-    let address = peer::address_of(request);
+    let address = client_ip::client_ip(request);
     let name = &caller.user.username;
     if session::is_right(app, address, name, (current, Some(hash))).await? {
         return Ok(());
@@ -339,14 +339,15 @@ async fn apply(
 
 /// 409: the name looks like that of another active member of the space.
 pub fn name_taken_here() -> ApiError {
-    ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string()).about("display_name")
+    ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
+        .with_param("display_name")
 }
 
 impl From<UserError> for ApiError {
     fn from(error: UserError) -> Self {
         match error {
             UserError::UsernameTaken => {
-                Self::conflict("username_taken", error.to_string()).about("username")
+                Self::conflict("username_taken", error.to_string()).with_param("username")
             }
             UserError::Db(error) => error.into(),
         }

@@ -8,10 +8,10 @@ use crate::api::jobs::JobStarted;
 use crate::api::messages;
 use crate::app::App;
 use crate::conversations::message;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiResult;
-use crate::http::json::Body;
-use crate::http::seat;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::runs::run;
@@ -94,10 +94,10 @@ pub async fn regenerate(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Regenerate>,
+    body: JsonBody<Regenerate>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Generate)?;
     let message = body.read_or_default().await?.message_id;
     let by = at.display_name(&caller);
     let by = Requester {
@@ -138,10 +138,10 @@ pub async fn branch(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: Body<Fork>,
+    body: JsonBody<Fork>,
 ) -> ApiResult<HttpResponse> {
-    let at = seat::in_conversation(&app, &caller, id.into_inner()).await?;
-    at.may_write(Act::Generate)?;
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_write(Act::Generate)?;
     let body = body.read().await?;
     let title = body
         .title
@@ -183,12 +183,12 @@ pub async fn select(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
-    body: Body<Choice>,
+    body: JsonBody<Choice>,
     request: HttpRequest,
 ) -> ApiResult<Json<message::View>> {
     let html = messages::wants_html(&request)?;
-    let (row, at) = seat::at_message(&app, &caller, id.into_inner()).await?;
-    at.may_switch_swipes(&row)?;
+    let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
+    at.require_select_swipe(&row)?;
     let Choice {
         position,
         expected_version,

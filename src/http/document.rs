@@ -2,17 +2,17 @@
 //!
 //! **Invariant:** nothing is listed here. Doors bring their operations and the schemas these name.
 
-use crate::http::door::Door;
-use crate::http::door::Named;
-use crate::http::door::plain_path;
-use crate::http::outcomes;
+use crate::http::common_responses;
+use crate::http::endpoint::ApiEndpoint;
+use crate::http::endpoint::NamedSchema;
+use crate::http::endpoint::plain_path;
 use crate::http::schemas;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
 /// What every reader of the document must know.
-const ABOUT: &str = "\
+const DESCRIPTION: &str = "\
 A conversation server in which people and AI characters share a room.
 
 **Who calls.** A browser signs in and has the cookie `troupe_session`; a program sends \
@@ -31,16 +31,22 @@ Broken JSON, an unknown field, a missing one and a wrong type are 400; a value o
 
 /// The document of these doors. `rooms` says in a sentence what each of their tags is; `more` are
 /// schemas that no operation names.
-pub fn document(doors: &[Door], rooms: &[(&str, &str)], more: Vec<Named>) -> Value {
+pub fn document(
+    endpoints: &[ApiEndpoint],
+    tag_descriptions: &[(&str, &str)],
+    extra_schemas: Vec<NamedSchema>,
+) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    let mut named = more;
-    for door in doors {
-        let method = door.method().as_str().to_lowercase();
-        let place = paths.entry(plain_path(door.path())).or_insert(json!({}));
-        place[method] = operation(door);
-        named.extend(door.schemas());
+    let mut named = extra_schemas;
+    for endpoint in endpoints {
+        let method = endpoint.method().as_str().to_lowercase();
+        let path_item = paths
+            .entry(plain_path(endpoint.path()))
+            .or_insert(json!({}));
+        path_item[method] = operation(endpoint);
+        named.extend(endpoint.schemas());
     }
-    let tags: Vec<Value> = rooms
+    let tags: Vec<Value> = tag_descriptions
         .iter()
         .map(|(name, about)| json!({"name": name, "description": about}))
         .collect();
@@ -49,7 +55,7 @@ pub fn document(doors: &[Door], rooms: &[(&str, &str)], more: Vec<Named>) -> Val
         "info": {
             "title": "Troupe",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": ABOUT,
+            "description": DESCRIPTION,
             "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
         },
         "servers": [{"url": "/", "description": "This server."}],
@@ -58,7 +64,7 @@ pub fn document(doors: &[Door], rooms: &[(&str, &str)], more: Vec<Named>) -> Val
         "paths": paths,
         "components": {
             "schemas": {},
-            "responses": outcomes::shared(),
+            "responses": common_responses::shared(),
             "securitySchemes": {
                 "session": {
                     "type": "apiKey",
@@ -75,25 +81,25 @@ pub fn document(doors: &[Door], rooms: &[(&str, &str)], more: Vec<Named>) -> Val
             },
         },
     });
-    schemas::furnish(&mut document, named);
+    schemas::add_schemas(&mut document, named);
     document
 }
 
-fn operation(door: &Door) -> Value {
+fn operation(endpoint: &ApiEndpoint) -> Value {
     // Plain data with text as keys.
-    let mut operation = json!(door.operation());
-    let room = door.tags().first().copied().unwrap_or_default();
+    let mut operation = json!(endpoint.operation());
+    let tag = endpoint.tags().first().copied().unwrap_or_default();
     let verb = operation["operationId"].as_str().unwrap_or_default();
-    operation["operationId"] = json!(format!("{room}_{verb}"));
-    operation["tags"] = json!(door.tags());
-    may_leave_out_body(&mut operation);
-    declare_places(&mut operation, door.path());
-    outcomes::complete(&mut operation, door);
+    operation["operationId"] = json!(format!("{tag}_{verb}"));
+    operation["tags"] = json!(endpoint.tags());
+    make_body_optional(&mut operation);
+    declare_path_parameters(&mut operation, endpoint.path());
+    common_responses::add_common_responses(&mut operation, endpoint);
     operation
 }
 
 /// A body of `Option<T>` may be left out; what is sent is a `T`, never `null`.
-fn may_leave_out_body(operation: &mut Value) {
+fn make_body_optional(operation: &mut Value) {
     let Some(body) = operation.get_mut("requestBody") else {
         return;
     };
@@ -108,24 +114,24 @@ fn may_leave_out_body(operation: &mut Value) {
 }
 
 /// Declares what stands in braces in the path, as far as the handler does not say it itself.
-fn declare_places(operation: &mut Value, path: &str) {
+fn declare_path_parameters(operation: &mut Value, path: &str) {
     let mut parameters: Vec<Value> = Vec::new();
-    let said = operation["parameters"]
+    let declared = operation["parameters"]
         .as_array()
         .cloned()
         .unwrap_or_default();
     for part in path.split('/').filter(|it| it.starts_with('{')) {
         let name = part.trim_matches(['{', '}']).split(':').next();
         let name = name.unwrap_or_default();
-        if said.iter().any(|it| it["name"] == name) {
+        if declared.iter().any(|it| it["name"] == name) {
             continue;
         }
-        if let Some(schema) = id_of(name) {
+        if let Some(schema) = id_schema(name) {
             parameters
                 .push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         }
     }
-    parameters.extend(said.into_iter().map(finished));
+    parameters.extend(declared.into_iter().map(normalize_parameter));
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
@@ -133,19 +139,19 @@ fn declare_places(operation: &mut Value, path: &str) {
 
 /// A parameter that may be left out is left out, never null; and it has the bounds of all that
 /// people send.
-fn finished(mut parameter: Value) -> Value {
+fn normalize_parameter(mut parameter: Value) -> Value {
     let words = parameter["schema"]["type"].as_array().cloned();
     if let Some(word) = words.and_then(|all| all.into_iter().find(|it| it != "null")) {
         parameter["schema"]["type"] = word;
     }
     if let Some(schema) = parameter["schema"].as_object_mut() {
-        schemas::bound(schema);
+        schemas::with_bounds(schema);
     }
     parameter
 }
 
 /// The shape of an id by its name. Other names the handler explains itself.
-fn id_of(name: &str) -> Option<Value> {
+fn id_schema(name: &str) -> Option<Value> {
     match name {
         "run_id" | "round_id" => Some(json!({"type": "string", "format": "uuid"})),
         _ if name.ends_with("_id") => {
@@ -160,7 +166,7 @@ mod tests {
     use super::plain_path;
 
     #[test]
-    fn a_reader_sees_no_patterns() {
+    fn documented_paths_have_no_patterns() {
         assert_eq!(plain_path("/api/a/{b_id}/c"), "/api/a/{b_id}/c");
         assert_eq!(plain_path(r"/api/a/{b_id:\d+}"), "/api/a/{b_id}");
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::convert::Infallible;
 
 /// A list of entries that are JSON already; `cursor` leads to the next part, if there is one.
-pub fn listing(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> HttpResponse {
+pub fn json_page(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> HttpResponse {
     let cursor = cursor.filter(|_| has_more).map_or(Value::Null, Value::from);
     let mut pieces = Vec::with_capacity(2 * entries.len() + 2);
     pieces.push(Bytes::from_static(b"{\"data\":["));
@@ -30,13 +30,13 @@ pub fn listing(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> Htt
 
 #[cfg(test)]
 mod tests {
-    use super::listing;
+    use super::json_page;
     use actix_web::body::to_bytes;
     use serde_json::Value;
     use serde_json::json;
 
     #[actix_web::test]
-    async fn pieces_are_one_document() {
+    async fn chunks_form_one_document() {
         let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
         for (entries, has_more, cursor, expected) in [
             (
@@ -58,7 +58,7 @@ mod tests {
                 json!({"data": [1], "has_more": false, "cursor": null}),
             ),
         ] {
-            let body = to_bytes(listing(entries, has_more, cursor).into_body()).await;
+            let body = to_bytes(json_page(entries, has_more, cursor).into_body()).await;
 
             let document: Value = serde_json::from_slice(&body.unwrap()).unwrap();
             assert_eq!(document, expected);

@@ -36,16 +36,16 @@ pub type ApiResult<T> = Result<T, ApiError>;
 /// The one shape of every error.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
-pub struct Envelope<'a> {
-    pub error: Body<'a>,
+pub struct ErrorBody<'a> {
+    pub error: ErrorDetail<'a>,
 }
 
 /// What went wrong: for programs and for people.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorBody)]
-pub struct Body<'a> {
+pub struct ErrorDetail<'a> {
     /// What kind of trouble it is; it follows from the status.
-    r#type: Kind,
+    r#type: ErrorKind,
     /// A stable word for programs.
     code: &'a str,
     /// A sentence for a person.
@@ -76,7 +76,7 @@ fn rare_document() -> Object {
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ErrorKind)]
-pub enum Kind {
+pub enum ErrorKind {
     InvalidRequestError,
     AuthenticationError,
     PermissionError,
@@ -98,7 +98,7 @@ impl ApiError {
     }
 
     /// The same error, with the field that is to blame; of a long name only its beginning.
-    pub fn about(mut self, param: impl Into<String>) -> Self {
+    pub fn with_param(mut self, param: impl Into<String>) -> Self {
         let param = param.into();
         self.param = Some(match param.char_indices().nth(MAX_PARAM_CHARS) {
             Some((to, _)) => param[..to].to_owned(),
@@ -128,7 +128,7 @@ impl ApiError {
 
     /// 422: the value of a field is outside of what it may be.
     pub fn invalid_value(param: &str, message: impl Into<String>) -> Self {
-        Self::new(422, "invalid_value", message).about(param)
+        Self::new(422, "invalid_value", message).with_param(param)
     }
 
     /// 409.
@@ -154,8 +154,8 @@ impl ApiError {
     }
 
     /// The object inside the envelope.
-    pub fn body<'a>(&'a self, request_id: Option<&'a str>) -> Body<'a> {
-        Body {
+    pub fn body<'a>(&'a self, request_id: Option<&'a str>) -> ErrorDetail<'a> {
+        ErrorDetail {
             r#type: self.kind(),
             code: self.code,
             message: &self.message,
@@ -165,13 +165,13 @@ impl ApiError {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self.status.as_u16() {
-            401 => Kind::AuthenticationError,
-            403 => Kind::PermissionError,
-            429 => Kind::RateLimitError,
-            500.. => Kind::ServerError,
-            _ => Kind::InvalidRequestError,
+            401 => ErrorKind::AuthenticationError,
+            403 => ErrorKind::PermissionError,
+            429 => ErrorKind::RateLimitError,
+            500.. => ErrorKind::ServerError,
+            _ => ErrorKind::InvalidRequestError,
         }
     }
 }
@@ -195,7 +195,7 @@ impl ResponseError for ApiError {
             answer.insert_header(("retry-after", seconds.to_string()));
         }
         let error = self.body(None);
-        answer.json(Envelope { error })
+        answer.json(ErrorBody { error })
     }
 }
 

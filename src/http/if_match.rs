@@ -14,7 +14,7 @@ const FIELD: &str = "expected_version";
 /// # Errors
 /// 400 `missing_field` when it names none; 400 `invalid_value` when the header is not one version in
 /// quotes (`*` would overwrite any text), or differs from the body.
-pub fn version(request: &HttpRequest, in_body: Option<i64>) -> ApiResult<i64> {
+pub fn expected_version(request: &HttpRequest, in_body: Option<i64>) -> ApiResult<i64> {
     let in_header = match request.headers().get(IF_MATCH) {
         Some(value) => Some(value.to_str().ok().and_then(parse).ok_or_else(malformed)?),
         None => None,
@@ -34,42 +34,42 @@ fn parse(value: &str) -> Option<i64> {
 
 fn missing() -> ApiError {
     let message = "Name the version of the document that this change was made from.";
-    ApiError::new(400, "missing_field", message).about(FIELD)
+    ApiError::new(400, "missing_field", message).with_param(FIELD)
 }
 
 fn malformed() -> ApiError {
     let message = "If-Match must be one version in quotes, such as \"3\".";
-    ApiError::new(400, "invalid_value", message).about("If-Match")
+    ApiError::new(400, "invalid_value", message).with_param("If-Match")
 }
 
 fn contradiction() -> ApiError {
     let message = "If-Match and the body name different versions.";
-    ApiError::new(400, "invalid_value", message).about(FIELD)
+    ApiError::new(400, "invalid_value", message).with_param(FIELD)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::expected_version;
     use actix_web::test::TestRequest;
 
-    fn named(header: Option<&str>, body: Option<i64>) -> Result<i64, &'static str> {
+    fn version_of(header: Option<&str>, body: Option<i64>) -> Result<i64, &'static str> {
         let request = match header {
             Some(value) => TestRequest::get().insert_header(("if-match", value)),
             None => TestRequest::get(),
         };
-        version(&request.to_http_request(), body).map_err(|it| it.code)
+        expected_version(&request.to_http_request(), body).map_err(|it| it.code)
     }
 
     #[test]
     fn the_version_is_named_in_the_body_or_in_the_header() {
-        assert_eq!(named(None, Some(3)), Ok(3));
-        assert_eq!(named(Some("\"3\""), None), Ok(3));
-        assert_eq!(named(Some("\"3\""), Some(3)), Ok(3));
-        assert_eq!(named(None, None), Err("missing_field"));
+        assert_eq!(version_of(None, Some(3)), Ok(3));
+        assert_eq!(version_of(Some("\"3\""), None), Ok(3));
+        assert_eq!(version_of(Some("\"3\""), Some(3)), Ok(3));
+        assert_eq!(version_of(None, None), Err("missing_field"));
     }
 
     #[test]
-    fn a_header_that_is_not_one_version_is_refused() {
+    fn a_header_that_is_not_one_version_is_rejected() {
         for value in [
             "*",
             "3",
@@ -79,12 +79,16 @@ mod tests {
             "\"3\", \"4\"",
             "\"99999999999999999999\"",
         ] {
-            assert_eq!(named(Some(value), None), Err("invalid_value"), "{value}");
+            assert_eq!(
+                version_of(Some(value), None),
+                Err("invalid_value"),
+                "{value}"
+            );
         }
     }
 
     #[test]
-    fn two_different_versions_are_refused() {
-        assert_eq!(named(Some("\"4\""), Some(3)), Err("invalid_value"));
+    fn two_different_versions_are_rejected() {
+        assert_eq!(version_of(Some("\"4\""), Some(3)), Err("invalid_value"));
     }
 }

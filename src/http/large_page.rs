@@ -4,8 +4,8 @@
 //! in the database, and `has_more` and `cursor` lead to it.
 
 use crate::db::slices;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -28,25 +28,25 @@ const ENTRY_BYTES: i64 = 1024;
 /// Which rows an answer has: their keys, and the bytes of their large columns, the nearest to the
 /// cursor first.
 #[derive(Debug)]
-pub struct Keys<K> {
+pub struct PageKeys<K> {
     pub rows: Vec<(K, i64)>,
     pub has_more: bool,
 }
 
-impl<K: Clone + Into<Value> + TryGetable> Page<K> {
+impl<K: Clone + Into<Value> + TryGetable> PageQuery<K> {
     /// The keys of this part of `select`; `bytes` is the size of a row.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn keys<E: EntityTrait>(
+    pub async fn load_keys<E: EntityTrait>(
         &self,
         select: Select<E>,
         (key, bytes): (E::Column, SimpleExpr),
         backwards: bool,
         db: &impl ConnectionTrait,
-    ) -> Result<Keys<K>, DbErr> {
+    ) -> Result<PageKeys<K>, DbErr> {
         let keys = self
-            .part(select, key, backwards)
+            .apply_range(select, key, backwards)
             .select_only()
             .column(key)
             .column_as(bytes, "bytes")
@@ -54,7 +54,7 @@ impl<K: Clone + Into<Value> + TryGetable> Page<K> {
         let mut rows: Vec<(K, i64)> = keys.into_tuple().all(db).await?;
         let has_more = rows.len() as u64 > self.limit;
         rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        Ok(Keys { rows, has_more })
+        Ok(PageKeys { rows, has_more })
     }
 
     /// Reads this part of `select`, ordered by `key`, up to [`MAX_BYTES`]; `bytes` is the size of a
@@ -62,19 +62,19 @@ impl<K: Clone + Into<Value> + TryGetable> Page<K> {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn of_large<E: EntityTrait>(
+    pub async fn load_large<E: EntityTrait>(
         &self,
         select: Select<E>,
         key: E::Column,
         bytes: SimpleExpr,
         db: &impl ConnectionTrait,
-    ) -> Result<Listing<E::Model>, DbErr>
+    ) -> Result<PageOf<E::Model>, DbErr>
     where
         Json: From<K>,
     {
         let backwards = self.is_backwards();
-        let found = self.keys(select.clone(), (key, bytes), backwards, db);
-        let Keys { mut rows, has_more } = found.await?;
+        let found = self.load_keys(select.clone(), (key, bytes), backwards, db);
+        let PageKeys { mut rows, has_more } = found.await?;
         for (_, bytes) in &mut rows {
             *bytes += ENTRY_BYTES;
         }
@@ -84,7 +84,7 @@ impl<K: Clone + Into<Value> + TryGetable> Page<K> {
         let cursor = rows.last().filter(|_| has_more).map(|it| it.0.clone());
         let keys = rows.into_iter().map(|(key, _)| key);
         let data = select.filter(key.is_in(keys)).order_by_asc(key);
-        Ok(Listing {
+        Ok(PageOf {
             data: data.all(db).await?,
             has_more,
             cursor: cursor.map(Json::from),

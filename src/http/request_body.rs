@@ -35,7 +35,7 @@ use tokio::time::Instant;
 use tokio::time::Sleep;
 
 /// How often a reader that waits looks whether connections have become scarce.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The outermost middleware.
 ///
@@ -53,7 +53,7 @@ pub async fn limit(
         }
         payload => payload,
     };
-    let source = Source::new(payload);
+    let source = PayloadSource::new(payload);
     let rate = match is_form(&request) {
         true => app.body_timeouts.upload_rate,
         false => app.body_timeouts.json_rate,
@@ -98,29 +98,29 @@ fn is_form(request: &ServiceRequest) -> bool {
 }
 
 /// Whether a body could not be read because it arrived too slowly.
-pub fn is_late(error: &PayloadError) -> bool {
+pub fn is_timeout(error: &PayloadError) -> bool {
     matches!(error, PayloadError::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// 408.
-pub fn too_slow() -> ApiError {
+pub fn timeout_error() -> ApiError {
     let message = "The request took too long to arrive. Send it again.";
     ApiError::new(408, "request_timeout", message)
 }
 
 /// The bytes of a request, shared by its reader and its answer.
 #[derive(Clone)]
-struct Source(Rc<RefCell<Incoming>>);
+struct PayloadSource(Rc<RefCell<SharedPayload>>);
 
-struct Incoming {
+struct SharedPayload {
     payload: Payload,
     is_read: bool,
 }
 
-impl Source {
+impl PayloadSource {
     fn new(payload: Payload) -> Self {
         let is_read = false;
-        Self(Rc::new(RefCell::new(Incoming { payload, is_read })))
+        Self(Rc::new(RefCell::new(SharedPayload { payload, is_read })))
     }
 
     fn is_read(&self) -> bool {
@@ -128,7 +128,7 @@ impl Source {
     }
 }
 
-impl Stream for Source {
+impl Stream for PayloadSource {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -150,7 +150,7 @@ struct PacedBody<S> {
     n_bytes: u64,
     waited: Duration,
     waiting_since: Option<Instant>,
-    alarm: Pin<Box<Sleep>>,
+    timer: Pin<Box<Sleep>>,
 }
 
 impl<S> PacedBody<S> {
@@ -163,7 +163,7 @@ impl<S> PacedBody<S> {
             n_bytes: 0,
             waited: Duration::ZERO,
             waiting_since: None,
-            alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
         }
     }
 
@@ -202,8 +202,8 @@ where
                 let late = io::Error::from(io::ErrorKind::TimedOut);
                 return Poll::Ready(Some(Err(PayloadError::Io(late))));
             }
-            this.alarm.as_mut().reset(until.min(now + LOOK_EVERY));
-            ready!(this.alarm.as_mut().poll(context));
+            this.timer.as_mut().reset(until.min(now + POLL_INTERVAL));
+            ready!(this.timer.as_mut().poll(context));
         }
     }
 }
@@ -211,7 +211,7 @@ where
 /// The body of an answer to a request whose own body was not read to its end.
 struct WithUnreadBody {
     body: BoxBody,
-    _source: Source,
+    _source: PayloadSource,
 }
 
 impl MessageBody for WithUnreadBody {

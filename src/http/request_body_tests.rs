@@ -1,7 +1,7 @@
 //! The deadlines of bodies, on a clock that the tests advance.
 
 use super::PacedBody;
-use super::is_late;
+use super::is_timeout;
 use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
 use crate::config::Config;
@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 
 /// Pieces of a body, each after a time.
-async fn arrives(rate: u32, pieces: Vec<(Duration, usize)>) -> Result<usize, Duration> {
+async fn receive_body(rate: u32, pieces: Vec<(Duration, usize)>) -> Result<usize, Duration> {
     let config = Config::read(|_| None).unwrap();
-    arrives_among(Arc::new(Connections::new(&config, None)), rate, pieces).await
+    receive_body_with(Arc::new(Connections::new(&config, None)), rate, pieces).await
 }
 
 /// How many bytes came in all, or when they were given up.
-async fn arrives_among(
+async fn receive_body_with(
     connections: Arc<Connections>,
     rate: u32,
     pieces: Vec<(Duration, usize)>,
@@ -40,7 +40,7 @@ async fn arrives_among(
         match piece {
             Ok(piece) => n_bytes += piece.len(),
             Err(error) => {
-                assert!(is_late(&error));
+                assert!(is_timeout(&error));
                 return Err(began.elapsed());
             }
         }
@@ -54,25 +54,25 @@ fn every(seconds: u64, n_bytes: usize, n: usize) -> Vec<(Duration, usize)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_may_take_ten_seconds_at_any_speed() {
-    assert_eq!(arrives(1_000, every(1, 1, 9)).await, Ok(9));
-    assert_eq!(arrives(1_000, every(9, 1, 1)).await, Ok(1));
+    assert_eq!(receive_body(1_000, every(1, 1, 9)).await, Ok(9));
+    assert_eq!(receive_body(1_000, every(9, 1, 1)).await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_trickles_is_given_up_after_ten_seconds() {
     let ten = Duration::from_secs(10);
 
-    assert_eq!(arrives(1_000, every(1, 1, 400)).await, Err(ten));
-    assert_eq!(arrives(1_000, every(60, 1, 1)).await, Err(ten));
-    assert_eq!(arrives(16_000, every(1, 15_000, 400)).await, Err(ten));
+    assert_eq!(receive_body(1_000, every(1, 1, 400)).await, Err(ten));
+    assert_eq!(receive_body(1_000, every(60, 1, 1)).await, Err(ten));
+    assert_eq!(receive_body(16_000, every(1, 15_000, 400)).await, Err(ten));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_keeps_the_rate_may_take_longer() {
-    assert_eq!(arrives(1_000, every(1, 1_100, 100)).await, Ok(110_000));
+    assert_eq!(receive_body(1_000, every(1, 1_100, 100)).await, Ok(110_000));
     // Four pieces a second, as a connection delivers them: not one lump each second.
     let even = vec![(Duration::from_millis(250), 4_250); 240];
-    assert_eq!(arrives(16_000, even).await, Ok(1_020_000));
+    assert_eq!(receive_body(16_000, even).await, Ok(1_020_000));
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,9 +80,9 @@ async fn a_body_that_begins_fast_and_stalls_is_given_up_when_its_bytes_are_used_
     let mut pieces = every(0, 30_000, 1);
     pieces.extend(every(60, 1, 1));
 
-    let given_up = arrives(1_000, pieces).await;
+    let result = receive_body(1_000, pieces).await;
 
-    assert_eq!(given_up, Err(Duration::from_secs(30)));
+    assert_eq!(result, Err(Duration::from_secs(30)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn while_connections_are_scarce_a_body_has_one_second() {
     let _open: Vec<_> = (0..26).map(|_| connections.admit(own)).collect();
     assert!(connections.is_crowded());
 
-    let given_up = arrives_among(connections, 1_000, every(1, 1, 400)).await;
+    let result = receive_body_with(connections, 1_000, every(1, 1, 400)).await;
 
-    assert_eq!(given_up, Err(Duration::from_secs(1)));
+    assert_eq!(result, Err(Duration::from_secs(1)));
 }

@@ -1,7 +1,7 @@
 //! The schemas of the API document, and what is true of all of them.
 
-use crate::http::door::Named;
-use crate::http::error::Envelope;
+use crate::http::endpoint::NamedSchema;
+use crate::http::error::ErrorBody;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -21,14 +21,14 @@ const PREFIX: &str = "#/components/schemas/";
 const NO_NUL: &str = "^[^\\u0000]*$";
 
 /// A type's own schema with its name, and those that it names.
-pub fn of<T: ToSchema>() -> Vec<Named> {
+pub fn for_type<T: ToSchema>() -> Vec<NamedSchema> {
     let mut named = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut named);
     named
 }
 
 /// An object that takes no field but those it is given.
-pub fn closed() -> ObjectBuilder {
+pub fn deny_unknown() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
@@ -40,27 +40,27 @@ pub fn null() -> ObjectBuilder {
 }
 
 /// A type by its name, or null.
-pub fn or_null<T: ToSchema>() -> OneOfBuilder {
+pub fn nullable<T: ToSchema>() -> OneOfBuilder {
     OneOfBuilder::new()
         .item(Ref::from_schema_name(T::name()))
         .item(null())
 }
 
 /// Puts the schemas into the document, and finishes them.
-pub fn furnish(document: &mut Value, named: Vec<Named>) {
-    let all = named.into_iter().chain(of::<Envelope<'_>>());
+pub fn add_schemas(document: &mut Value, named: Vec<NamedSchema>) {
+    let all = named.into_iter().chain(for_type::<ErrorBody<'_>>());
     let mut schemas: BTreeMap<String, Value> =
         all.map(|(name, schema)| (name, json!(schema))).collect();
     merge_parts(&mut schemas);
-    let told = reached(vec![document], &schemas);
-    schemas.retain(|name, _| told.contains(name));
-    let asked = reached(sent(document), &schemas);
+    let referenced = collect_references(vec![document], &schemas);
+    schemas.retain(|name, _| referenced.contains(name));
+    let in_requests = collect_references(request_values(document), &schemas);
     for (name, schema) in &mut schemas {
-        match asked.contains(name) {
-            true => each_object(schema, &mut bound),
+        match in_requests.contains(name) {
+            true => for_each_object(schema, &mut with_bounds),
             false => {
-                choose_any(schema);
-                each_object(schema, &mut always_there);
+                one_of_to_any_of(schema);
+                for_each_object(schema, &mut require_all_fields);
             }
         }
     }
@@ -74,27 +74,27 @@ fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
         let Some(parts) = schema.get("allOf").and_then(Value::as_array).cloned() else {
             continue;
         };
-        let mut whole = Map::new();
+        let mut merged = Map::new();
         for part in parts {
-            let part = resolved(&part, &known);
+            let part = resolve_ref(&part, &known);
             for (key, value) in part.as_object().into_iter().flatten() {
-                match (whole.get_mut(key), value) {
+                match (merged.get_mut(key), value) {
                     (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
                     (Some(Value::Array(old)), Value::Array(new)) => old.extend(new.clone()),
                     _ => {
-                        whole.insert(key.clone(), value.clone());
+                        merged.insert(key.clone(), value.clone());
                     }
                 }
             }
         }
-        if let Some(about) = schema.get("description") {
-            whole.insert("description".to_owned(), about.clone());
+        if let Some(description) = schema.get("description") {
+            merged.insert("description".to_owned(), description.clone());
         }
-        *schema = Value::Object(whole);
+        *schema = Value::Object(merged);
     }
 }
 
-fn resolved<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> &'a Value {
+fn resolve_ref<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> &'a Value {
     let name = schema["$ref"]
         .as_str()
         .and_then(|it| it.strip_prefix(PREFIX));
@@ -102,7 +102,7 @@ fn resolved<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> &'a Va
 }
 
 /// What people send: bodies, and frames of a socket.
-fn sent(document: &Value) -> Vec<&Value> {
+fn request_values(document: &Value) -> Vec<&Value> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let operations = paths.flat_map(|(_, path)| path.as_object().into_iter().flatten());
     operations
@@ -112,7 +112,7 @@ fn sent(document: &Value) -> Vec<&Value> {
 }
 
 /// The names of all schemas that can be reached from here.
-fn reached(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> BTreeSet<String> {
+fn collect_references(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut waiting: Vec<&Value> = from;
     while let Some(value) = waiting.pop() {
@@ -134,20 +134,22 @@ fn reached(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> BTreeSet<Str
 }
 
 /// Goes through a schema and all that stand in it.
-fn each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+fn for_each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match schema {
         Value::Object(fields) => {
             change(fields);
-            fields.values_mut().for_each(|it| each_object(it, change));
+            fields
+                .values_mut()
+                .for_each(|it| for_each_object(it, change));
         }
-        Value::Array(items) => items.iter_mut().for_each(|it| each_object(it, change)),
+        Value::Array(items) => items.iter_mut().for_each(|it| for_each_object(it, change)),
         _ => {}
     }
 }
 
 /// In what people send: texts hold no NUL, numbers are no longer than ours, and what may be left
 /// out is left out.
-pub fn bound(schema: &mut Map<String, Value>) {
+pub fn with_bounds(schema: &mut Map<String, Value>) {
     if schema.get("default") == Some(&Value::Null) {
         schema.shift_remove("default");
     }
@@ -172,7 +174,7 @@ pub fn bound(schema: &mut Map<String, Value>) {
 }
 
 /// An answer may have more fields than are told, and so fit more than one of its choices.
-fn choose_any(schema: &mut Value) {
+fn one_of_to_any_of(schema: &mut Value) {
     if let Some(fields) = schema.as_object_mut()
         && let Some(choices) = fields.shift_remove("oneOf")
     {
@@ -182,7 +184,7 @@ fn choose_any(schema: &mut Value) {
 
 /// In what is answered: no field is missing, what is absent is `null`; but for those
 /// marked `x-rare`, which are skipped where there is nothing to say.
-fn always_there(schema: &mut Map<String, Value>) {
+fn require_all_fields(schema: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
         return;
     };

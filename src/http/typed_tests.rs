@@ -1,7 +1,7 @@
 //! Every misfit tells its kind and its field.
 
-use crate::http::typed::Wrong;
-use crate::http::typed::from_value;
+use crate::http::deserialize::FieldErrorKind;
+use crate::http::deserialize::from_value;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -33,7 +33,7 @@ struct Outer {
 }
 
 #[test]
-fn what_fits_comes_through_whole() {
+fn a_valid_value_is_deserialized_completely() {
     let whatever = json!({"a": [1, -2, 0.5, null, true, "x"]});
 
     let outer: Outer = from_value(json!({
@@ -60,7 +60,7 @@ fn a_whole_number_may_be_written_with_a_point() {
         "what is kept is kept as it came"
     );
     let negative = from_value::<Outer>(json!({"name": "n", "parts": [{"size": -3.0}]}));
-    assert_eq!(negative.unwrap_err().wrong, Wrong::Value);
+    assert_eq!(negative.unwrap_err().kind, FieldErrorKind::Value);
 }
 
 #[test]
@@ -71,61 +71,65 @@ fn null_is_absent() {
 }
 
 #[test]
-fn every_misfit_tells_its_kind_and_its_field() {
+fn every_error_names_its_kind_and_its_field() {
     let cases = [
-        (json!({}), Wrong::MissingField, Some("name")),
+        (json!({}), FieldErrorKind::MissingField, Some("name")),
         (
             json!({"name": "n", "nmae": 1}),
-            Wrong::UnknownField,
+            FieldErrorKind::UnknownField,
             Some("nmae"),
         ),
-        (json!({"name": 5}), Wrong::Type, Some("name")),
-        (json!({"name": null}), Wrong::Type, Some("name")),
+        (json!({"name": 5}), FieldErrorKind::Type, Some("name")),
+        (json!({"name": null}), FieldErrorKind::Type, Some("name")),
         (
             json!({"name": "n", "color": "green"}),
-            Wrong::Value,
+            FieldErrorKind::Value,
             Some("color"),
         ),
-        (json!({"name": "n", "color": 3}), Wrong::Type, Some("color")),
+        (
+            json!({"name": "n", "color": 3}),
+            FieldErrorKind::Type,
+            Some("color"),
+        ),
         (
             json!({"name": "n", "parts": [{"size": 1}, {"size": 300}]}),
-            Wrong::Value,
+            FieldErrorKind::Value,
             Some("parts.1.size"),
         ),
         (
             json!({"name": "n", "parts": [{"size": 1.5}]}),
-            Wrong::Type,
+            FieldErrorKind::Type,
             Some("parts.0.size"),
         ),
         (
             json!({"name": "n", "parts": [{}]}),
-            Wrong::MissingField,
+            FieldErrorKind::MissingField,
             Some("parts.0.size"),
         ),
         (
             json!({"name": "n", "settings": null}),
-            Wrong::Type,
+            FieldErrorKind::Type,
             Some("settings"),
         ),
         (
             json!({"name": "n", "settings": []}),
-            Wrong::Type,
+            FieldErrorKind::Type,
             Some("settings"),
         ),
-        (json!([]), Wrong::Type, None),
-        (json!(["n"]), Wrong::Type, None),
-        (json!("text"), Wrong::Type, None),
+        (json!([]), FieldErrorKind::Type, None),
+        (json!(["n"]), FieldErrorKind::Type, None),
+        (json!("text"), FieldErrorKind::Type, None),
     ];
 
-    for (body, wrong, param) in cases {
-        let misfit = from_value::<Outer>(body.clone()).unwrap_err();
-        assert_eq!(misfit.wrong, wrong, "{body}");
-        assert_eq!(misfit.param().as_deref(), param, "{body}");
+    for (body, kind, param) in cases {
+        let error = from_value::<Outer>(body.clone()).unwrap_err();
+        assert_eq!(error.kind, kind, "{body}");
+        assert_eq!(error.param().as_deref(), param, "{body}");
     }
 }
 
 #[test]
-fn a_misfit_is_told_without_words_of_the_program() {
+fn error_messages_name_no_rust_types() {
     let cases = [
         (
             json!({"name": 5}),
@@ -146,7 +150,7 @@ fn a_misfit_is_told_without_words_of_the_program() {
     ];
 
     for (body, message) in cases {
-        let misfit = from_value::<Outer>(body).unwrap_err();
-        assert_eq!(misfit.message, message);
+        let error = from_value::<Outer>(body).unwrap_err();
+        assert_eq!(error.message, message);
     }
 }

@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 /// The field that holds the file.
 const FIELD: &str = "file";
 /// What stands around the file in a body of this kind.
-const FRAME_BYTES: u64 = 64 * 1024;
+const FORM_OVERHEAD_BYTES: u64 = 64 * 1024;
 /// A name is shown, and judged by its end.
 const MAX_NAME_CHARS: usize = 255;
 
@@ -37,34 +37,34 @@ const MAX_NAME_CHARS: usize = 255;
 #[serde(deny_unknown_fields)]
 #[schema(as = FileForm)]
 #[allow(dead_code)] // only the document reads it
-pub struct Form {
+pub struct UploadForm {
     /// The file itself.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
 
 /// A form that has not been read yet.
-pub struct Upload {
+pub struct PendingUpload {
     payload: Payload,
     headers: HeaderMap,
 }
 
 /// A file of which all bytes are at hand.
-pub struct InMemory {
+pub struct MemoryUpload {
     /// As its owner calls it; only to be shown, or to guess by. It may be empty.
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
 /// A file on disk that nobody else can find. It stands at its beginning.
-pub struct OnDisk {
+pub struct TempFileUpload {
     /// As its owner calls it; only to be shown, or to guess by. It may be empty.
     pub name: String,
     pub file: File,
     pub n_bytes: u64,
 }
 
-impl FromRequest for Upload {
+impl FromRequest for PendingUpload {
     type Error = ApiError;
     type Future = Ready<ApiResult<Self>>;
 
@@ -76,12 +76,12 @@ impl FromRequest for Upload {
     }
 }
 
-impl Upload {
+impl PendingUpload {
     /// Reads the file into memory.
     ///
     /// # Errors
     /// 415 for what is no form, 413 past `limit` bytes, 400 without a file.
-    pub async fn read(self, limit: u64) -> ApiResult<InMemory> {
+    pub async fn read(self, limit: u64) -> ApiResult<MemoryUpload> {
         let mut bytes = Vec::new();
         let name = self
             .receive(limit, |piece| {
@@ -89,14 +89,14 @@ impl Upload {
                 Ok(())
             })
             .await?;
-        Ok(InMemory { name, bytes })
+        Ok(MemoryUpload { name, bytes })
     }
 
     /// Reads the file onto the disk, for what may be larger than memory should be.
     ///
     /// # Errors
     /// As [`Upload::read`]; 500 when the disk takes nothing.
-    pub async fn save(self, limit: u64) -> ApiResult<OnDisk> {
+    pub async fn save(self, limit: u64) -> ApiResult<TempFileUpload> {
         let mut file = tempfile::tempfile().map_err(ApiError::internal)?;
         let mut n_bytes = 0;
         let name = self
@@ -106,7 +106,7 @@ impl Upload {
             })
             .await?;
         file.rewind().map_err(ApiError::internal)?;
-        Ok(OnDisk {
+        Ok(TempFileUpload {
             name,
             file,
             n_bytes,
@@ -117,47 +117,47 @@ impl Upload {
     async fn receive(
         self,
         limit: u64,
-        mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
+        mut write_chunk: impl FnMut(&[u8]) -> std::io::Result<()>,
     ) -> ApiResult<String> {
-        self.must_be_a_form()?;
-        self.must_not_announce_more_than(limit)?;
+        self.require_form()?;
+        self.require_declared_size(limit)?;
         let mut form = Multipart::new(&self.headers, self.payload);
         let mut name = None;
         while let Some(field) = form.next().await {
-            let mut field = field.map_err(broken)?;
+            let mut field = field.map_err(form_error)?;
             if field.name() != Some(FIELD) {
                 let found: String = field.name().unwrap_or_default().chars().take(100).collect();
                 let message = format!("There is no field `{found}` here.");
-                return Err(ApiError::new(400, "unknown_field", message).about(found));
+                return Err(ApiError::new(400, "unknown_field", message).with_param(found));
             }
             if name.is_some() {
                 let message = "One file at a time.";
                 return Err(ApiError::invalid_value(FIELD, message));
             }
-            name = Some(name_of(&field));
+            name = Some(file_name(&field));
             let mut n_bytes = 0;
             while let Some(piece) = field.next().await {
-                let piece: Bytes = piece.map_err(broken)?;
+                let piece: Bytes = piece.map_err(form_error)?;
                 n_bytes += piece.len() as u64;
                 if n_bytes > limit {
                     return Err(too_large(limit));
                 }
-                take(&piece).map_err(ApiError::internal)?;
+                write_chunk(&piece).map_err(ApiError::internal)?;
             }
         }
         name.ok_or_else(|| {
             let message = "Send the file in a field `file`.";
-            ApiError::new(400, "missing_field", message).about(FIELD)
+            ApiError::new(400, "missing_field", message).with_param(FIELD)
         })
     }
 
-    fn must_be_a_form(&self) -> ApiResult<()> {
-        let said = |name| self.headers.get(name)?.to_str().ok();
-        let kind = said(actix_web::http::header::CONTENT_TYPE).unwrap_or_default();
-        let packing = said(CONTENT_ENCODING).unwrap_or("identity");
+    fn require_form(&self) -> ApiResult<()> {
+        let header = |name| self.headers.get(name)?.to_str().ok();
+        let kind = header(actix_web::http::header::CONTENT_TYPE).unwrap_or_default();
+        let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
         let essence = kind.split(';').next().unwrap_or_default().trim();
         let is_form = essence.eq_ignore_ascii_case("multipart/form-data");
-        match is_form && packing.eq_ignore_ascii_case("identity") {
+        match is_form && encoding.eq_ignore_ascii_case("identity") {
             true => Ok(()),
             false => Err(ApiError::new(
                 415,
@@ -167,10 +167,10 @@ impl Upload {
         }
     }
 
-    fn must_not_announce_more_than(&self, limit: u64) -> ApiResult<()> {
-        let announced = self.headers.get(CONTENT_LENGTH);
-        let announced = announced.and_then(|it| it.to_str().ok()?.parse().ok());
-        match announced.is_some_and(|it: u64| it > limit + FRAME_BYTES) {
+    fn require_declared_size(&self, limit: u64) -> ApiResult<()> {
+        let declared_length = self.headers.get(CONTENT_LENGTH);
+        let announced = declared_length.and_then(|it| it.to_str().ok()?.parse().ok());
+        match announced.is_some_and(|it: u64| it > limit + FORM_OVERHEAD_BYTES) {
             true => Err(too_large(limit)),
             false => Ok(()),
         }
@@ -178,20 +178,20 @@ impl Upload {
 }
 
 /// As its owner calls it, without the folders that some browsers send.
-fn name_of(field: &Field) -> String {
-    let said = field.content_disposition().and_then(|it| it.get_filename());
-    let name = said.unwrap_or_default().rsplit(['/', '\\']).next();
+fn file_name(field: &Field) -> String {
+    let given_name = field.content_disposition().and_then(|it| it.get_filename());
+    let name = given_name.unwrap_or_default().rsplit(['/', '\\']).next();
     let name = name.unwrap_or_default().chars();
     name.filter(|it| !it.is_control())
         .take(MAX_NAME_CHARS)
         .collect()
 }
 
-fn broken(error: MultipartError) -> ApiError {
+fn form_error(error: MultipartError) -> ApiError {
     if let MultipartError::Payload(error) = &error
-        && request_body::is_late(error)
+        && request_body::is_timeout(error)
     {
-        return request_body::too_slow();
+        return request_body::timeout_error();
     }
     let message = match error {
         MultipartError::Incomplete | MultipartError::Payload(_) => "The file did not arrive whole.",
@@ -203,5 +203,5 @@ fn broken(error: MultipartError) -> ApiError {
 fn too_large(limit: u64) -> ApiError {
     let most = limit / 1024 / 1024;
     let message = format!("The file is larger than {most} MiB.");
-    ApiError::new(413, "too_large", message).about(FIELD)
+    ApiError::new(413, "too_large", message).with_param(FIELD)
 }

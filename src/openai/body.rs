@@ -1,7 +1,7 @@
 //! Bodies: JSON, up to 32 MiB, read on demand.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::http::request_body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -76,7 +76,7 @@ async fn bytes(
     }
     let (mut bytes, mut place) = (Vec::new(), None);
     while let Some(piece) = payload.next().await {
-        let piece = piece.map_err(|error| match request_body::is_late(&error) {
+        let piece = piece.map_err(|error| match request_body::is_timeout(&error) {
             true => Problem::new(408, "request_timeout", "The body took too long to arrive."),
             false => broken("The body did not arrive whole."),
         })?;

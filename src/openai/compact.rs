@@ -1,7 +1,7 @@
 //! `POST /v1/responses/compact`: a long exchange, made short.
 
 use crate::app::App;
-use crate::http::auth::Credential;
+use crate::http::authentication::Credential;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -36,7 +36,7 @@ pub async fn compact(
     http: HttpRequest,
     payload: Payload,
 ) -> Answer<HttpResponse> {
-    if let Credential::ApiKey(key) = caller.by {
+    if let Credential::ApiKey(key) = caller.credential {
         app.limits.responses.acquire(key).await?;
     }
     let body = body::object(&app, &caller, &http, payload).await?;

@@ -229,7 +229,7 @@ pub async fn delete_item(
 
 async fn find(
     app: &App,
-    caller: &crate::http::auth::CurrentUser,
+    caller: &crate::http::authentication::CurrentUser,
     id: &str,
 ) -> Answer<conversation::Model> {
     let found = conversation::of_user(app.db.reader(), caller.id(), id).await?;

@@ -1,8 +1,8 @@
 //! Who calls: a program, by its key and by nothing else.
 
 use crate::app::App;
-use crate::http::auth;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication;
+use crate::http::authentication::CurrentUser;
 use crate::openai::error::Problem;
 use actix_web::Error;
 use actix_web::FromRequest;
@@ -41,7 +41,7 @@ pub async fn identify(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let found = auth::program(&app, request.request()).await;
+    let found = authentication::from_api_key(&app, request.request()).await;
     match found
         .map_err(Problem::from)
         .and_then(|it| it.ok_or_else(no_key))

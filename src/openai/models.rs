@@ -1,7 +1,7 @@
 //! `GET /v1/models`: by which names models can be asked for, and characters and spaces like them.
 
 use crate::app::App;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::CurrentUser;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::key::Caller;

@@ -1,8 +1,8 @@
 //! The calls of `/v1/responses`.
 
 use crate::app::App;
-use crate::http::auth::Credential;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication::Credential;
+use crate::http::authentication::CurrentUser;
 use crate::openai::body;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -54,7 +54,7 @@ pub async fn create(
 
 /// Each key may ask so often.
 async fn must_not_hurry(app: &App, caller: &CurrentUser) -> Answer<()> {
-    if let Credential::ApiKey(key) = caller.by {
+    if let Credential::ApiKey(key) = caller.credential {
         app.limits.responses.acquire(key).await?;
     }
     Ok(())

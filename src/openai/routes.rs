@@ -1,6 +1,6 @@
 //! What is mounted under `/v1`.
 //!
-//! Not by `http/door.rs`: these calls are described by the specification that they follow, and a
+//! Not by `http/endpoint.rs`: these calls are described by the specification that they follow, and a
 //! wrong method or address is told in its words.
 
 use crate::openai::compact;

@@ -2,10 +2,10 @@
 
 use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
-use crate::http::auth::Credential;
-use crate::http::holder;
-use crate::http::peer;
-use crate::http::wire;
+use crate::http::authentication::Credential;
+use crate::http::client_ip;
+use crate::http::connection;
+use crate::http::socket_caller;
 use crate::openai::body::MAX_BODY_BYTES;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
@@ -38,17 +38,17 @@ pub async fn connect(
             ..Problem::new(503, "overloaded", "The server is closing.")
         });
     }
-    let within = app.socket_timeouts.write_within;
-    let opened = wire::open(&http, payload, MAX_BODY_BYTES, within).await;
+    let within = app.socket_timeouts.write_timeout;
+    let opened = connection::open(&http, payload, MAX_BODY_BYTES, within).await;
     let (answer, inlet, outlet) = opened.map_err(|_| {
         let message = "This is no WebSocket upgrade.";
         Problem::new(400, "invalid_value", message)
     })?;
-    let shown = match caller.by {
+    let shown = match caller.credential {
         Credential::Session(id) => CredentialId::Session(id),
         Credential::ApiKey(id) => CredentialId::Key(id),
     };
-    let address = peer::address_of(&http);
+    let address = client_ip::client_ip(&http);
     let place = app
         .limits
         .sockets
@@ -60,9 +60,9 @@ pub async fn connect(
             ..Problem::new(429, "rate_limited", "Too many of your sockets are open.")
         });
     };
-    let caller = holder::Caller {
+    let caller = socket_caller::SocketCaller {
         user: caller.id(),
-        by: caller.by,
+        credential: caller.credential,
     };
     actix_web::rt::spawn(async move {
         socket_session::serve(app, caller, inlet, outlet).await;

@@ -4,16 +4,16 @@
 //! and what the socket remembered is gone.
 
 use crate::app::App;
+use crate::http::connection::DisconnectReason;
+use crate::http::connection::Incoming;
+use crate::http::connection::WsReceiver;
+use crate::http::connection::WsSender;
 use crate::http::error::ApiResult;
-use crate::http::holder;
-use crate::http::holder::Caller;
-use crate::http::pulse::Alarm;
-use crate::http::pulse::Pulse;
-use crate::http::pulse::Rate;
-use crate::http::wire::End;
-use crate::http::wire::Heard;
-use crate::http::wire::Inlet;
-use crate::http::wire::Outlet;
+use crate::http::keepalive::FrameRateLimit;
+use crate::http::keepalive::Keepalive;
+use crate::http::keepalive::KeepaliveAction;
+use crate::http::socket_caller;
+use crate::http::socket_caller::SocketCaller;
 use crate::ids::UserId;
 use crate::openai::body::MAX_BODY_BYTES;
 use crate::openai::error::Problem;
@@ -22,7 +22,7 @@ use crate::openai::socket_turn;
 use crate::openai::socket_turn::Step;
 use crate::openai::socket_turn::Turn;
 use crate::realtime::hub::Hub;
-use crate::realtime::outbox::Next;
+use crate::realtime::outbox::NextItem;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use crate::responses::fold::Event;
@@ -42,13 +42,13 @@ const MOST_WAITING: usize = 8;
 /// A connection, from its upgrade to its end.
 struct Session {
     app: Data<App>,
-    caller: Caller,
-    outlet: Outlet,
+    caller: SocketCaller,
+    outlet: WsSender,
     orders: Orders,
     /// Whether the key still opens the door: between the look at it and the first order there is a gap.
     review: Option<LocalBoxFuture<'static, ApiResult<bool>>>,
-    pulse: Pulse,
-    pings: Rate,
+    pulse: Keepalive,
+    pings: FrameRateLimit,
     waiting: VecDeque<ByteString>,
     turn: Turn,
     remembered: Remembered,
@@ -66,25 +66,25 @@ struct Orders {
 impl Orders {
     fn of(hub: &Hub, user: UserId) -> Self {
         let (hub, outbox) = (hub.clone(), Outbox::new());
-        hub.listen(Topic::User(user), &outbox);
+        hub.subscribe(Topic::User(user), &outbox);
         Self { hub, user, outbox }
     }
 }
 
 impl Drop for Orders {
     fn drop(&mut self) {
-        self.hub.leave(Topic::User(self.user), &self.outbox);
+        self.hub.unsubscribe(Topic::User(self.user), &self.outbox);
     }
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Outlet) {
-    let review = holder::is_still_in(app.clone(), caller);
+pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, outlet: WsSender) {
+    let review = socket_caller::has_access(app.clone(), caller);
     let mut session = Session {
         orders: Orders::of(&app.hub, caller.user),
         review: Some(review.boxed_local()),
-        pulse: Pulse::new(app.socket_timeouts, Instant::now()),
-        pings: Rate::new(app.socket_timeouts),
+        pulse: Keepalive::new(app.socket_timeouts, Instant::now()),
+        pings: FrameRateLimit::new(app.socket_timeouts),
         app,
         caller,
         outlet,
@@ -101,12 +101,12 @@ pub async fn serve(app: Data<App>, caller: Caller, mut inlet: Inlet, outlet: Out
 }
 
 impl Session {
-    async fn run(&mut self, inlet: &mut Inlet) -> End {
+    async fn run(&mut self, inlet: &mut WsReceiver) -> DisconnectReason {
         let outbox = self.orders.outbox.clone();
         let draining = self.app.shutdown.draining.clone();
         let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
-        let alarm = tokio::time::sleep_until(self.pulse.alarm_at());
-        let hour = tokio::time::sleep(self.app.socket_timeouts.turns_within);
+        let alarm = tokio::time::sleep_until(self.pulse.next_timeout());
+        let hour = tokio::time::sleep(self.app.socket_timeouts.v1_session_limit);
         tokio::pin!(stopping, alarm, hour);
         loop {
             if let Err(end) = self.go_on().await {
@@ -114,7 +114,7 @@ impl Session {
             }
             let (is_idle, is_late) = (self.turn.is_none(), self.is_late);
             let step = tokio::select! {
-                heard = inlet.next() => self.hear(heard).await,
+                heard = inlet.receive() => self.hear(heard).await,
                 next = outbox.next() => self.obey(next),
                 step = self.turn.next() => self.take(step).await,
                 found = reviewed(&mut self.review) => judge(found),
@@ -123,24 +123,24 @@ impl Session {
                     self.is_late = true;
                     Ok(())
                 }
-                () = draining.cancelled(), if is_idle => Err(End::Ours(1012, "restart")),
+                () = draining.cancelled(), if is_idle => Err(DisconnectReason::ClosedByServer(1012, "restart")),
                 () = stopping.as_mut() => self.put_down().await,
             };
             if let Err(end) = step {
                 return end;
             }
             if alarm.is_elapsed() {
-                alarm.as_mut().reset(self.pulse.alarm_at());
+                alarm.as_mut().reset(self.pulse.next_timeout());
             }
         }
     }
 
     /// Begins the next turn if none is under way.
-    async fn go_on(&mut self) -> Result<(), End> {
+    async fn go_on(&mut self) -> Result<(), DisconnectReason> {
         while self.turn.is_none() {
             if self.is_late {
                 self.refuse(&too_late()).await?;
-                return Err(End::Ours(1000, "time is over"));
+                return Err(DisconnectReason::ClosedByServer(1000, "time is over"));
             }
             let Some(text) = self.waiting.pop_front() else {
                 return Ok(());
@@ -162,27 +162,27 @@ impl Session {
         Ok(())
     }
 
-    async fn hear(&mut self, heard: Heard) -> Result<(), End> {
+    async fn hear(&mut self, heard: Incoming) -> Result<(), DisconnectReason> {
         let now = Instant::now();
-        self.pulse.heard(now);
+        self.pulse.on_frame(now);
         match heard {
-            Heard::Text(text) => self.queue(text).await,
-            Heard::Binary => {
+            Incoming::Text(text) => self.queue(text).await,
+            Incoming::Binary => {
                 let message = "Frames are texts, not bytes.";
                 self.refuse(&Problem::new(400, "invalid_event", message))
                     .await
             }
             // Of a flood of pings only some need an answer.
-            Heard::Ping(payload) => match self.pings.take(now) {
+            Incoming::Ping(payload) => match self.pings.acquire(now) {
                 Ok(()) => self.outlet.pong(&payload).await,
                 Err(_) => Ok(()),
             },
-            Heard::Pong => Ok(()),
-            Heard::End(end) => Err(end),
+            Incoming::Pong => Ok(()),
+            Incoming::Closed(end) => Err(end),
         }
     }
 
-    async fn queue(&mut self, text: ByteString) -> Result<(), End> {
+    async fn queue(&mut self, text: ByteString) -> Result<(), DisconnectReason> {
         let n_bytes: usize = self.waiting.iter().map(|it| it.len()).sum();
         let is_full = self.waiting.len() == MOST_WAITING || n_bytes + text.len() > MAX_BODY_BYTES;
         if is_full {
@@ -195,18 +195,18 @@ impl Session {
         Ok(())
     }
 
-    fn obey(&mut self, next: Next) -> Result<(), End> {
+    fn obey(&mut self, next: NextItem) -> Result<(), DisconnectReason> {
         let end = match next {
-            Next::Order(order) => holder::ended_by(self.caller, order),
+            NextItem::Control(order) => socket_caller::disconnect_reason(self.caller, order),
             // An order may be among what was lost.
-            Next::Overflow => Some(End::Ours(1013, "try again")),
+            NextItem::Overflow => Some(DisconnectReason::ClosedByServer(1013, "try again")),
             _ => None,
         };
         end.map_or(Ok(()), Err)
     }
 
     /// Takes the next step of the turn.
-    async fn take(&mut self, step: Step) -> Result<(), End> {
+    async fn take(&mut self, step: Step) -> Result<(), DisconnectReason> {
         match step {
             Step::Begun(speaking) => {
                 self.turn = Turn::Speaking(speaking);
@@ -223,16 +223,16 @@ impl Session {
                 self.outlet.send(event.json.into()).await
             }
             // Whoever reads so slowly gets no end, and must not take what came for all.
-            Step::Cut => Err(End::Ours(4008, "slow")),
+            Step::Cut => Err(DisconnectReason::ClosedByServer(4008, "slow")),
         }
     }
 
     /// The house is closed: what the turn has said by now is told, its end with it, and no more.
-    async fn put_down(&mut self) -> Result<(), End> {
+    async fn put_down(&mut self) -> Result<(), DisconnectReason> {
         while let Some(step) = self.turn.next().now_or_never() {
             self.take(step).await?;
         }
-        Err(End::Ours(1012, "restart"))
+        Err(DisconnectReason::ClosedByServer(1012, "restart"))
     }
 
     /// Remembers what a response said that is stored nowhere.
@@ -257,7 +257,11 @@ impl Session {
     }
 
     /// A turn that could not be taken. What it went on from goes with it.
-    async fn fail(&mut self, previous: Option<String>, problem: &Problem) -> Result<(), End> {
+    async fn fail(
+        &mut self,
+        previous: Option<String>,
+        problem: &Problem,
+    ) -> Result<(), DisconnectReason> {
         self.forget(previous.as_deref());
         self.refuse(problem).await
     }
@@ -268,15 +272,15 @@ impl Session {
         }
     }
 
-    async fn refuse(&mut self, problem: &Problem) -> Result<(), End> {
+    async fn refuse(&mut self, problem: &Problem) -> Result<(), DisconnectReason> {
         self.outlet.send(socket_frames::error(problem)).await
     }
 
-    async fn alarm(&mut self) -> Result<(), End> {
-        match self.pulse.ring(Instant::now()) {
-            Alarm::Ping => self.outlet.ping().await,
-            Alarm::Silent => Err(End::Ours(4000, "silent")),
-            Alarm::Nothing => Ok(()),
+    async fn alarm(&mut self) -> Result<(), DisconnectReason> {
+        match self.pulse.on_timeout(Instant::now()) {
+            KeepaliveAction::Ping => self.outlet.ping().await,
+            KeepaliveAction::Silent => Err(DisconnectReason::ClosedByServer(4000, "silent")),
+            KeepaliveAction::Nothing => Ok(()),
         }
     }
 }
@@ -293,11 +297,11 @@ async fn reviewed(
     found
 }
 
-fn judge(found: ApiResult<bool>) -> Result<(), End> {
+fn judge(found: ApiResult<bool>) -> Result<(), DisconnectReason> {
     match found {
         Ok(true) => Ok(()),
-        Ok(false) => Err(End::Ours(4001, "key revoked")),
-        Err(_) => Err(End::Ours(1013, "try again")),
+        Ok(false) => Err(DisconnectReason::ClosedByServer(4001, "key revoked")),
+        Err(_) => Err(DisconnectReason::ClosedByServer(1013, "try again")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The turn of a socket: none, one that is being begun, or one that speaks.
 
 use crate::app::App;
-use crate::http::auth::Credential;
-use crate::http::holder::Caller;
+use crate::http::authentication::Credential;
+use crate::http::socket_caller::SocketCaller;
 use crate::openai::error::Answer;
 use crate::openai::error::Problem;
 use crate::openai::far_files;
@@ -71,11 +71,11 @@ impl Turn {
 /// Nothing was begun.
 pub async fn begin(
     app: Data<App>,
-    caller: Caller,
+    caller: SocketCaller,
     mut spec: Spec,
     known: Option<Arc<Vec<Value>>>,
 ) -> Answer<Speaking> {
-    if let Credential::ApiKey(key) = caller.by {
+    if let Credential::ApiKey(key) = caller.credential {
         app.limits.responses.acquire(key).await?;
     }
     far_files::fetch(&app, caller.user, "input", &mut spec.input).await?;

@@ -5,40 +5,40 @@
 //! if the missing one does not come, listeners get the gap and ask again.
 
 use crate::ids::ConversationId;
-use crate::realtime::event::Cargo;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Mark;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Envelopes that wait for one that is missing.
-const MOST_PARKED: usize = 64;
+const MAX_REORDERED: usize = 64;
 
 /// Whoever listens to a topic.
 #[derive(Default)]
 pub struct Channel {
-    listeners: Vec<Arc<Outbox>>,
+    subscribers: Vec<Arc<Outbox>>,
     /// The highest that listeners were given, or began with; `None`: not known.
     rev: Option<i64>,
     /// Runs that listeners see writing.
-    open: Vec<Uuid>,
-    parked: Vec<Arc<Envelope>>,
+    active_runs: Vec<Uuid>,
+    reorder_buffer: Vec<Arc<Envelope>>,
 }
 
 /// What became of an envelope.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct DeliveryReport {
     /// How many envelopes slow listeners lost.
     pub n_dropped: u64,
     /// Something began to wait for what is missing before it.
-    pub is_parked: bool,
+    pub is_reordering: bool,
 }
 
 /// A conversation as the database has it: the newest `rev`, and who writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truth {
+pub struct DatabasePosition {
     pub conversation: ConversationId,
     pub rev: i64,
     pub running: Option<Uuid>,
@@ -46,78 +46,84 @@ pub struct Truth {
 
 impl Channel {
     /// Gives an envelope to all, or parks it if it may wait.
-    pub fn give(&mut self, envelope: Arc<Envelope>, may_wait: bool) -> Given {
-        let was_waiting = !self.parked.is_empty();
-        if !may_wait || (!was_waiting && !self.is_early(&envelope)) {
-            return Given {
-                n_dropped: self.hand_out(&envelope),
-                is_parked: false,
+    pub fn deliver(&mut self, envelope: Arc<Envelope>, can_reorder: bool) -> DeliveryReport {
+        let was_waiting = !self.reorder_buffer.is_empty();
+        if !can_reorder || (!was_waiting && !self.is_early(&envelope)) {
+            return DeliveryReport {
+                n_dropped: self.send_to_all(&envelope),
+                is_reordering: false,
             };
         }
-        self.parked.push(envelope);
-        let n_dropped = match self.parked.len() > MOST_PARKED {
-            true => self.wait_no_longer(),
-            false => self.hand_out_what_follows(),
+        self.reorder_buffer.push(envelope);
+        let n_dropped = match self.reorder_buffer.len() > MAX_REORDERED {
+            true => self.release_reorder_buffer(),
+            false => self.release_in_order(),
         };
-        Given {
+        DeliveryReport {
             n_dropped,
-            is_parked: !was_waiting && !self.parked.is_empty(),
+            is_reordering: !was_waiting && !self.reorder_buffer.is_empty(),
         }
     }
 
     /// Gives what waits, gap and all.
-    pub fn wait_no_longer(&mut self) -> u64 {
-        let parked = std::mem::take(&mut self.parked);
-        parked.iter().map(|it| self.hand_out(it)).sum()
+    pub fn release_reorder_buffer(&mut self) -> u64 {
+        let parked = std::mem::take(&mut self.reorder_buffer);
+        parked.iter().map(|it| self.send_to_all(it)).sum()
     }
 
     /// A listener began with a snapshot. Others may have heard less: what they were given counts.
-    pub fn begun(&mut self, rev: i64, running: Option<Uuid>) {
+    pub fn stream_started(&mut self, rev: i64, running: Option<Uuid>) {
         if self.rev.is_none() {
             self.rev = Some(rev);
-            self.open.clear();
+            self.active_runs.clear();
         }
         if let Some(run) = running
             && self.rev <= Some(rev)
-            && !self.open.contains(&run)
+            && !self.active_runs.contains(&run)
         {
-            self.open.push(run);
+            self.active_runs.push(run);
         }
     }
 
     /// Whether listeners were given less than there is, or see the wrong one writing. What began
     /// or ended later than `truth` was looked up has a higher `rev`.
-    pub fn is_behind(&self, truth: &Truth) -> bool {
+    pub fn is_behind(&self, position: &DatabasePosition) -> bool {
         match self.rev {
-            Some(rev) if rev < truth.rev => true,
-            Some(rev) if rev == truth.rev => self.open != Vec::from_iter(truth.running),
+            Some(rev) if rev < position.rev => true,
+            Some(rev) if rev == position.rev => {
+                self.active_runs != Vec::from_iter(position.running)
+            }
             _ => false,
         }
     }
 
     /// All must begin again.
-    pub fn lose(&mut self, conversation: ConversationId) {
+    pub fn mark_gap(&mut self, conversation: ConversationId) {
         self.rev = None;
-        self.open.clear();
-        self.parked.clear();
-        for listener in &self.listeners {
-            listener.lose(conversation);
+        self.active_runs.clear();
+        self.reorder_buffer.clear();
+        for listener in &self.subscribers {
+            listener.mark_gap(conversation);
         }
     }
 
     /// One more listens; twice is the same as once.
-    pub fn add(&mut self, outbox: &Arc<Outbox>) {
-        if !self.listeners.iter().any(|it| Arc::ptr_eq(it, outbox)) {
-            self.listeners.push(outbox.clone());
+    pub fn add_subscriber(&mut self, outbox: &Arc<Outbox>) {
+        if !self.subscribers.iter().any(|it| Arc::ptr_eq(it, outbox)) {
+            self.subscribers.push(outbox.clone());
         }
     }
 
     /// One listens no more. Returns whether nobody is left.
-    pub fn remove(&mut self, outbox: &Arc<Outbox>) -> bool {
-        if let Some(place) = self.listeners.iter().position(|it| Arc::ptr_eq(it, outbox)) {
-            self.listeners.swap_remove(place);
+    pub fn remove_subscriber(&mut self, outbox: &Arc<Outbox>) -> bool {
+        if let Some(place) = self
+            .subscribers
+            .iter()
+            .position(|it| Arc::ptr_eq(it, outbox))
+        {
+            self.subscribers.swap_remove(place);
         }
-        self.listeners.is_empty()
+        self.subscribers.is_empty()
     }
 
     fn is_early(&self, envelope: &Envelope) -> bool {
@@ -125,37 +131,37 @@ impl Channel {
     }
 
     /// Hands out of what waits as much as may leave now.
-    fn hand_out_what_follows(&mut self) -> u64 {
+    fn release_in_order(&mut self) -> u64 {
         let mut n_dropped = 0;
         loop {
             let follows = |it: &Arc<Envelope>| it.rev().is_some() && !self.is_early(it);
-            let early = self.parked.iter().position(|it| self.is_early(it));
+            let early = self.reorder_buffer.iter().position(|it| self.is_early(it));
             let next = match early {
                 // What stands before the first that is early waits for nothing.
-                None | Some(1..) => (!self.parked.is_empty()).then_some(0),
-                Some(0) => self.parked.iter().position(follows),
+                None | Some(1..) => (!self.reorder_buffer.is_empty()).then_some(0),
+                Some(0) => self.reorder_buffer.iter().position(follows),
             };
             let Some(next) = next else {
                 return n_dropped;
             };
-            let envelope = self.parked.remove(next);
-            n_dropped += self.hand_out(&envelope);
+            let envelope = self.reorder_buffer.remove(next);
+            n_dropped += self.send_to_all(&envelope);
         }
     }
 
-    fn hand_out(&mut self, envelope: &Arc<Envelope>) -> u64 {
-        self.note(envelope);
-        self.listeners.iter().map(|it| it.push(envelope)).sum()
+    fn send_to_all(&mut self, envelope: &Arc<Envelope>) -> u64 {
+        self.record_position(envelope);
+        self.subscribers.iter().map(|it| it.push(envelope)).sum()
     }
 
-    fn note(&mut self, envelope: &Envelope) {
+    fn record_position(&mut self, envelope: &Envelope) {
         self.rev = self.rev.max(envelope.rev());
-        let Cargo::Stream { run, mark, .. } = envelope.cargo else {
+        let Payload::Stream { run, mark, .. } = envelope.payload else {
             return;
         };
         match mark {
-            Mark::Start if !self.open.contains(&run) => self.open.push(run),
-            Mark::Stop => self.open.retain(|it| *it != run),
+            StreamBoundary::Start if !self.active_runs.contains(&run) => self.active_runs.push(run),
+            StreamBoundary::Stop => self.active_runs.retain(|it| *it != run),
             _ => {}
         }
     }
@@ -163,8 +169,8 @@ impl Channel {
 
 impl Envelope {
     fn rev(&self) -> Option<i64> {
-        match (self.topic, &self.cargo) {
-            (Topic::Conversation(_), Cargo::Frame { rev, .. }) => *rev,
+        match (self.topic, &self.payload) {
+            (Topic::Conversation(_), Payload::Frame { rev, .. }) => *rev,
             _ => None,
         }
     }

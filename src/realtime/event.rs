@@ -21,12 +21,12 @@ pub trait Event: Serialize {
 #[derive(Clone, Debug)]
 pub struct Envelope {
     pub topic: Topic,
-    pub cargo: Cargo,
+    pub payload: Payload,
 }
 
 /// What an envelope holds, as far as the loudspeaker and the sockets must know.
 #[derive(Clone, Debug)]
-pub enum Cargo {
+pub enum Payload {
     /// A frame. A durable one has the number `rev` of its conversation.
     Frame { json: ByteString, rev: Option<i64> },
     /// A frame that belongs to the stream of `run`: its beginning, its end, a reset.
@@ -35,20 +35,20 @@ pub enum Cargo {
         run: Uuid,
         /// The fencing number under which it is written: what comes under an older one is void.
         lease: i64,
-        mark: Mark,
+        mark: StreamBoundary,
     },
     /// A piece of the stream of `run`; pieces that wait may be merged.
-    Delta(Delta),
+    Delta(StreamDelta),
     /// A frame for everyone but this person, who caused it.
-    Aside { json: ByteString, except: UserId },
+    ExceptUser { json: ByteString, except: UserId },
     /// An order to the sockets of a person; never sent on as it is.
-    Order(Order),
+    Control(SocketControl),
 }
 
 /// What a frame means for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum StreamBoundary {
     /// `typing_start`.
     Start,
     /// `stream_reset`: the text begins anew.
@@ -61,7 +61,7 @@ pub enum Mark {
 
 /// A piece of text of a running run.
 #[derive(Clone, Debug)]
-pub struct Delta {
+pub struct StreamDelta {
     /// The whole frame `stream_chunk`, encoded.
     pub json: ByteString,
     pub conversation: i64,
@@ -78,7 +78,7 @@ pub struct Delta {
 /// What a person's sockets must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum SocketControl {
     /// The seat in this space is lost, or may do less: look again at what is subscribed.
     RightsChanged(SpaceId),
     /// The role on the whole server was lost: look again at everything that is subscribed.
@@ -103,10 +103,15 @@ impl Envelope {
     }
 
     /// A frame of the stream of a run under its lease.
-    pub fn stream(topic: Topic, event: &impl Event, (run, lease): (Uuid, i64), mark: Mark) -> Self {
+    pub fn stream(
+        topic: Topic,
+        event: &impl Event,
+        (run, lease): (Uuid, i64),
+        mark: StreamBoundary,
+    ) -> Self {
         Self {
             topic,
-            cargo: Cargo::Stream {
+            payload: Payload::Stream {
                 json: encode(event),
                 run,
                 lease,
@@ -116,18 +121,18 @@ impl Envelope {
     }
 
     /// A piece of a stream, to the listeners of its conversation.
-    pub fn delta(delta: Delta) -> Self {
+    pub fn delta(delta: StreamDelta) -> Self {
         Self {
             topic: Topic::Conversation(ConversationId(delta.conversation)),
-            cargo: Cargo::Delta(delta),
+            payload: Payload::Delta(delta),
         }
     }
 
     /// An event for everyone but the person who caused it.
-    pub fn aside(topic: Topic, event: &impl Event, except: UserId) -> Self {
+    pub fn except_user(topic: Topic, event: &impl Event, except: UserId) -> Self {
         Self {
             topic,
-            cargo: Cargo::Aside {
+            payload: Payload::ExceptUser {
                 json: encode(event),
                 except,
             },
@@ -136,28 +141,28 @@ impl Envelope {
 
     /// Bytes that this envelope keeps alive while it waits, at least.
     pub fn size(&self) -> usize {
-        let text = match &self.cargo {
-            Cargo::Frame { json, .. } | Cargo::Stream { json, .. } | Cargo::Aside { json, .. } => {
-                json.len()
-            }
-            Cargo::Delta(delta) => delta.json.len() + delta.text.len(),
-            Cargo::Order(_) => 0,
+        let text = match &self.payload {
+            Payload::Frame { json, .. }
+            | Payload::Stream { json, .. }
+            | Payload::ExceptUser { json, .. } => json.len(),
+            Payload::Delta(delta) => delta.json.len() + delta.text.len(),
+            Payload::Control(_) => 0,
         };
         text + size_of::<Self>()
     }
 
     /// An order to a person's sockets.
-    pub fn order(user: UserId, order: Order) -> Self {
+    pub fn control(user: UserId, order: SocketControl) -> Self {
         Self {
             topic: Topic::User(user),
-            cargo: Cargo::Order(order),
+            payload: Payload::Control(order),
         }
     }
 
     fn frame(topic: Topic, event: &impl Event, rev: Option<i64>) -> Self {
         Self {
             topic,
-            cargo: Cargo::Frame {
+            payload: Payload::Frame {
                 json: encode(event),
                 rev,
             },
@@ -168,20 +173,20 @@ impl Envelope {
 /// The frame of a piece of text; the one event that is declared here, because pieces that wait are
 /// merged and encoded again.
 #[derive(Serialize)]
-struct StreamChunk<'a> {
+struct StreamChunkFrame<'a> {
     conversation_id: i64,
     run_id: Uuid,
     offset: usize,
     delta: &'a str,
 }
 
-impl Event for StreamChunk<'_> {
+impl Event for StreamChunkFrame<'_> {
     fn name(&self) -> &'static str {
         "stream_chunk"
     }
 }
 
-impl Delta {
+impl StreamDelta {
     /// The piece `text` that begins after `offset` UTF-16 units of the run's text.
     pub fn new(
         conversation: ConversationId,
@@ -190,7 +195,7 @@ impl Delta {
         text: impl Into<ByteString>,
     ) -> Self {
         let text = text.into();
-        let chunk = StreamChunk {
+        let chunk = StreamChunkFrame {
             conversation_id: conversation.0,
             run_id: run,
             offset,
@@ -208,7 +213,7 @@ impl Delta {
     }
 
     /// The same piece, written under this lease.
-    pub fn under(self, lease: i64) -> Self {
+    pub fn with_lease(self, lease: i64) -> Self {
         Self { lease, ..self }
     }
 
@@ -224,7 +229,7 @@ pub fn utf16_len(text: &str) -> usize {
 }
 
 #[derive(Serialize)]
-struct Typed<'a, E> {
+struct TypedEvent<'a, E> {
     r#type: &'static str,
     #[serde(flatten)]
     event: &'a E,
@@ -232,7 +237,7 @@ struct Typed<'a, E> {
 
 /// An event as the text of a frame, `type` first.
 pub fn encode(event: &impl Event) -> ByteString {
-    let typed = Typed {
+    let typed = TypedEvent {
         r#type: event.name(),
         event,
     };

@@ -10,12 +10,12 @@
 
 use crate::ids::ConversationId;
 use crate::ids::UserId;
-use crate::realtime::bus::handle::Bus;
-use crate::realtime::bus::packet::Parcel;
 use crate::realtime::channel::Channel;
-use crate::realtime::channel::Truth;
+use crate::realtime::channel::DatabasePosition;
+use crate::realtime::cluster::bus::ClusterBus;
+use crate::realtime::cluster::message::MessageBody;
 use crate::realtime::event::Envelope;
-use crate::realtime::meter::Meter;
+use crate::realtime::metrics::HubMetrics;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use dashmap::DashMap;
@@ -30,16 +30,16 @@ pub struct Hub {
     /// A topic is here exactly as long as somebody listens to it. The lock is what gives its
     /// envelopes one order.
     channels: Arc<DashMap<Topic, Mutex<Channel>>>,
-    meter: Arc<Meter>,
-    bus: Bus,
-    waiting: Arc<Waiting>,
+    metrics: Arc<HubMetrics>,
+    bus: ClusterBus,
+    reordering: Arc<ReorderingTopics>,
 }
 
 /// Topics in which something waits for what is missing before it.
 #[derive(Default)]
-struct Waiting {
+struct ReorderingTopics {
     topics: Mutex<Vec<Topic>>,
-    bell: Notify,
+    wakeup: Notify,
 }
 
 impl Hub {
@@ -49,7 +49,7 @@ impl Hub {
     }
 
     /// The same, with a way to other nodes.
-    pub fn among(bus: Bus) -> Self {
+    pub fn with_bus(bus: ClusterBus) -> Self {
         Self {
             bus,
             ..Self::default()
@@ -57,7 +57,7 @@ impl Hub {
     }
 
     /// The way to other nodes.
-    pub fn bus(&self) -> &Bus {
+    pub fn bus(&self) -> &ClusterBus {
         &self.bus
     }
 
@@ -65,79 +65,91 @@ impl Hub {
     ///
     /// It was encoded when it was made; what a further listener costs is a pointer in a queue.
     pub fn publish(&self, envelope: Envelope) {
-        if self.bus.line().is_some() {
-            self.bus.put(Parcel::Envelope(envelope.clone()));
+        if self.bus.state().is_some() {
+            self.bus.enqueue(MessageBody::Envelope(envelope.clone()));
         }
-        self.publish_here(envelope);
+        self.publish_local(envelope);
     }
 
     /// Gives the envelope to everyone who listens to its topic on this node.
-    pub fn publish_here(&self, envelope: Envelope) {
-        self.meter.published(&envelope.cargo);
+    pub fn publish_local(&self, envelope: Envelope) {
+        self.metrics.count_published(&envelope.payload);
         let topic = envelope.topic;
         let Some(channel) = self.channels.get(&topic) else {
             return;
         };
-        let may_wait = self.bus.is_connected();
-        let given = channel.lock().give(Arc::new(envelope), may_wait);
-        if given.n_dropped > 0 {
-            self.meter.dropped.inc_by(given.n_dropped);
+        let can_reorder = self.bus.is_connected();
+        let report = channel.lock().deliver(Arc::new(envelope), can_reorder);
+        if report.n_dropped > 0 {
+            self.metrics.dropped.inc_by(report.n_dropped);
         }
-        if given.is_parked {
-            self.waiting.topics.lock().push(topic);
-            self.waiting.bell.notify_one();
+        if report.is_reordering {
+            self.reordering.topics.lock().push(topic);
+            self.reordering.wakeup.notify_one();
         }
     }
 
     /// What passed here so far.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
+    pub fn metrics(&self) -> &HubMetrics {
+        &self.metrics
     }
 
     /// From now on `outbox` gets what is published to `topic`. Twice is the same as once.
-    pub fn listen(&self, topic: Topic, outbox: &Arc<Outbox>) {
-        self.channels.entry(topic).or_default().lock().add(outbox);
+    pub fn subscribe(&self, topic: Topic, outbox: &Arc<Outbox>) {
+        self.channels
+            .entry(topic)
+            .or_default()
+            .lock()
+            .add_subscriber(outbox);
     }
 
     /// From now on it does not. The topic goes when its last listener leaves.
-    pub fn leave(&self, topic: Topic, outbox: &Arc<Outbox>) {
+    pub fn unsubscribe(&self, topic: Topic, outbox: &Arc<Outbox>) {
         let Entry::Occupied(channel) = self.channels.entry(topic) else {
             return;
         };
-        let nobody_left = channel.get().lock().remove(outbox);
-        if nobody_left {
+        let is_empty = channel.get().lock().remove_subscriber(outbox);
+        if is_empty {
             channel.remove();
         }
     }
 
     /// A listener of a conversation began with a snapshot: see [`Channel::begun`].
-    pub fn begun(&self, conversation: ConversationId, rev: i64, running: Option<uuid::Uuid>) {
+    pub fn stream_started(
+        &self,
+        conversation: ConversationId,
+        rev: i64,
+        running: Option<uuid::Uuid>,
+    ) {
         if let Some(channel) = self.channels.get(&Topic::Conversation(conversation)) {
-            channel.lock().begun(rev, running);
+            channel.lock().stream_started(rev, running);
         }
     }
 
     /// Makes whoever listens to a conversation begin again if they were given less than there is.
     /// Returns whether they were.
-    pub fn hold_to(&self, truth: &Truth) -> bool {
-        let Some(channel) = self.channels.get(&Topic::Conversation(truth.conversation)) else {
+    pub fn check_position(&self, position: &DatabasePosition) -> bool {
+        let Some(channel) = self
+            .channels
+            .get(&Topic::Conversation(position.conversation))
+        else {
             return false;
         };
         let mut channel = channel.lock();
-        let is_behind = channel.is_behind(truth);
+        let is_behind = channel.is_behind(position);
         if is_behind {
-            channel.lose(truth.conversation);
+            channel.mark_gap(position.conversation);
         }
         is_behind
     }
 
     /// Whether anybody listens to this here.
-    pub fn is_heard(&self, topic: Topic) -> bool {
+    pub fn has_subscribers(&self, topic: Topic) -> bool {
         self.channels.contains_key(&topic)
     }
 
     /// The conversations to which somebody listens here.
-    pub fn conversations(&self) -> Vec<ConversationId> {
+    pub fn subscribed_conversations(&self) -> Vec<ConversationId> {
         let topics = self.channels.iter().map(|it| *it.key());
         let conversations = topics.filter_map(|it| match it {
             Topic::Conversation(id) => Some(id),
@@ -147,7 +159,7 @@ impl Hub {
     }
 
     /// The people with a socket here.
-    pub fn people(&self) -> Vec<UserId> {
+    pub fn subscribed_users(&self) -> Vec<UserId> {
         let topics = self.channels.iter().map(|it| *it.key());
         let people = topics.filter_map(|it| match it {
             Topic::User(id) => Some(id),
@@ -157,15 +169,15 @@ impl Hub {
     }
 
     /// Gives out what has waited for so long in vain, for as long as it is polled.
-    pub async fn keep_giving_up_after(&self, patience: std::time::Duration) {
+    pub async fn run_reorder_timeout(&self, timeout: std::time::Duration) {
         loop {
-            self.waiting.bell.notified().await;
-            tokio::time::sleep(patience).await;
-            let topics = std::mem::take(&mut *self.waiting.topics.lock());
+            self.reordering.wakeup.notified().await;
+            tokio::time::sleep(timeout).await;
+            let topics = std::mem::take(&mut *self.reordering.topics.lock());
             for topic in topics {
                 if let Some(channel) = self.channels.get(&topic) {
-                    let n_dropped = channel.lock().wait_no_longer();
-                    self.meter.dropped.inc_by(n_dropped);
+                    let n_dropped = channel.lock().release_reorder_buffer();
+                    self.metrics.dropped.inc_by(n_dropped);
                 }
             }
         }
@@ -182,11 +194,11 @@ mod tests {
     use super::Hub;
     use crate::ids::ConversationId;
     use crate::ids::SpaceId;
-    use crate::realtime::event::Cargo;
     use crate::realtime::event::Envelope;
     use crate::realtime::event::Event;
-    use crate::realtime::outbox::LIMIT;
-    use crate::realtime::outbox::Next;
+    use crate::realtime::event::Payload;
+    use crate::realtime::outbox::MAX_QUEUED_BYTES;
+    use crate::realtime::outbox::NextItem;
     use crate::realtime::outbox::Outbox;
     use crate::realtime::topic::Topic;
     use serde::Serialize;
@@ -206,11 +218,11 @@ mod tests {
     const HERE: Topic = Topic::Conversation(ConversationId(1));
     const THERE: Topic = Topic::Space(SpaceId(1));
 
-    fn heard(outbox: &Outbox) -> Vec<String> {
+    fn received(outbox: &Outbox) -> Vec<String> {
         std::iter::from_fn(|| outbox.try_next())
             .map(|next| match next {
-                Next::Envelope(it) => match &it.cargo {
-                    Cargo::Frame { json, .. } => json.to_string(),
+                NextItem::Envelope(it) => match &it.payload {
+                    Payload::Frame { json, .. } => json.to_string(),
                     other => panic!("only frames were published: {other:?}"),
                 },
                 other => panic!("only frames were published: {other:?}"),
@@ -219,46 +231,46 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_hears_its_topics_and_no_others() {
+    fn a_subscriber_receives_its_topics_and_no_others() {
         let hub = Hub::new();
         let outbox = Outbox::new();
-        hub.listen(HERE, &outbox);
-        hub.listen(HERE, &outbox);
+        hub.subscribe(HERE, &outbox);
+        hub.subscribe(HERE, &outbox);
 
         hub.publish(Envelope::plain(HERE, &Tick { n: 1 }));
         hub.publish(Envelope::plain(THERE, &Tick { n: 2 }));
-        hub.leave(HERE, &outbox);
+        hub.unsubscribe(HERE, &outbox);
         hub.publish(Envelope::plain(HERE, &Tick { n: 3 }));
 
-        assert_eq!(heard(&outbox), [r#"{"type":"tick","n":1}"#]);
+        assert_eq!(received(&outbox), [r#"{"type":"tick","n":1}"#]);
     }
 
     #[test]
-    fn a_topic_goes_with_its_last_listener() {
+    fn a_topic_is_removed_with_its_last_subscriber() {
         let hub = Hub::new();
         let (ann, bob) = (Outbox::new(), Outbox::new());
-        hub.listen(HERE, &ann);
-        hub.listen(HERE, &bob);
+        hub.subscribe(HERE, &ann);
+        hub.subscribe(HERE, &bob);
 
-        hub.leave(HERE, &ann);
-        hub.leave(HERE, &ann);
+        hub.unsubscribe(HERE, &ann);
+        hub.unsubscribe(HERE, &ann);
         assert_eq!(hub.n_topics(), 1);
-        hub.leave(HERE, &bob);
-        hub.leave(THERE, &bob);
+        hub.unsubscribe(HERE, &bob);
+        hub.unsubscribe(THERE, &bob);
 
         assert_eq!(hub.n_topics(), 0);
     }
 
     #[test]
-    fn all_listeners_share_one_encoding() {
+    fn all_subscribers_share_one_encoding() {
         let hub = Hub::new();
         let (ann, bob) = (Outbox::new(), Outbox::new());
-        hub.listen(HERE, &ann);
-        hub.listen(HERE, &bob);
+        hub.subscribe(HERE, &ann);
+        hub.subscribe(HERE, &bob);
 
         hub.publish(Envelope::plain(HERE, &Tick { n: 1 }));
 
-        let (Some(Next::Envelope(one)), Some(Next::Envelope(two))) =
+        let (Some(NextItem::Envelope(one)), Some(NextItem::Envelope(two))) =
             (ann.try_next(), bob.try_next())
         else {
             panic!("both hear it");
@@ -267,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn publishers_at_once_are_heard_by_all_in_one_order() {
+    fn concurrent_events_reach_all_subscribers_in_one_order() {
         let hub = Hub::new();
         let listeners: Vec<_> = (0..8).map(|_| Outbox::new()).collect();
         for outbox in &listeners {
-            hub.listen(HERE, outbox);
+            hub.subscribe(HERE, outbox);
         }
 
         std::thread::scope(|scope| {
@@ -286,18 +298,18 @@ mod tests {
             }
         });
 
-        let first = heard(&listeners[0]);
+        let first = received(&listeners[0]);
         assert_eq!(first.len(), 800);
-        assert!(listeners[1..].iter().all(|it| heard(it) == first));
+        assert!(listeners[1..].iter().all(|it| received(it) == first));
     }
 
     #[test]
-    fn what_a_slow_listener_loses_is_counted() {
+    fn events_dropped_for_a_slow_subscriber_are_counted() {
         let hub = Hub::new();
         let (quick, slow) = (Outbox::new(), Outbox::new());
-        hub.listen(HERE, &quick);
-        hub.listen(HERE, &slow);
-        let n_sent = 2 * LIMIT / size_of::<Envelope>();
+        hub.subscribe(HERE, &quick);
+        hub.subscribe(HERE, &slow);
+        let n_sent = 2 * MAX_QUEUED_BYTES / size_of::<Envelope>();
 
         for n in 0..n_sent {
             hub.publish(Envelope::plain(HERE, &Tick { n }));
@@ -305,8 +317,8 @@ mod tests {
         }
 
         // Only the word that something was lost is left, and all that was sent is gone.
-        assert_eq!(hub.meter().dropped.get(), n_sent as u64);
-        assert!(matches!(slow.try_next(), Some(Next::Lost(_))));
+        assert_eq!(hub.metrics().dropped.get(), n_sent as u64);
+        assert!(matches!(slow.try_next(), Some(NextItem::Gap(_))));
         assert!(slow.try_next().is_none());
     }
 }

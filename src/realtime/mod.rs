@@ -2,14 +2,14 @@
 //!
 //! The database is the truth; whoever missed an envelope can always ask again.
 
-pub mod bus;
 pub mod channel;
-pub mod elsewhere;
+pub mod cluster;
 pub mod event;
 pub mod hub;
-pub mod meter;
+pub mod metrics;
 pub mod outbox;
-pub mod pace;
 pub mod presence;
+pub mod remote_presence;
+pub mod socket_timeouts;
 pub mod topic;
 pub mod typing;

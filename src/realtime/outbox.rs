@@ -11,10 +11,10 @@
 //! that lost something nothing more leaves until [`Outbox::forget`].
 
 use crate::ids::ConversationId;
-use crate::realtime::event::Cargo;
-use crate::realtime::event::Delta;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::Payload;
+use crate::realtime::event::SocketControl;
+use crate::realtime::event::StreamDelta;
 use crate::realtime::topic::Topic;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -23,61 +23,61 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// Bytes that may wait. One envelope alone may be larger: a long message must get through.
-pub const LIMIT: usize = 256 * 1024;
+pub const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
 /// Different orders that may wait; a person has few sessions and not many more spaces.
-const MOST_ORDERS: usize = 256;
+const MAX_CONTROLS: usize = 256;
 
 /// How far back a piece of text looks for the piece that it continues. Further back there would
 /// have to be as many conversations with waiting frames as this.
-const LOOK_BACK: usize = 32;
+const MERGE_WINDOW: usize = 32;
 
 /// The queue between the hub and one socket. Any thread pushes, one task takes.
 #[derive(Default)]
 pub struct Outbox {
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     /// Rung when something waits and nothing waited before.
-    bell: Notify,
+    wakeup: Notify,
 }
 
 /// What the socket gets next.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextItem {
     /// To be obeyed before anything else is sent.
-    Order(Order),
+    Control(SocketControl),
     /// This conversation lost what waited for it.
-    Lost(ConversationId),
+    Gap(ConversationId),
     Envelope(Arc<Envelope>),
     /// All that came before [`Outbox::mark`] is out.
-    Mark(ConversationId),
+    Barrier(ConversationId),
     /// What cannot be asked for again was lost: the socket must close.
     Overflow,
 }
 
 #[derive(Default)]
-struct State {
-    orders: VecDeque<Order>,
+struct OutboxState {
+    controls: VecDeque<SocketControl>,
     /// Conversations that lost something; `told` is whether the reader knows.
-    lost: Vec<Lost>,
-    queue: VecDeque<Waiting>,
+    gaps: Vec<ConversationGap>,
+    queue: VecDeque<QueuedItem>,
     /// The sum of the sizes in `queue`.
     bytes: usize,
-    overflowed: bool,
+    is_overflowed: bool,
 }
 
-struct Lost {
+struct ConversationGap {
     conversation: ConversationId,
-    told: bool,
+    is_reported: bool,
 }
 
-enum Waiting {
-    Mark(ConversationId),
-    One(Arc<Envelope>),
-    Merged(Box<Merged>),
+enum QueuedItem {
+    Barrier(ConversationId),
+    Single(Arc<Envelope>),
+    Merged(Box<MergedDeltas>),
 }
 
 /// Pieces of one run that follow each other, to be encoded when they leave.
-struct Merged {
+struct MergedDeltas {
     conversation: ConversationId,
     run: Uuid,
     offset: usize,
@@ -95,143 +95,143 @@ impl Outbox {
     /// Takes the envelope in, or drops it and remembers that. Never waits. Returns how many
     /// envelopes were dropped, this one or those that waited.
     pub fn push(&self, envelope: &Arc<Envelope>) -> u64 {
-        self.change(|state| state.take_in(envelope))
+        self.change(|state| state.push(envelope))
     }
 
     /// Marks this place: what has come for the conversation leaves before [`Next::Mark`] does.
-    pub fn mark(&self, conversation: ConversationId) {
-        self.change(|state| state.queue.push_back(Waiting::Mark(conversation)));
+    pub fn push_barrier(&self, conversation: ConversationId) {
+        self.change(|state| state.queue.push_back(QueuedItem::Barrier(conversation)));
     }
 
     /// What is next, as soon as there is something. Nothing is lost when the future is dropped.
-    pub async fn next(&self) -> Next {
+    pub async fn next(&self) -> NextItem {
         loop {
             if let Some(next) = self.try_next() {
                 return next;
             }
-            self.bell.notified().await;
+            self.wakeup.notified().await;
         }
     }
 
     /// What is next, if something waits.
-    pub fn try_next(&self) -> Option<Next> {
-        self.state.lock().take_out()
+    pub fn try_next(&self) -> Option<NextItem> {
+        self.state.lock().pop()
     }
 
     /// Something was lost before it came here: the reader must ask again for `conversation`.
-    pub fn lose(&self, conversation: ConversationId) {
+    pub fn mark_gap(&self, conversation: ConversationId) {
         self.change(|state| {
             let topic = Topic::Conversation(conversation);
-            if !state.has_lost(topic) {
-                state.lost.push(Lost {
+            if !state.has_gap(topic) {
+                state.gaps.push(ConversationGap {
                     conversation,
-                    told: false,
+                    is_reported: false,
                 });
             }
-            let is_void = |it: &Waiting| it.topic() == topic && it.can_be_asked_for();
+            let is_void = |it: &QueuedItem| it.topic() == topic && it.is_recoverable();
             state.queue.retain(|it| !is_void(it));
-            state.count();
+            state.recount_bytes();
         });
     }
 
     /// Drops what waits for `conversation`, and that it lost something: its subscription begins
     /// or ends here.
-    pub fn forget(&self, conversation: ConversationId) {
+    pub fn clear_conversation(&self, conversation: ConversationId) {
         let mut state = self.state.lock();
-        state.lost.retain(|it| it.conversation != conversation);
+        state.gaps.retain(|it| it.conversation != conversation);
         state
             .queue
             .retain(|it| it.topic() != Topic::Conversation(conversation));
-        state.count();
+        state.recount_bytes();
     }
 
     /// Bytes that wait.
-    pub fn waiting_bytes(&self) -> usize {
+    pub fn queued_bytes(&self) -> usize {
         self.state.lock().bytes
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut OutboxState) -> T) -> T {
         let mut state = self.state.lock();
         let was_empty = state.is_empty();
         let changed = change(&mut state);
-        let ring = was_empty && !state.is_empty();
+        let should_wake = was_empty && !state.is_empty();
         drop(state);
-        if ring {
-            self.bell.notify_one();
+        if should_wake {
+            self.wakeup.notify_one();
         }
         changed
     }
 }
 
-impl State {
+impl OutboxState {
     fn is_empty(&self) -> bool {
         self.queue.is_empty()
-            && self.orders.is_empty()
-            && !self.overflowed
-            && self.lost.iter().all(|it| it.told)
+            && self.controls.is_empty()
+            && !self.is_overflowed
+            && self.gaps.iter().all(|it| it.is_reported)
     }
 
     /// Returns how many envelopes were dropped.
-    fn take_in(&mut self, envelope: &Arc<Envelope>) -> u64 {
-        if let Cargo::Order(order) = envelope.cargo {
-            self.take_order(order);
+    fn push(&mut self, envelope: &Arc<Envelope>) -> u64 {
+        if let Payload::Control(order) = envelope.payload {
+            self.push_control(order);
             return 0;
         }
-        if self.overflowed || self.has_lost(envelope.topic) {
+        if self.is_overflowed || self.has_gap(envelope.topic) {
             return 1;
         }
-        if !self.merge(envelope) {
+        if !self.merge_delta(envelope) {
             self.bytes += envelope.size();
-            self.queue.push_back(Waiting::One(envelope.clone()));
+            self.queue.push_back(QueuedItem::Single(envelope.clone()));
         }
-        match self.bytes > LIMIT && self.queue.len() > 1 {
-            true => self.shed(),
+        match self.bytes > MAX_QUEUED_BYTES && self.queue.len() > 1 {
+            true => self.drop_recoverable(),
             false => 0,
         }
     }
 
-    fn take_order(&mut self, order: Order) {
-        if self.orders.contains(&order) {
+    fn push_control(&mut self, order: SocketControl) {
+        if self.controls.contains(&order) {
             return;
         }
-        match self.orders.len() < MOST_ORDERS {
-            true => self.orders.push_back(order),
-            false => self.overflowed = true,
+        match self.controls.len() < MAX_CONTROLS {
+            true => self.controls.push_back(order),
+            false => self.is_overflowed = true,
         }
     }
 
-    fn take_out(&mut self) -> Option<Next> {
-        if let Some(order) = self.orders.pop_front() {
-            return Some(Next::Order(order));
+    fn pop(&mut self) -> Option<NextItem> {
+        if let Some(order) = self.controls.pop_front() {
+            return Some(NextItem::Control(order));
         }
-        if self.overflowed {
-            return Some(Next::Overflow);
+        if self.is_overflowed {
+            return Some(NextItem::Overflow);
         }
-        if let Some(lost) = self.lost.iter_mut().find(|it| !it.told) {
-            lost.told = true;
-            return Some(Next::Lost(lost.conversation));
+        if let Some(gap) = self.gaps.iter_mut().find(|it| !it.is_reported) {
+            gap.is_reported = true;
+            return Some(NextItem::Gap(gap.conversation));
         }
-        let waiting = self.queue.pop_front()?;
-        self.bytes -= waiting.size();
+        let item = self.queue.pop_front()?;
+        self.bytes -= item.size();
         if self.queue.is_empty() {
             // A burst must not keep its room for the life of an idle socket.
-            self.queue.shrink_to(LOOK_BACK);
+            self.queue.shrink_to(MERGE_WINDOW);
         }
-        Some(waiting.into_next())
+        Some(item.into_next())
     }
 
-    fn has_lost(&self, topic: Topic) -> bool {
-        self.lost
+    fn has_gap(&self, topic: Topic) -> bool {
+        self.gaps
             .iter()
             .any(|it| topic == Topic::Conversation(it.conversation))
     }
 
     /// Adds a piece of text to one that waits, if it continues the newest frame of its conversation.
-    fn merge(&mut self, envelope: &Envelope) -> bool {
-        let Cargo::Delta(delta) = &envelope.cargo else {
+    fn merge_delta(&mut self, envelope: &Envelope) -> bool {
+        let Payload::Delta(delta) = &envelope.payload else {
             return false;
         };
-        let mut newest = self.queue.iter_mut().rev().take(LOOK_BACK);
+        let mut newest = self.queue.iter_mut().rev().take(MERGE_WINDOW);
         let Some(newest) = newest.find(|it| it.topic() == envelope.topic) else {
             return false;
         };
@@ -243,65 +243,65 @@ impl State {
 
     /// Too much waits: conversations lose theirs, for they can ask again. What is left must fit.
     /// Returns how many were dropped.
-    fn shed(&mut self) -> u64 {
+    fn drop_recoverable(&mut self) -> u64 {
         let n_before = self.queue.len();
         for place in 0..self.queue.len() {
             let topic = self.queue[place].topic();
             if let Topic::Conversation(conversation) = topic
-                && !self.has_lost(topic)
+                && !self.has_gap(topic)
             {
-                self.lost.push(Lost {
+                self.gaps.push(ConversationGap {
                     conversation,
-                    told: false,
+                    is_reported: false,
                 });
             }
         }
-        self.queue.retain(|it| !it.can_be_asked_for());
-        self.count();
-        if self.bytes > LIMIT {
-            self.overflowed = true;
+        self.queue.retain(|it| !it.is_recoverable());
+        self.recount_bytes();
+        if self.bytes > MAX_QUEUED_BYTES {
+            self.is_overflowed = true;
             self.queue.clear();
             self.bytes = 0;
         }
         (n_before - self.queue.len()) as u64
     }
 
-    fn count(&mut self) {
-        self.bytes = self.queue.iter().map(Waiting::size).sum();
+    fn recount_bytes(&mut self) {
+        self.bytes = self.queue.iter().map(QueuedItem::size).sum();
     }
 }
 
-impl Waiting {
+impl QueuedItem {
     fn topic(&self) -> Topic {
         match self {
-            Self::Mark(conversation) => Topic::Conversation(*conversation),
-            Self::One(envelope) => envelope.topic,
+            Self::Barrier(conversation) => Topic::Conversation(*conversation),
+            Self::Single(envelope) => envelope.topic,
             Self::Merged(merged) => Topic::Conversation(merged.conversation),
         }
     }
 
     /// Whether the reader can ask for it once more.
-    fn can_be_asked_for(&self) -> bool {
-        !matches!(self, Self::Mark(_)) && matches!(self.topic(), Topic::Conversation(_))
+    fn is_recoverable(&self) -> bool {
+        !matches!(self, Self::Barrier(_)) && matches!(self.topic(), Topic::Conversation(_))
     }
 
     fn size(&self) -> usize {
         match self {
-            Self::Mark(_) => 0,
-            Self::One(envelope) => envelope.size(),
-            Self::Merged(merged) => size_of::<Merged>() + merged.text.len(),
+            Self::Barrier(_) => 0,
+            Self::Single(envelope) => envelope.size(),
+            Self::Merged(merged) => size_of::<MergedDeltas>() + merged.text.len(),
         }
     }
 
     /// Adds a piece, if this is a piece of the same run that ends where the other begins.
-    fn append(&mut self, delta: &Delta) -> bool {
+    fn append(&mut self, delta: &StreamDelta) -> bool {
         if self.end() != Some((delta.run, delta.offset)) {
             return false;
         }
-        if let Self::One(envelope) = self
-            && let Cargo::Delta(first) = &envelope.cargo
+        if let Self::Single(envelope) = self
+            && let Payload::Delta(first) = &envelope.payload
         {
-            *self = Self::Merged(Box::new(Merged {
+            *self = Self::Merged(Box::new(MergedDeltas {
                 conversation: ConversationId(first.conversation),
                 run: first.run,
                 offset: first.offset,
@@ -320,21 +320,21 @@ impl Waiting {
     fn end(&self) -> Option<(Uuid, usize)> {
         match self {
             Self::Merged(merged) => Some((merged.run, merged.end)),
-            Self::One(envelope) => match &envelope.cargo {
-                Cargo::Delta(delta) => Some((delta.run, delta.end())),
+            Self::Single(envelope) => match &envelope.payload {
+                Payload::Delta(delta) => Some((delta.run, delta.end())),
                 _ => None,
             },
-            Self::Mark(_) => None,
+            Self::Barrier(_) => None,
         }
     }
 
-    fn into_next(self) -> Next {
+    fn into_next(self) -> NextItem {
         match self {
-            Self::Mark(conversation) => Next::Mark(conversation),
-            Self::One(envelope) => Next::Envelope(envelope),
+            Self::Barrier(conversation) => NextItem::Barrier(conversation),
+            Self::Single(envelope) => NextItem::Envelope(envelope),
             Self::Merged(it) => {
-                let delta = Delta::new(it.conversation, it.run, it.offset, it.text);
-                Next::Envelope(Arc::new(Envelope::delta(delta)))
+                let delta = StreamDelta::new(it.conversation, it.run, it.offset, it.text);
+                NextItem::Envelope(Arc::new(Envelope::delta(delta)))
             }
         }
     }

@@ -1,16 +1,16 @@
 //! Tests of the outbox: what is merged, what is dropped, what never is.
 
-use super::LIMIT;
-use super::Next;
+use super::MAX_QUEUED_BYTES;
+use super::NextItem;
 use super::Outbox;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::realtime::event::Cargo;
-use crate::realtime::event::Delta;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
-use crate::realtime::event::Order;
+use crate::realtime::event::Payload;
+use crate::realtime::event::SocketControl;
+use crate::realtime::event::StreamDelta;
 use crate::realtime::event::utf16_len;
 use crate::realtime::topic::Topic;
 use proptest::prelude::*;
@@ -34,32 +34,32 @@ fn note(topic: Topic, text: &str) -> Arc<Envelope> {
     Arc::new(Envelope::plain(topic, &Note { text }))
 }
 
-fn timeline(id: i64) -> Topic {
+fn conversation_topic(id: i64) -> Topic {
     Topic::Conversation(ConversationId(id))
 }
 
-fn piece(conversation: i64, run: u128, offset: usize, text: &str) -> Arc<Envelope> {
+fn delta(conversation: i64, run: u128, offset: usize, text: &str) -> Arc<Envelope> {
     let run = Uuid::from_u128(run);
-    let delta = Delta::new(ConversationId(conversation), run, offset, text.to_owned());
+    let delta = StreamDelta::new(ConversationId(conversation), run, offset, text.to_owned());
     Arc::new(Envelope::delta(delta))
 }
 
 /// Everything that waits, in short.
 fn drain(outbox: &Outbox) -> Vec<String> {
     let short = |next| match next {
-        Next::Order(order) => format!("{order:?}"),
-        Next::Lost(id) => format!("lost {id}"),
-        Next::Overflow => "overflow".to_owned(),
-        Next::Mark(id) => format!("mark {id}"),
-        Next::Envelope(it) => match &it.cargo {
-            Cargo::Delta(delta) => format!("{}+{}", delta.offset, delta.text),
-            Cargo::Frame { json, .. } => json.chars().filter(char::is_ascii_digit).collect(),
+        NextItem::Control(order) => format!("{order:?}"),
+        NextItem::Gap(id) => format!("lost {id}"),
+        NextItem::Overflow => "overflow".to_owned(),
+        NextItem::Barrier(id) => format!("mark {id}"),
+        NextItem::Envelope(it) => match &it.payload {
+            Payload::Delta(delta) => format!("{}+{}", delta.offset, delta.text),
+            Payload::Frame { json, .. } => json.chars().filter(char::is_ascii_digit).collect(),
             _ => "other".to_owned(),
         },
     };
     let mut all = Vec::new();
     while let Some(next) = outbox.try_next() {
-        let ended = matches!(next, Next::Overflow);
+        let ended = matches!(next, NextItem::Overflow);
         all.push(short(next));
         if ended {
             break;
@@ -72,14 +72,14 @@ fn drain(outbox: &Outbox) -> Vec<String> {
 fn pieces_of_one_run_that_wait_leave_as_one_frame() {
     let outbox = Outbox::new();
 
-    outbox.push(&piece(7, 1, 0, "Hé"));
-    outbox.push(&piece(7, 1, 2, "l😀"));
-    outbox.push(&piece(7, 1, 5, "!"));
+    outbox.push(&delta(7, 1, 0, "Hé"));
+    outbox.push(&delta(7, 1, 2, "l😀"));
+    outbox.push(&delta(7, 1, 5, "!"));
 
-    let Some(Next::Envelope(it)) = outbox.try_next() else {
+    let Some(NextItem::Envelope(it)) = outbox.try_next() else {
         panic!("one envelope waits");
     };
-    let Cargo::Delta(delta) = &it.cargo else {
+    let Payload::Delta(delta) = &it.payload else {
         panic!("it is a piece of text");
     };
     assert_eq!((delta.offset, delta.length, &*delta.text), (0, 6, "Hél😀!"));
@@ -90,17 +90,17 @@ fn pieces_of_one_run_that_wait_leave_as_one_frame() {
         serde_json::json!({"type": "stream_chunk", "conversation_id": 7, "run_id": run_id, "offset": 0, "delta": "Hél😀!"})
     );
     assert!(outbox.try_next().is_none());
-    assert_eq!(outbox.waiting_bytes(), 0);
+    assert_eq!(outbox.queued_bytes(), 0);
 }
 
 #[test]
 fn a_piece_that_waits_alone_is_not_encoded_again() {
     let outbox = Outbox::new();
-    let first = piece(7, 1, 0, "alone");
+    let first = delta(7, 1, 0, "alone");
 
     outbox.push(&first);
 
-    let Some(Next::Envelope(it)) = outbox.try_next() else {
+    let Some(NextItem::Envelope(it)) = outbox.try_next() else {
         panic!("one envelope waits");
     };
     assert!(Arc::ptr_eq(&it, &first));
@@ -110,8 +110,8 @@ fn a_piece_that_waits_alone_is_not_encoded_again() {
 fn streams_of_two_conversations_are_merged_apart() {
     let outbox = Outbox::new();
     for (offset, text) in [(0, "a"), (1, "b"), (2, "c")] {
-        outbox.push(&piece(1, 1, offset, text));
-        outbox.push(&piece(2, 2, offset, text));
+        outbox.push(&delta(1, 1, offset, text));
+        outbox.push(&delta(2, 2, offset, text));
     }
 
     assert_eq!(drain(&outbox), ["0+abc", "0+abc"]);
@@ -121,35 +121,35 @@ fn streams_of_two_conversations_are_merged_apart() {
 fn a_frame_between_two_pieces_stays_between_them() {
     let outbox = Outbox::new();
 
-    outbox.push(&piece(1, 1, 0, "a"));
-    outbox.push(&note(timeline(1), "5"));
-    outbox.push(&piece(1, 1, 1, "b"));
-    outbox.push(&piece(1, 1, 9, "gap"));
-    outbox.push(&piece(1, 2, 12, "other run"));
+    outbox.push(&delta(1, 1, 0, "a"));
+    outbox.push(&note(conversation_topic(1), "5"));
+    outbox.push(&delta(1, 1, 1, "b"));
+    outbox.push(&delta(1, 1, 9, "gap"));
+    outbox.push(&delta(1, 2, 12, "other run"));
 
     assert_eq!(drain(&outbox), ["0+a", "5", "1+b", "9+gap", "12+other run"]);
 }
 
 #[test]
-fn a_backlog_is_dropped_and_each_conversation_in_it_is_told_once() {
+fn a_backlog_is_dropped_and_each_conversation_in_it_gets_one_gap() {
     let outbox = Outbox::new();
     let kilobyte = "x".repeat(1024);
     outbox.push(&note(Topic::Space(SpaceId(3)), "33"));
     for _ in 0..300 {
-        outbox.push(&note(timeline(1), &kilobyte));
-        outbox.push(&note(timeline(2), &kilobyte));
+        outbox.push(&note(conversation_topic(1), &kilobyte));
+        outbox.push(&note(conversation_topic(2), &kilobyte));
     }
 
-    assert!(outbox.waiting_bytes() <= LIMIT);
+    assert!(outbox.queued_bytes() <= MAX_QUEUED_BYTES);
     assert_eq!(drain(&outbox), ["lost 1", "lost 2", "33"]);
-    outbox.push(&note(timeline(1), "99"));
+    outbox.push(&note(conversation_topic(1), "99"));
     assert_eq!(
         drain(&outbox),
         [""; 0],
         "nothing more until it is forgotten"
     );
-    outbox.forget(ConversationId(1));
-    outbox.push(&note(timeline(1), "99"));
+    outbox.clear_conversation(ConversationId(1));
+    outbox.push(&note(conversation_topic(1), "99"));
     assert_eq!(drain(&outbox), ["99"]);
 }
 
@@ -157,28 +157,31 @@ fn a_backlog_is_dropped_and_each_conversation_in_it_is_told_once() {
 fn one_long_frame_passes_whole() {
     let outbox = Outbox::new();
 
-    outbox.push(&note(timeline(1), &"7".repeat(2 * LIMIT)));
+    outbox.push(&note(
+        conversation_topic(1),
+        &"7".repeat(2 * MAX_QUEUED_BYTES),
+    ));
 
-    assert_eq!(drain(&outbox), ["7".repeat(2 * LIMIT)]);
+    assert_eq!(drain(&outbox), ["7".repeat(2 * MAX_QUEUED_BYTES)]);
 }
 
 #[test]
-fn what_cannot_be_asked_for_again_overflows_for_good() {
+fn unrecoverable_events_overflow_for_good() {
     let outbox = Outbox::new();
     for _ in 0..300 {
         outbox.push(&note(Topic::Space(SpaceId(3)), &"x".repeat(1024)));
     }
 
-    assert!(outbox.waiting_bytes() <= LIMIT + 2048);
+    assert!(outbox.queued_bytes() <= MAX_QUEUED_BYTES + 2048);
     assert_eq!(drain(&outbox), ["overflow"]);
 }
 
 #[test]
-fn an_order_leaves_first_and_once_and_is_never_dropped() {
+fn a_control_leaves_first_and_once_and_is_never_dropped() {
     let outbox = Outbox::new();
-    let order = Order::RightsChanged(SpaceId(3));
-    let envelope = Arc::new(Envelope::order(UserId(1), order));
-    outbox.push(&note(timeline(1), "5"));
+    let order = SocketControl::RightsChanged(SpaceId(3));
+    let envelope = Arc::new(Envelope::control(UserId(1), order));
+    outbox.push(&note(conversation_topic(1), "5"));
     outbox.push(&envelope);
     outbox.push(&envelope);
 
@@ -186,31 +189,31 @@ fn an_order_leaves_first_and_once_and_is_never_dropped() {
 }
 
 #[test]
-fn a_mark_keeps_its_place_and_outlives_a_backlog() {
+fn a_barrier_keeps_its_position_and_outlives_a_backlog() {
     let outbox = Outbox::new();
-    outbox.push(&piece(1, 1, 0, "a"));
-    outbox.mark(ConversationId(1));
-    outbox.push(&piece(1, 1, 1, "b"));
+    outbox.push(&delta(1, 1, 0, "a"));
+    outbox.push_barrier(ConversationId(1));
+    outbox.push(&delta(1, 1, 1, "b"));
     assert_eq!(drain(&outbox), ["0+a", "mark 1", "1+b"]);
 
-    outbox.mark(ConversationId(1));
+    outbox.push_barrier(ConversationId(1));
     for _ in 0..300 {
-        outbox.push(&note(timeline(1), &"x".repeat(1024)));
+        outbox.push(&note(conversation_topic(1), &"x".repeat(1024)));
     }
 
     assert_eq!(drain(&outbox), ["lost 1", "mark 1"]);
 }
 
 #[tokio::test]
-async fn who_waits_is_woken_by_what_comes() {
+async fn a_waiting_reader_is_woken_by_a_new_event() {
     let outbox = Outbox::new();
     let waits = tokio::spawn({
         let outbox = outbox.clone();
-        async move { matches!(outbox.next().await, Next::Envelope(_)) }
+        async move { matches!(outbox.next().await, NextItem::Envelope(_)) }
     });
     tokio::task::yield_now().await;
 
-    outbox.push(&note(timeline(1), "5"));
+    outbox.push(&note(conversation_topic(1), "5"));
 
     assert!(waits.await.unwrap());
 }
@@ -224,7 +227,7 @@ proptest! {
         let mut heard = vec![String::new(); 3];
         let mut hear = |outbox: &Outbox, all: bool| {
             while let Some(next) = outbox.try_next() {
-                if let Next::Envelope(it) = next && let Cargo::Delta(delta) = &it.cargo {
+                if let NextItem::Envelope(it) = next && let Payload::Delta(delta) = &it.payload {
                     let text = &mut heard[delta.conversation as usize];
                     assert_eq!(delta.offset, utf16_len(text));
                     text.push_str(&delta.text);
@@ -235,7 +238,7 @@ proptest! {
             }
         };
         for (room, text, take) in steps {
-            outbox.push(&piece(room as i64, room as u128, utf16_len(&said[room]), &text));
+            outbox.push(&delta(room as i64, room as u128, utf16_len(&said[room]), &text));
             said[room].push_str(&text);
             if take {
                 hear(&outbox, false);
@@ -250,10 +253,10 @@ proptest! {
     fn what_waits_is_bounded(steps in proptest::collection::vec((0..4i64, 1..100_000usize), 1..30)) {
         let outbox = Outbox::new();
         for (room, size) in steps {
-            let topic = if room == 0 { Topic::Space(SpaceId(1)) } else { timeline(room) };
+            let topic = if room == 0 { Topic::Space(SpaceId(1)) } else { conversation_topic(room) };
             let envelope = note(topic, &"x".repeat(size));
             outbox.push(&envelope);
-            prop_assert!(outbox.waiting_bytes() <= LIMIT + envelope.size());
+            prop_assert!(outbox.queued_bytes() <= MAX_QUEUED_BYTES + envelope.size());
         }
     }
 }

@@ -5,12 +5,12 @@
 
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
-use crate::realtime::bus::signal::Signal;
-use crate::realtime::elsewhere::Elsewhere;
-use crate::realtime::elsewhere::TELL_EVERY;
+use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::hub::Hub;
+use crate::realtime::remote_presence::REPORT_INTERVAL;
+use crate::realtime::remote_presence::RemotePresence;
 use crate::realtime::topic::Topic;
 use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
@@ -26,13 +26,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Between two tellings; the first change after a quiet time is told at once.
-const GATHER: Duration = Duration::from_millis(250);
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Whether a member who is here looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresenceState)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum PresenceState {
     /// At least one socket is not away.
     Online,
     /// Connected, but every socket is away.
@@ -42,16 +42,16 @@ pub enum State {
 /// A member who is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Present)]
-pub struct Present {
+pub struct PresentMember {
     pub membership_id: MembershipId,
-    pub state: State,
+    pub state: PresenceState,
 }
 
 /// Who is here now, whole.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PresenceUpdated {
     pub conversation_id: ConversationId,
-    pub members: Vec<Present>,
+    pub members: Vec<PresentMember>,
 }
 
 impl Event for PresenceUpdated {
@@ -62,43 +62,43 @@ impl Event for PresenceUpdated {
 
 /// Sockets by conversation and member. Pure: every change returns whether others can see it.
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct PresenceTable {
     /// A conversation is here as long as somebody is there.
-    rooms: HashMap<ConversationId, BTreeMap<MembershipId, Sockets>>,
+    conversations: HashMap<ConversationId, BTreeMap<MembershipId, SocketCount>>,
 }
 
 /// How many sockets of one member look, and how many do not.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sockets {
+struct SocketCount {
     online: u32,
     away: u32,
 }
 
-impl Board {
+impl PresenceTable {
     /// A socket of the member comes.
-    pub fn enter(&mut self, at: ConversationId, who: MembershipId, away: bool) -> bool {
-        self.change(at, who, |it| *it.place(away) += 1)
+    pub fn join(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
+        self.update(at, membership, |it| *it.counter_mut(away) += 1)
     }
 
     /// It goes; `away` is what it was.
-    pub fn leave(&mut self, at: ConversationId, who: MembershipId, away: bool) -> bool {
-        self.change(at, who, |it| it.take(away))
+    pub fn leave(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
+        self.update(at, membership, |it| it.decrement(away))
     }
 
     /// It looks away, or looks again; `away` is what it is now and was not before.
-    pub fn turn(&mut self, at: ConversationId, who: MembershipId, away: bool) -> bool {
-        self.change(at, who, |it| {
-            it.take(!away);
-            *it.place(away) += 1;
+    pub fn set_away(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
+        self.update(at, membership, |it| {
+            it.decrement(!away);
+            *it.counter_mut(away) += 1;
         })
     }
 
     /// Who is there, by membership.
-    pub fn members(&self, at: ConversationId) -> Vec<Present> {
-        let room = self.rooms.get(&at).into_iter().flatten();
+    pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
+        let room = self.conversations.get(&at).into_iter().flatten();
         room.filter_map(|(who, sockets)| {
             let state = sockets.state()?;
-            Some(Present {
+            Some(PresentMember {
                 membership_id: *who,
                 state,
             })
@@ -106,45 +106,45 @@ impl Board {
         .collect()
     }
 
-    fn change(
+    fn update(
         &mut self,
         at: ConversationId,
-        who: MembershipId,
-        change: impl FnOnce(&mut Sockets),
+        membership: MembershipId,
+        change: impl FnOnce(&mut SocketCount),
     ) -> bool {
-        let room = self.rooms.entry(at).or_default();
-        let sockets = room.entry(who).or_default();
+        let room = self.conversations.entry(at).or_default();
+        let sockets = room.entry(membership).or_default();
         let before = sockets.state();
         change(sockets);
         let after = sockets.state();
         if after.is_none() {
-            room.remove(&who);
+            room.remove(&membership);
         }
         if room.is_empty() {
-            self.rooms.remove(&at);
+            self.conversations.remove(&at);
         }
         before != after
     }
 }
 
-impl Sockets {
-    fn state(self) -> Option<State> {
+impl SocketCount {
+    fn state(self) -> Option<PresenceState> {
         match self {
-            Self { online: 1.., .. } => Some(State::Online),
-            Self { away: 1.., .. } => Some(State::Away),
+            Self { online: 1.., .. } => Some(PresenceState::Online),
+            Self { away: 1.., .. } => Some(PresenceState::Away),
             _ => None,
         }
     }
 
-    fn place(&mut self, away: bool) -> &mut u32 {
+    fn counter_mut(&mut self, away: bool) -> &mut u32 {
         match away {
             true => &mut self.away,
             false => &mut self.online,
         }
     }
 
-    fn take(&mut self, away: bool) {
-        let place = self.place(away);
+    fn decrement(&mut self, away: bool) {
+        let place = self.counter_mut(away);
         *place = place.saturating_sub(1);
     }
 }
@@ -154,11 +154,11 @@ impl Sockets {
 pub struct Presence {
     hub: Hub,
     /// Of this node.
-    board: Arc<Mutex<Board>>,
-    elsewhere: Arc<Mutex<Elsewhere>>,
+    table: Arc<Mutex<PresenceTable>>,
+    remote: Arc<Mutex<RemotePresence>>,
     /// Conversations whose change is not told yet, and whether the others do not know it either.
     changed: Arc<Mutex<HashMap<ConversationId, bool>>>,
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
 }
 
 impl Presence {
@@ -166,49 +166,49 @@ impl Presence {
     pub fn start(hub: Hub, shutdown: &Shutdown) -> Self {
         let presence = Self {
             hub,
-            board: Arc::default(),
-            elsewhere: Arc::default(),
+            table: Arc::default(),
+            remote: Arc::default(),
             changed: Arc::default(),
-            bell: Arc::default(),
+            wakeup: Arc::default(),
         };
         let teller = presence.clone();
         let stopping = shutdown.stopping.clone();
         shutdown.spawn(async move {
-            stopping.run_until_cancelled(teller.tell()).await;
+            stopping.run_until_cancelled(teller.publish_changes()).await;
         });
         presence
     }
 
     /// As [`Board::enter`].
-    pub fn enter(&self, at: ConversationId, who: MembershipId, away: bool) {
-        let is_seen = self.board.lock().enter(at, who, away);
-        self.note(at, is_seen);
+    pub fn join(&self, at: ConversationId, membership: MembershipId, away: bool) {
+        let is_seen = self.table.lock().join(at, membership, away);
+        self.mark_changed(at, is_seen);
     }
 
     /// As [`Board::leave`].
-    pub fn leave(&self, at: ConversationId, who: MembershipId, away: bool) {
-        let is_seen = self.board.lock().leave(at, who, away);
-        self.note(at, is_seen);
+    pub fn leave(&self, at: ConversationId, membership: MembershipId, away: bool) {
+        let is_seen = self.table.lock().leave(at, membership, away);
+        self.mark_changed(at, is_seen);
     }
 
     /// As [`Board::turn`].
-    pub fn turn(&self, at: ConversationId, who: MembershipId, away: bool) {
-        let is_seen = self.board.lock().turn(at, who, away);
-        self.note(at, is_seen);
+    pub fn set_away(&self, at: ConversationId, membership: MembershipId, away: bool) {
+        let is_seen = self.table.lock().set_away(at, membership, away);
+        self.mark_changed(at, is_seen);
     }
 
     /// Who is there, on any node, by membership.
-    pub fn members(&self, at: ConversationId) -> Vec<Present> {
-        let mut all: BTreeMap<MembershipId, State> = BTreeMap::new();
-        let elsewhere = self.elsewhere.lock();
-        let here = self.board.lock().members(at);
-        for it in here.into_iter().chain(elsewhere.people(at)) {
+    pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
+        let mut all: BTreeMap<MembershipId, PresenceState> = BTreeMap::new();
+        let remote = self.remote.lock();
+        let here = self.table.lock().members(at);
+        for it in here.into_iter().chain(remote.users(at)) {
             let state = all.entry(it.membership_id).or_insert(it.state);
-            if it.state == State::Online {
-                *state = State::Online;
+            if it.state == PresenceState::Online {
+                *state = PresenceState::Online;
             }
         }
-        let present = |(membership_id, state)| Present {
+        let present = |(membership_id, state)| PresentMember {
             membership_id,
             state,
         };
@@ -216,44 +216,54 @@ impl Presence {
     }
 
     /// Tells the other nodes of everybody who is with this one.
-    pub fn tell_all(&self) {
-        let board = self.board.lock();
-        let rooms = board.rooms.keys().map(|at| (*at, board.members(*at)));
+    pub fn broadcast(&self) {
+        let board = self.table.lock();
+        let rooms = board
+            .conversations
+            .keys()
+            .map(|at| (*at, board.members(*at)));
         let rooms = rooms.collect();
-        self.hub.bus().say(Signal::Presence { whole: true, rooms });
+        self.hub
+            .bus()
+            .publish(ClusterSignal::Presence { whole: true, rooms });
     }
 
     /// Another node told who is with it.
-    pub fn hear(&self, node: Uuid, whole: bool, rooms: Vec<(ConversationId, Vec<Present>)>) {
+    pub fn apply_remote(
+        &self,
+        node: Uuid,
+        whole: bool,
+        rooms: Vec<(ConversationId, Vec<PresentMember>)>,
+    ) {
         let now = Instant::now();
-        let changed = self.elsewhere.lock().hear(node, whole, rooms, now);
-        self.note_elsewhere(changed);
+        let changed = self.remote.lock().apply(node, whole, rooms, now);
+        self.mark_remote_changes(changed);
     }
 
     /// Another node has closed.
-    pub fn gone(&self, node: Uuid) {
-        let changed = self.elsewhere.lock().gone(node);
-        self.note_elsewhere(changed);
+    pub fn remove_node(&self, node: Uuid) {
+        let changed = self.remote.lock().remove_node(node);
+        self.mark_remote_changes(changed);
     }
 
     /// Tells the others again and again, and forgets those that do not, for as long as it is polled.
-    pub async fn keep_up(&self) {
+    pub async fn run(&self) {
         loop {
-            tokio::time::sleep(TELL_EVERY).await;
-            self.tell_all();
-            let changed = self.elsewhere.lock().expire(Instant::now());
-            self.note_elsewhere(changed);
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            self.broadcast();
+            let changed = self.remote.lock().expire(Instant::now());
+            self.mark_remote_changes(changed);
         }
     }
 
-    fn note(&self, at: ConversationId, is_seen: bool) {
+    fn mark_changed(&self, at: ConversationId, is_seen: bool) {
         if is_seen {
             self.changed.lock().insert(at, true);
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
-    fn note_elsewhere(&self, changed: Vec<ConversationId>) {
+    fn mark_remote_changes(&self, changed: Vec<ConversationId>) {
         if changed.is_empty() {
             return;
         }
@@ -261,19 +271,21 @@ impl Presence {
         for at in changed {
             all.entry(at).or_insert(false);
         }
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
-    async fn tell(self) {
+    async fn publish_changes(self) {
         loop {
-            self.bell.notified().await;
+            self.wakeup.notified().await;
             let changed = std::mem::take(&mut *self.changed.lock());
             for (conversation_id, is_ours) in changed {
                 if is_ours {
-                    let people = self.board.lock().members(conversation_id);
-                    let rooms = vec![(conversation_id, people)];
+                    let own_members = self.table.lock().members(conversation_id);
+                    let rooms = vec![(conversation_id, own_members)];
                     let whole = false;
-                    self.hub.bus().say(Signal::Presence { whole, rooms });
+                    self.hub
+                        .bus()
+                        .publish(ClusterSignal::Presence { whole, rooms });
                 }
                 let members = self.members(conversation_id);
                 let event = PresenceUpdated {
@@ -281,23 +293,23 @@ impl Presence {
                     members,
                 };
                 let topic = Topic::Conversation(conversation_id);
-                self.hub.publish_here(Envelope::plain(topic, &event));
+                self.hub.publish_local(Envelope::plain(topic, &event));
             }
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(PUBLISH_INTERVAL).await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Board;
     use super::Presence;
-    use super::State;
+    use super::PresenceState;
+    use super::PresenceTable;
     use crate::ids::ConversationId;
     use crate::ids::MembershipId;
-    use crate::realtime::event::Cargo;
+    use crate::realtime::event::Payload;
     use crate::realtime::hub::Hub;
-    use crate::realtime::outbox::Next;
+    use crate::realtime::outbox::NextItem;
     use crate::realtime::outbox::Outbox;
     use crate::realtime::topic::Topic;
     use crate::shutdown::Shutdown;
@@ -307,33 +319,36 @@ mod tests {
     const ANN: MembershipId = MembershipId(1);
     const BOB: MembershipId = MembershipId(2);
 
-    fn seen(board: &Board) -> Vec<(i64, State)> {
+    fn members_of(board: &PresenceTable) -> Vec<(i64, PresenceState)> {
         let all = board.members(HERE).into_iter();
         all.map(|it| (it.membership_id.0, it.state)).collect()
     }
 
     #[test]
-    fn a_member_is_online_while_one_socket_looks() {
-        let mut board = Board::default();
+    fn a_member_is_online_while_one_socket_is() {
+        let mut board = PresenceTable::default();
 
-        assert!(board.enter(HERE, ANN, false));
-        assert!(!board.enter(HERE, ANN, true));
-        assert_eq!(seen(&board), [(1, State::Online)]);
-        assert!(board.turn(HERE, ANN, true));
-        assert_eq!(seen(&board), [(1, State::Away)]);
+        assert!(board.join(HERE, ANN, false));
+        assert!(!board.join(HERE, ANN, true));
+        assert_eq!(members_of(&board), [(1, PresenceState::Online)]);
+        assert!(board.set_away(HERE, ANN, true));
+        assert_eq!(members_of(&board), [(1, PresenceState::Away)]);
         assert!(!board.leave(HERE, ANN, true));
         assert!(board.leave(HERE, ANN, true));
-        assert_eq!(seen(&board), []);
+        assert_eq!(members_of(&board), []);
     }
 
     #[test]
-    fn conversations_are_counted_apart() {
-        let mut board = Board::default();
-        board.enter(HERE, BOB, false);
-        board.enter(HERE, ANN, false);
-        board.enter(ConversationId(8), ANN, true);
+    fn conversations_are_counted_separately() {
+        let mut board = PresenceTable::default();
+        board.join(HERE, BOB, false);
+        board.join(HERE, ANN, false);
+        board.join(ConversationId(8), ANN, true);
 
-        assert_eq!(seen(&board), [(1, State::Online), (2, State::Online)]);
+        assert_eq!(
+            members_of(&board),
+            [(1, PresenceState::Online), (2, PresenceState::Online)]
+        );
     }
 
     proptest! {
@@ -341,33 +356,33 @@ mod tests {
         fn who_has_left_with_every_socket_leaves_nothing_behind(
             sockets in proptest::collection::vec((0..3i64, 0..3i64, any::<bool>(), any::<bool>()), 0..30),
         ) {
-            let mut board = Board::default();
+            let mut board = PresenceTable::default();
             for (at, who, away, turns) in &sockets {
-                board.enter(ConversationId(*at), MembershipId(*who), *away);
+                board.join(ConversationId(*at), MembershipId(*who), *away);
                 if *turns {
-                    board.turn(ConversationId(*at), MembershipId(*who), !away);
+                    board.set_away(ConversationId(*at), MembershipId(*who), !away);
                 }
             }
             for (at, who, away, turns) in &sockets {
                 board.leave(ConversationId(*at), MembershipId(*who), away ^ turns);
             }
-            prop_assert!(board.rooms.is_empty());
+            prop_assert!(board.conversations.is_empty());
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changes_of_one_moment_are_told_together() {
+    async fn changes_of_one_moment_are_published_together() {
         let (hub, shutdown, outbox) = (Hub::new(), Shutdown::new(), Outbox::new());
-        hub.listen(Topic::Conversation(HERE), &outbox);
+        hub.subscribe(Topic::Conversation(HERE), &outbox);
         let presence = Presence::start(hub, &shutdown);
-        presence.enter(HERE, ANN, false);
-        presence.enter(HERE, BOB, true);
+        presence.join(HERE, ANN, false);
+        presence.join(HERE, BOB, true);
         presence.leave(HERE, BOB, true);
 
-        let Next::Envelope(told) = outbox.next().await else {
+        let NextItem::Envelope(told) = outbox.next().await else {
             panic!("the change is told");
         };
-        let Cargo::Frame { json, rev: None } = &told.cargo else {
+        let Payload::Frame { json, rev: None } = &told.payload else {
             panic!("presence is not durable");
         };
         assert_eq!(

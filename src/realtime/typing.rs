@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::UserId;
-use crate::realtime::bus::signal::Signal;
+use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::hub::Hub;
@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 pub const EXPIRY: Duration = Duration::from_secs(6);
 
 /// Somebody who goes on typing is told again, but not more often than this.
-const TELL_AGAIN: Duration = Duration::from_secs(2);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A person types, or has stopped.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +44,7 @@ impl Event for HumanTyping {
 
 /// Whose hands are on the keys: a seat, and the person who must not be told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Hands {
+pub struct TypingKey {
     pub conversation: ConversationId,
     pub membership: MembershipId,
     pub user: UserId,
@@ -52,66 +52,66 @@ pub struct Hands {
 
 /// Who types. Pure: time is an argument, changes return whether others are to be told.
 #[derive(Debug, Default)]
-pub struct Typists {
-    all: HashMap<Hands, Typist>,
+pub struct TypingUsers {
+    entries: HashMap<TypingKey, TypingEntry>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Typist {
-    until: Timestamp,
-    told_at: Timestamp,
+struct TypingEntry {
+    expires_at: Timestamp,
+    published_at: Timestamp,
 }
 
-impl Typists {
+impl TypingUsers {
     /// A key was pressed.
-    pub fn press(&mut self, hands: Hands, now: Timestamp) -> bool {
-        let told_at = self.all.get(&hands).map(|it| it.told_at);
-        let is_news = told_at.is_none_or(|it| it.plus(TELL_AGAIN) <= now);
-        let typist = Typist {
-            until: now.plus(EXPIRY),
-            told_at: told_at.filter(|_| !is_news).unwrap_or(now),
+    pub fn start(&mut self, key: TypingKey, now: Timestamp) -> bool {
+        let published_at = self.entries.get(&key).map(|it| it.published_at);
+        let should_publish = published_at.is_none_or(|it| it.plus(REPEAT_INTERVAL) <= now);
+        let typist = TypingEntry {
+            expires_at: now.plus(EXPIRY),
+            published_at: published_at.filter(|_| !should_publish).unwrap_or(now),
         };
-        self.all.insert(hands, typist);
-        is_news
+        self.entries.insert(key, typist);
+        should_publish
     }
 
     /// The hands rest.
-    pub fn rest(&mut self, hands: Hands) -> bool {
-        self.all.remove(&hands).is_some()
+    pub fn stop(&mut self, key: TypingKey) -> bool {
+        self.entries.remove(&key).is_some()
     }
 
     /// Takes out who has not been heard of for too long.
-    pub fn expire(&mut self, now: Timestamp) -> Vec<Hands> {
-        self.all
-            .extract_if(|_, it| it.until <= now)
+    pub fn expire(&mut self, now: Timestamp) -> Vec<TypingKey> {
+        self.entries
+            .extract_if(|_, it| it.expires_at <= now)
             .map(|(hands, _)| hands)
             .collect()
     }
 
     /// When the next one expires.
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.all.values().map(|it| it.until).min()
+        self.entries.values().map(|it| it.expires_at).min()
     }
 }
 
 /// Who types on this node, and who tells it. Cloning gives another handle on the same.
 #[derive(Clone)]
 pub struct Typing {
-    typists: Arc<Mutex<Typists>>,
+    users: Arc<Mutex<TypingUsers>>,
     hub: Hub,
     clock: Clock,
     /// Rung when somebody began: the next expiry may have changed.
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
 }
 
 impl Typing {
     /// Nobody types. Expiries are told until the house closes.
     pub fn start(hub: Hub, clock: Clock, shutdown: &Shutdown) -> Self {
         let typing = Self {
-            typists: Arc::default(),
+            users: Arc::default(),
             hub,
             clock,
-            bell: Arc::default(),
+            wakeup: Arc::default(),
         };
         let watch = typing.clone();
         let stopping = shutdown.stopping.clone();
@@ -122,51 +122,53 @@ impl Typing {
     }
 
     /// A person types on this node, or stops.
-    pub fn set(&self, hands: Hands, active: bool) {
-        let mut typists = self.typists.lock();
-        let is_news = match active {
-            true => typists.press(hands, self.clock.now()),
-            false => typists.rest(hands),
+    pub fn set(&self, key: TypingKey, active: bool) {
+        let mut users = self.users.lock();
+        let should_publish = match active {
+            true => users.start(key, self.clock.now()),
+            false => users.stop(key),
         };
-        if is_news {
+        if should_publish {
             // Under the lock, so that what is told last is what is so.
-            self.tell(hands, active);
-            self.hub.bus().say(Signal::Typing { hands, active });
+            self.publish(key, active);
+            self.hub
+                .bus()
+                .publish(ClusterSignal::Typing { hands: key, active });
         }
-        drop(typists);
+        drop(users);
         if active {
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
     /// The same, said by another node. It runs out here too, should that node say no more.
-    pub fn hear(&self, hands: Hands, active: bool) {
-        let mut typists = self.typists.lock();
-        let is_news = match active {
-            true => typists.press(hands, self.clock.now()),
-            false => typists.rest(hands),
+    pub fn apply_remote(&self, key: TypingKey, active: bool) {
+        let mut users = self.users.lock();
+        let should_publish = match active {
+            true => users.start(key, self.clock.now()),
+            false => users.stop(key),
         };
-        if is_news {
-            self.tell(hands, active);
+        if should_publish {
+            self.publish(key, active);
         }
-        drop(typists);
-        self.bell.notify_one();
+        drop(users);
+        self.wakeup.notify_one();
     }
 
-    fn tell(&self, hands: Hands, active: bool) {
+    fn publish(&self, key: TypingKey, active: bool) {
         let event = HumanTyping {
-            conversation_id: hands.conversation,
-            membership_id: hands.membership,
+            conversation_id: key.conversation,
+            membership_id: key.membership,
             active,
         };
-        let topic = Topic::Conversation(hands.conversation);
-        let aside = Envelope::aside(topic, &event, hands.user);
-        self.hub.publish_here(aside);
+        let topic = Topic::Conversation(key.conversation);
+        let envelope = Envelope::except_user(topic, &event, key.user);
+        self.hub.publish_local(envelope);
     }
 
     async fn watch_expiries(self) {
         loop {
-            let due = self.typists.lock().next_expiry();
+            let due = self.users.lock().next_expiry();
             let expiry = async {
                 match due {
                     Some(due) => self.clock.sleep_until(due).await,
@@ -175,12 +177,12 @@ impl Typing {
             };
             tokio::select! {
                 () = expiry => {
-                    let mut typists = self.typists.lock();
+                    let mut typists = self.users.lock();
                     for hands in typists.expire(self.clock.now()) {
-                        self.tell(hands, false);
+                        self.publish(hands, false);
                     }
                 }
-                () = self.bell.notified() => {}
+                () = self.wakeup.notified() => {}
             }
         }
     }
@@ -188,22 +190,22 @@ impl Typing {
 
 #[cfg(test)]
 mod tests {
-    use super::Hands;
     use super::Typing;
-    use super::Typists;
+    use super::TypingKey;
+    use super::TypingUsers;
     use crate::clock::Clock;
     use crate::clock::Timestamp;
     use crate::ids::ConversationId;
     use crate::ids::MembershipId;
     use crate::ids::UserId;
-    use crate::realtime::event::Cargo;
+    use crate::realtime::event::Payload;
     use crate::realtime::hub::Hub;
-    use crate::realtime::outbox::Next;
+    use crate::realtime::outbox::NextItem;
     use crate::realtime::outbox::Outbox;
     use crate::realtime::topic::Topic;
     use crate::shutdown::Shutdown;
 
-    const ANN: Hands = Hands {
+    const ANN: TypingKey = TypingKey {
         conversation: ConversationId(7),
         membership: MembershipId(1),
         user: UserId(4),
@@ -211,10 +213,10 @@ mod tests {
 
     #[test]
     fn typing_expires_six_seconds_after_the_last_key() {
-        let mut typists = Typists::default();
+        let mut typists = TypingUsers::default();
 
-        typists.press(ANN, Timestamp(0));
-        typists.press(ANN, Timestamp(3_000));
+        typists.start(ANN, Timestamp(0));
+        typists.start(ANN, Timestamp(3_000));
 
         assert_eq!(typists.next_expiry(), Some(Timestamp(9_000)));
         assert_eq!(typists.expire(Timestamp(8_999)), []);
@@ -223,32 +225,32 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_no_news_but_going_on_is() {
-        let mut typists = Typists::default();
+    fn repeated_keys_are_published_at_an_interval() {
+        let mut typists = TypingUsers::default();
 
-        assert!(typists.press(ANN, Timestamp(0)));
-        assert!(!typists.press(ANN, Timestamp(1_000)));
-        assert!(typists.press(ANN, Timestamp(2_000)));
-        assert!(!typists.press(ANN, Timestamp(3_999)));
-        assert!(typists.rest(ANN));
-        assert!(!typists.rest(ANN));
+        assert!(typists.start(ANN, Timestamp(0)));
+        assert!(!typists.start(ANN, Timestamp(1_000)));
+        assert!(typists.start(ANN, Timestamp(2_000)));
+        assert!(!typists.start(ANN, Timestamp(3_999)));
+        assert!(typists.stop(ANN));
+        assert!(!typists.stop(ANN));
     }
 
     #[tokio::test]
-    async fn an_expiry_is_told_to_the_others() {
+    async fn an_expiry_is_published_to_the_others() {
         let (hub, shutdown, clock) = (Hub::new(), Shutdown::new(), Clock::manual());
         let outbox = Outbox::new();
-        hub.listen(Topic::Conversation(ANN.conversation), &outbox);
+        hub.subscribe(Topic::Conversation(ANN.conversation), &outbox);
         let typing = Typing::start(hub, clock.clone(), &shutdown);
 
         typing.set(ANN, true);
         clock.advance_ms(6_000);
 
         for active in [true, false] {
-            let Next::Envelope(told) = outbox.next().await else {
+            let NextItem::Envelope(told) = outbox.next().await else {
                 panic!("typing is told");
             };
-            let Cargo::Aside { json, except } = &told.cargo else {
+            let Payload::ExceptUser { json, except } = &told.payload else {
                 panic!("who types need not be told");
             };
             assert_eq!(*except, UserId(4));

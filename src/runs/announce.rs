@@ -4,9 +4,9 @@
 //! is now, who stopped typing; who begins to type comes last.
 
 use crate::conversations::message;
-use crate::realtime::bus::signal::Signal;
+use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Mark;
+use crate::realtime::event::StreamBoundary;
 use crate::realtime::topic::Topic;
 use crate::runs::auto_mode;
 use crate::runs::context::Context;
@@ -73,7 +73,7 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     }
     for run in &written.asked {
         context.leases.end(run.id, Why::KeepPartial);
-        context.hub.bus().say(Signal::KeepPartial {
+        context.hub.bus().publish(ClusterSignal::KeepPartial {
             run: run.id.0,
             lease: run.lease,
         });
@@ -81,7 +81,7 @@ pub fn announce(context: &Context, s: &Situation, written: Written) {
     // A place is free, or something waits in it.
     if !written.ended.is_empty() || s.queued.is_some() {
         context.bell.ring();
-        context.hub.bus().say(Signal::Bell);
+        context.hub.bus().publish(ClusterSignal::Bell);
     }
 }
 
@@ -153,7 +153,7 @@ impl Announcer<'_> {
                 run_id: run.id,
                 status: run.status,
             };
-            self.stream(&complete, run, Mark::Complete);
+            self.stream(&complete, run, StreamBoundary::Complete);
         }
     }
 
@@ -162,7 +162,7 @@ impl Announcer<'_> {
             conversation_id: run.conversation_id,
             run_id: run.id,
         };
-        self.stream(&event, run, Mark::Reset);
+        self.stream(&event, run, StreamBoundary::Reset);
     }
 
     fn run_event(&self, run: &run::Model, rev: i64) {
@@ -205,7 +205,7 @@ impl Announcer<'_> {
             target_message_id: run.debug.target_message_id,
         };
         self.context.live.open(&event, run.lease);
-        self.stream(&event, run, Mark::Start);
+        self.stream(&event, run, StreamBoundary::Start);
     }
 
     fn typing_stop(&self, run: &run::Model) {
@@ -217,7 +217,7 @@ impl Announcer<'_> {
             run_id: run.id,
             membership_id: run.speaker_space_membership_id,
         };
-        self.stream(&event, run, Mark::Stop);
+        self.stream(&event, run, StreamBoundary::Stop);
     }
 
     fn durable(&self, event: &impl crate::realtime::event::Event, rev: i64) {
@@ -226,7 +226,12 @@ impl Announcer<'_> {
             .publish(Envelope::durable(self.topic, event, rev));
     }
 
-    fn stream(&self, event: &impl crate::realtime::event::Event, run: &run::Model, mark: Mark) {
+    fn stream(
+        &self,
+        event: &impl crate::realtime::event::Event,
+        run: &run::Model,
+        mark: StreamBoundary,
+    ) {
         self.context.hub.publish(Envelope::stream(
             self.topic,
             event,

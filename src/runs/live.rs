@@ -10,13 +10,13 @@
 
 use crate::ids::ConversationId;
 use crate::ids::RunId;
-use crate::realtime::bus::signal::Signal;
-use crate::realtime::bus::signal::SoFar;
+use crate::realtime::cluster::signal::ClusterSignal;
+use crate::realtime::cluster::signal::StreamSnapshot;
 use crate::realtime::event;
-use crate::realtime::event::Cargo;
-use crate::realtime::event::Delta;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Mark;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::StreamDelta;
 use crate::realtime::event::utf16_len;
 use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
@@ -80,7 +80,7 @@ pub struct Heard {
     pub conversation: ConversationId,
     pub run: RunId,
     pub lease: i64,
-    pub mark: Mark,
+    pub mark: StreamBoundary,
 }
 
 impl Live {
@@ -125,8 +125,8 @@ impl Live {
             run_id,
         };
         let topic = Topic::Conversation(conversation_id);
-        let mark = Envelope::stream(topic, &event, (run_id.0, lease), Mark::Reset);
-        self.hub.publish_here(mark);
+        let mark = Envelope::stream(topic, &event, (run_id.0, lease), StreamBoundary::Reset);
+        self.hub.publish_local(mark);
     }
 
     /// Adds to the text of a run of this node and tells everyone. `false`: the stream was closed,
@@ -138,7 +138,8 @@ impl Live {
         if stream.run != run || stream.has_ended || !stream.is_ours {
             return false;
         }
-        let delta = Delta::new(conversation, run.0, stream.length, delta).under(stream.lease);
+        let delta =
+            StreamDelta::new(conversation, run.0, stream.length, delta).with_lease(stream.lease);
         stream.push(&delta);
         self.hub.publish(Envelope::delta(delta));
         true
@@ -174,37 +175,37 @@ impl Live {
         let known = self.streams.get_mut(&conversation);
         let known = known.filter(|it| it.run == run);
         if let Some(mut stream) = known {
-            if lease < stream.lease || (mark == Mark::Start && lease == stream.lease) {
+            if lease < stream.lease || (mark == StreamBoundary::Start && lease == stream.lease) {
                 return; // of a lease that is over, or told again
             }
             match mark {
-                Mark::Start => drop(stream),
-                Mark::Reset => {
+                StreamBoundary::Start => drop(stream),
+                StreamBoundary::Reset => {
                     stream.rewrite(String::new());
-                    return self.hub.publish_here(envelope);
+                    return self.hub.publish_local(envelope);
                 }
-                Mark::Complete | Mark::Stop => {
+                StreamBoundary::Complete | StreamBoundary::Stop => {
                     stream.end();
-                    return self.hub.publish_here(envelope);
+                    return self.hub.publish_local(envelope);
                 }
             }
         }
-        if let Cargo::Stream { json, .. } = &envelope.cargo {
+        if let Payload::Stream { json, .. } = &envelope.payload {
             let mut stream = Stream::elsewhere(run, lease, json);
             match mark {
-                Mark::Start => self.put(conversation, stream),
-                Mark::Reset => {}
-                Mark::Complete | Mark::Stop => {
+                StreamBoundary::Start => self.put(conversation, stream),
+                StreamBoundary::Reset => {}
+                StreamBoundary::Complete | StreamBoundary::Stop => {
                     stream.end();
                     self.streams.entry(conversation).or_insert(stream);
                 }
             }
         }
-        self.hub.publish_here(envelope);
+        self.hub.publish_local(envelope);
     }
 
     /// A piece of text from another node.
-    pub fn hear_piece(&self, delta: Delta) {
+    pub fn hear_piece(&self, delta: StreamDelta) {
         let conversation = ConversationId(delta.conversation);
         if let Some(mut stream) = self.streams.get_mut(&conversation) {
             let is_known = stream.run.0 == delta.run && delta.lease <= stream.lease;
@@ -214,11 +215,11 @@ impl Live {
             }
             if is_known && delta.offset == stream.length {
                 stream.push(&delta);
-                return self.hub.publish_here(Envelope::delta(delta));
+                return self.hub.publish_local(Envelope::delta(delta));
             }
         }
         // Its beginning was missed, or something in between.
-        if self.hub.is_heard(Topic::Conversation(conversation)) {
+        if self.hub.has_subscribers(Topic::Conversation(conversation)) {
             self.ask(conversation);
         }
     }
@@ -229,7 +230,7 @@ impl Live {
         let mut asked = self.asked.lock();
         asked.retain(|_, at| now.duration_since(*at) < ASK_AGAIN);
         if asked.insert(conversation, now).is_none() {
-            self.hub.bus().say(Signal::Ask { conversation });
+            self.hub.bus().publish(ClusterSignal::Ask { conversation });
         }
     }
 
@@ -263,7 +264,7 @@ impl Live {
             return;
         }
         // Under the lock of the text: the next piece continues what is told here.
-        self.hub.bus().say(Signal::Text(SoFar {
+        self.hub.bus().publish(ClusterSignal::Text(StreamSnapshot {
             conversation,
             run: stream.run.0,
             lease: stream.lease,
@@ -273,7 +274,7 @@ impl Live {
     }
 
     /// Another node told what it is writing.
-    pub fn hear_text(&self, it: SoFar) {
+    pub fn hear_text(&self, it: StreamSnapshot) {
         let (conversation, run) = (it.conversation, RunId(it.run));
         let topic = Topic::Conversation(conversation);
         let known = self.streams.get(&conversation).map(|known| {
@@ -288,13 +289,16 @@ impl Live {
                 let json = ByteString::from(it.start.as_str());
                 let stream = Stream::elsewhere(run, it.lease, &json);
                 self.put(conversation, stream);
-                let cargo = Cargo::Stream {
+                let cargo = Payload::Stream {
                     json,
                     run: it.run,
                     lease: it.lease,
-                    mark: Mark::Start,
+                    mark: StreamBoundary::Start,
                 };
-                self.hub.publish_here(Envelope { topic, cargo });
+                self.hub.publish_local(Envelope {
+                    topic,
+                    payload: cargo,
+                });
             }
         }
         let Some(mut stream) = self.streams.get_mut(&conversation) else {
@@ -306,9 +310,10 @@ impl Live {
         }
         let rest = &it.text[stream.text.len()..];
         if !rest.is_empty() {
-            let delta = Delta::new(conversation, it.run, stream.length, rest).under(it.lease);
+            let delta =
+                StreamDelta::new(conversation, it.run, stream.length, rest).with_lease(it.lease);
             stream.push(&delta);
-            self.hub.publish_here(Envelope::delta(delta));
+            self.hub.publish_local(Envelope::delta(delta));
         }
         drop(stream);
         self.told.notify_waiters();
@@ -342,7 +347,7 @@ impl Stream {
         }
     }
 
-    fn push(&mut self, delta: &Delta) {
+    fn push(&mut self, delta: &StreamDelta) {
         self.touched = Instant::now();
         self.text.push_str(&delta.text);
         self.length = delta.end();

@@ -6,7 +6,7 @@
 use crate::conversations::conversation;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
-use crate::realtime::channel::Truth;
+use crate::realtime::channel::DatabasePosition;
 use crate::runs::context::Context;
 use crate::runs::run;
 use sea_orm::ColumnTrait;
@@ -53,7 +53,7 @@ pub async fn keep_looking(context: Context) {
 
 /// Looks once. What is told within [`ON_THE_WAY`] was not lost.
 async fn look(context: &Context) -> Result<(), DbErr> {
-    let heard = context.hub.conversations();
+    let heard = context.hub.subscribed_conversations();
     let mut all = Vec::new();
     for some in heard.chunks(AT_ONCE) {
         all.extend(truths(context, some).await?);
@@ -63,14 +63,14 @@ async fn look(context: &Context) -> Result<(), DbErr> {
     }
     tokio::time::sleep(ON_THE_WAY).await;
     for truth in &all {
-        if context.hub.hold_to(truth) {
+        if context.hub.check_position(truth) {
             context.meter.behind.inc();
         }
     }
     Ok(())
 }
 
-async fn truths(context: &Context, of: &[ConversationId]) -> Result<Vec<Truth>, DbErr> {
+async fn truths(context: &Context, of: &[ConversationId]) -> Result<Vec<DatabasePosition>, DbErr> {
     let is_running = || Expr::col((run::Entity, run::Column::Status)).eq("running");
     let runs = conversation::Entity::belongs_to(run::Entity)
         .from(conversation::Column::Id)
@@ -87,10 +87,11 @@ async fn truths(context: &Context, of: &[ConversationId]) -> Result<Vec<Truth>, 
         .into_tuple()
         .all(context.db.reader())
         .await?;
-    let truth = |(conversation, rev, running): (ConversationId, i64, Option<RunId>)| Truth {
-        conversation,
-        rev,
-        running: running.map(|it| it.0),
-    };
+    let truth =
+        |(conversation, rev, running): (ConversationId, i64, Option<RunId>)| DatabasePosition {
+            conversation,
+            rev,
+            running: running.map(|it| it.0),
+        };
     Ok(rows.into_iter().map(truth).collect())
 }

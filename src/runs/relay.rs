@@ -1,12 +1,12 @@
 //! Takes in what other nodes say: for those who listen here, and for the runs of this node.
 
 use crate::ids::RunId;
-use crate::realtime::bus::handle::Inbox;
-use crate::realtime::bus::packet::Parcel;
-use crate::realtime::bus::signal::Signal;
-use crate::realtime::event::Cargo;
+use crate::realtime::cluster::bus::ClusterReceiver;
+use crate::realtime::cluster::message::MessageBody;
+use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Mark;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
 use crate::realtime::presence::Presence;
 use crate::realtime::topic::Topic;
 use crate::realtime::typing::Typing;
@@ -25,11 +25,11 @@ pub struct Relay {
 impl Relay {
     fn take_envelope(&self, envelope: Envelope) {
         let live = &self.context.live;
-        match (envelope.topic, envelope.cargo) {
-            (_, Cargo::Delta(delta)) => live.hear_piece(delta),
+        match (envelope.topic, envelope.payload) {
+            (_, Payload::Delta(delta)) => live.hear_piece(delta),
             (
                 Topic::Conversation(conversation),
-                Cargo::Stream {
+                Payload::Stream {
                     json,
                     run,
                     lease,
@@ -38,7 +38,7 @@ impl Relay {
             ) => {
                 let run = RunId(run);
                 // Somebody else ended what is executed here; the provider's request is dropped.
-                if mark == Mark::Complete {
+                if mark == StreamBoundary::Complete {
                     self.context.leases.end_under(run, lease, Why::Lost);
                 }
                 let heard = Heard {
@@ -47,51 +47,62 @@ impl Relay {
                     lease,
                     mark,
                 };
-                let cargo = Cargo::Stream {
+                let cargo = Payload::Stream {
                     json,
                     run: run.0,
                     lease,
                     mark,
                 };
                 let topic = envelope.topic;
-                live.hear_mark(&heard, Envelope { topic, cargo });
+                live.hear_mark(
+                    &heard,
+                    Envelope {
+                        topic,
+                        payload: cargo,
+                    },
+                );
             }
-            (topic, cargo) => self.context.hub.publish_here(Envelope { topic, cargo }),
+            (topic, cargo) => self.context.hub.publish_local(Envelope {
+                topic,
+                payload: cargo,
+            }),
         }
     }
 
-    fn take_signal(&self, from: Uuid, signal: Signal) {
+    fn take_signal(&self, from: Uuid, signal: ClusterSignal) {
         match signal {
-            Signal::Bell => self.context.bell.ring(),
-            Signal::KeepPartial { run, lease } => {
+            ClusterSignal::Bell => self.context.bell.ring(),
+            ClusterSignal::KeepPartial { run, lease } => {
                 let leases = &self.context.leases;
                 leases.end_under(RunId(run), lease, Why::KeepPartial);
             }
-            Signal::Ask { conversation } => self.context.live.tell(conversation),
-            Signal::Text(it) => self.context.live.hear_text(it),
-            Signal::Beat { is_new: false } => {}
-            Signal::Beat { is_new: true } => self.presence.tell_all(),
-            Signal::Gone => self.presence.gone(from),
-            Signal::Presence { whole, rooms } => self.presence.hear(from, whole, rooms),
-            Signal::Typing { hands, active } => self.typing.hear(hands, active),
+            ClusterSignal::Ask { conversation } => self.context.live.tell(conversation),
+            ClusterSignal::Text(it) => self.context.live.hear_text(it),
+            ClusterSignal::Beat { is_new: false } => {}
+            ClusterSignal::Beat { is_new: true } => self.presence.broadcast(),
+            ClusterSignal::Gone => self.presence.remove_node(from),
+            ClusterSignal::Presence { whole, rooms } => {
+                self.presence.apply_remote(from, whole, rooms)
+            }
+            ClusterSignal::Typing { hands, active } => self.typing.apply_remote(hands, active),
         }
     }
 }
 
-impl Inbox for Relay {
-    fn take(&self, from: Uuid, parcel: Parcel) {
+impl ClusterReceiver for Relay {
+    fn receive(&self, from: Uuid, parcel: MessageBody) {
         match parcel {
-            Parcel::Envelope(envelope) => self.take_envelope(envelope),
-            Parcel::Signal(signal) => self.take_signal(from, signal),
+            MessageBody::Envelope(envelope) => self.take_envelope(envelope),
+            MessageBody::Signal(signal) => self.take_signal(from, signal),
         }
     }
 
-    fn missed(&self) {
+    fn on_gap(&self) {
         self.context.look_again.notify_one();
     }
 
-    fn tuned_in(&self) {
-        self.presence.tell_all();
+    fn on_connected(&self) {
+        self.presence.broadcast();
         self.context.bell.ring();
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::api::routes;
 use crate::http::document;
-use crate::http::door::Door;
-use crate::http::door::doors;
+use crate::http::endpoint::ApiEndpoint;
+use crate::http::endpoint::endpoints;
 use crate::server::openapi;
-use crate::socket::document as frames;
+use crate::socket::frame_schemas as frames;
 use crate::socket::upgrade;
 use serde_json::Value;
 
@@ -13,20 +13,20 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Endpoints {
     /// Below `/api`: who calls is found out before the handler is asked.
-    pub api: Vec<Door>,
+    pub api: Vec<ApiEndpoint>,
     /// The others, which ask nobody or look for themselves.
-    pub open: Vec<Door>,
+    pub open: Vec<ApiEndpoint>,
 }
 
 /// All doors.
 pub fn all() -> Endpoints {
     let mut all = routes::all();
-    all.extend(doors![upgrade::connect, openapi::document]);
+    all.extend(endpoints![upgrade::connect, openapi::document]);
     let (api, open) = all.into_iter().partition(is_api_endpoint);
     Endpoints { api, open }
 }
 
-fn is_api_endpoint(endpoint: &Door) -> bool {
+fn is_api_endpoint(endpoint: &ApiEndpoint) -> bool {
     endpoint.path().starts_with("/api/")
 }
 

@@ -6,14 +6,14 @@
 use crate::app::App;
 use crate::db::maintenance;
 use crate::db::probe;
-use crate::http::auth;
-use crate::http::carry;
-use crate::http::door;
+use crate::http::allowed_hosts;
+use crate::http::authentication;
+use crate::http::endpoint;
 use crate::http::error::ApiError;
-use crate::http::frame;
-use crate::http::host;
-use crate::http::meter;
 use crate::http::request_body;
+use crate::http::request_metrics;
+use crate::http::response_headers;
+use crate::http::run_to_completion;
 use crate::openai::key;
 use crate::openai::routes;
 use crate::server::client_files;
@@ -63,16 +63,16 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
                 let message = "The query holds a name or a value that this address does not take.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
-            .wrap(from_fn(host::answer_to_our_names))
-            .wrap(from_fn(frame::dress))
-            .wrap(from_fn(meter::count))
+            .wrap(from_fn(allowed_hosts::require_allowed_host))
+            .wrap(from_fn(response_headers::apply))
+            .wrap(from_fn(request_metrics::count))
             .wrap(from_fn(request_body::limit))
-            .configure(|it| door::mount(&endpoints.open, "", it))
+            .configure(|it| endpoint::mount(&endpoints.open, "", it))
             .service(
                 web::scope("/api")
-                    .wrap(from_fn(carry::through))
-                    .wrap(from_fn(auth::identify))
-                    .configure(|it| door::mount(&endpoints.api, "/api", it)),
+                    .wrap(from_fn(run_to_completion::run_to_completion))
+                    .wrap(from_fn(authentication::identify))
+                    .configure(|it| endpoint::mount(&endpoints.api, "/api", it)),
             )
             .service(
                 web::scope("/v1")

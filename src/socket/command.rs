@@ -1,7 +1,7 @@
 //! What a client may say, as types: one JSON object a frame, with an `id` that its answer names.
 
+use crate::http::deserialize;
 use crate::http::error::ApiError;
-use crate::http::typed;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use serde::Deserialize;
@@ -13,20 +13,20 @@ use utoipa::ToSchema;
 
 /// A frame that could be read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct ClientFrame {
     /// Any number; the client's own affair.
     pub id: Number,
-    pub command: Command,
+    pub command: ClientCommand,
 }
 
 /// What the client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum ClientCommand {
     Subscribe(Subscribe),
     Unsubscribe(Unsubscribe),
     SubscribeSpace(SubscribeSpace),
-    Away(Away),
-    Typing(Typing),
+    Away(AwayCommand),
+    Typing(TypingCommand),
     Ping,
 }
 
@@ -57,7 +57,7 @@ pub struct SubscribeSpace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Away)]
-pub struct Away {
+pub struct AwayCommand {
     pub away: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct Away {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Typing)]
-pub struct Typing {
+pub struct TypingCommand {
     pub conversation_id: ConversationId,
     pub active: bool,
 }
@@ -74,11 +74,11 @@ pub struct Typing {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Nothing)]
-pub struct Nothing {}
+pub struct EmptyPayload {}
 
 /// A frame that could not be read, and its `id` if that could.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct InvalidFrame {
     pub id: Option<Number>,
     pub error: ApiError,
 }
@@ -87,20 +87,23 @@ pub struct Unreadable {
 ///
 /// # Errors
 /// What is wrong with it, as in the body of a request.
-pub fn parse(text: &str) -> Result<Frame, Unreadable> {
-    let fields = object(text).map_err(|error| Unreadable { id: None, error })?;
+pub fn parse(text: &str) -> Result<ClientFrame, InvalidFrame> {
+    let fields = object(text).map_err(|error| InvalidFrame { id: None, error })?;
     let id = match fields.get("id") {
         Some(Value::Number(id)) => Ok(id.clone()),
-        Some(_) => Err(wrong("invalid_type", "The id of a frame is a number.")),
-        None => Err(wrong("missing_field", "The field `id` is missing.")),
+        Some(_) => Err(bad_request(
+            "invalid_type",
+            "The id of a frame is a number.",
+        )),
+        None => Err(bad_request("missing_field", "The field `id` is missing.")),
     };
-    let id = id.map_err(|error| Unreadable {
+    let id = id.map_err(|error| InvalidFrame {
         id: None,
-        error: error.about("id"),
+        error: error.with_param("id"),
     })?;
     match command(fields) {
-        Ok(command) => Ok(Frame { id, command }),
-        Err(error) => Err(Unreadable {
+        Ok(command) => Ok(ClientFrame { id, command }),
+        Err(error) => Err(InvalidFrame {
             id: Some(id),
             error,
         }),
@@ -110,25 +113,27 @@ pub fn parse(text: &str) -> Result<Frame, Unreadable> {
 fn object(text: &str) -> Result<Map<String, Value>, ApiError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(wrong("invalid_type", "A frame is one JSON object.")),
-        Err(_) => Err(wrong("invalid_json", "The frame is no valid JSON.")),
+        Ok(_) => Err(bad_request("invalid_type", "A frame is one JSON object.")),
+        Err(_) => Err(bad_request("invalid_json", "The frame is no valid JSON.")),
     }
 }
 
-fn command(mut fields: Map<String, Value>) -> Result<Command, ApiError> {
+fn command(mut fields: Map<String, Value>) -> Result<ClientCommand, ApiError> {
     fields.shift_remove("id");
     let op = match fields.shift_remove("op") {
         Some(Value::String(op)) => op,
-        Some(_) => return Err(wrong("invalid_type", "`op` is a text.").about("op")),
-        None => return Err(wrong("missing_field", "The field `op` is missing.").about("op")),
+        Some(_) => return Err(bad_request("invalid_type", "`op` is a text.").with_param("op")),
+        None => {
+            return Err(bad_request("missing_field", "The field `op` is missing.").with_param("op"));
+        }
     };
     Ok(match op.as_str() {
-        "subscribe" => Command::Subscribe(subscribe(fields)?),
-        "unsubscribe" => Command::Unsubscribe(read(fields)?),
-        "subscribe_space" => Command::SubscribeSpace(read(fields)?),
-        "away" => Command::Away(read(fields)?),
-        "typing" => Command::Typing(read(fields)?),
-        "ping" => read(fields).map(|Nothing {}| Command::Ping)?,
+        "subscribe" => ClientCommand::Subscribe(subscribe(fields)?),
+        "unsubscribe" => ClientCommand::Unsubscribe(read(fields)?),
+        "subscribe_space" => ClientCommand::SubscribeSpace(read(fields)?),
+        "away" => ClientCommand::Away(read(fields)?),
+        "typing" => ClientCommand::Typing(read(fields)?),
+        "ping" => read(fields).map(|EmptyPayload {}| ClientCommand::Ping)?,
         _ => {
             let takes =
                 "This takes one of subscribe, unsubscribe, subscribe_space, away, typing, ping.";
@@ -149,21 +154,21 @@ fn subscribe(fields: Map<String, Value>) -> Result<Subscribe, ApiError> {
 }
 
 fn read<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, ApiError> {
-    typed::from_value(Value::Object(fields)).map_err(ApiError::from)
+    deserialize::from_value(Value::Object(fields)).map_err(ApiError::from)
 }
 
-fn wrong(code: &'static str, message: &str) -> ApiError {
+fn bad_request(code: &'static str, message: &str) -> ApiError {
     ApiError::new(400, code, message)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Command;
+    use super::ClientCommand;
     use super::Subscribe;
     use super::parse;
     use crate::ids::ConversationId;
 
-    fn refusal(text: &str) -> (Option<String>, &'static str, Option<String>) {
+    fn error_of(text: &str) -> (Option<String>, &'static str, Option<String>) {
         let it = parse(text).unwrap_err();
         (
             it.id.map(|it| it.to_string()),
@@ -187,10 +192,13 @@ mod tests {
                 r#""op":"subscribe_space","space_id":7"#,
                 "SubscribeSpace(SubscribeSpace { space_id: SpaceId(7) })",
             ),
-            (r#""op":"away","away":true"#, "Away(Away { away: true })"),
+            (
+                r#""op":"away","away":true"#,
+                "Away(AwayCommand { away: true })",
+            ),
             (
                 r#""op":"typing","conversation_id":7,"active":false"#,
-                "Typing(Typing { conversation_id: ConversationId(7), active: false })",
+                "Typing(TypingCommand { conversation_id: ConversationId(7), active: false })",
             ),
             (r#""op":"ping""#, "Ping"),
         ] {
@@ -208,7 +216,7 @@ mod tests {
             ))
         };
         let expected = |after_rev| {
-            Command::Subscribe(Subscribe {
+            ClientCommand::Subscribe(Subscribe {
                 conversation_id: ConversationId(7),
                 after_rev,
             })
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_kind_and_field() {
+    fn errors_name_their_kind_and_field() {
         let one = || Some("1".to_owned());
         let param = |it: &str| Some(it.to_owned());
         for (text, expected) in [
@@ -275,7 +283,7 @@ mod tests {
                 (one(), "invalid_type", param("away")),
             ),
         ] {
-            assert_eq!(refusal(text), expected, "{text}");
+            assert_eq!(error_of(text), expected, "{text}");
         }
     }
 
@@ -283,6 +291,6 @@ mod tests {
     fn a_deep_frame_is_broken_and_no_crash() {
         let deep = format!(r#"{{"id":1,"op":{}"#, "[".repeat(60_000));
 
-        assert_eq!(refusal(&deep).1, "invalid_json");
+        assert_eq!(error_of(&deep).1, "invalid_json");
     }
 }

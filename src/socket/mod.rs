@@ -4,14 +4,14 @@
 //! the database runs on the main runtime ([`errand`]); what it hears comes through its outbox; what
 //! of a conversation passes on to the client is decided by a pure filter ([`subscription`]).
 
+pub mod authorization;
 pub mod command;
-pub mod delivery;
-pub mod document;
-pub mod ears;
-pub mod errand;
-pub mod frames;
-pub mod guard;
-pub mod opening;
+pub mod frame_schemas;
+pub mod outgoing;
+pub mod pending_subscription;
+pub mod queries;
+pub mod server_frames;
 pub mod session;
-pub mod subscription;
+pub mod subscription_filter;
+pub mod subscriptions;
 pub mod upgrade;

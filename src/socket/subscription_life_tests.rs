@@ -1,16 +1,16 @@
 //! Any life of a conversation, met by a late client at any moment: it ends up knowing what a
 //! client knows that was there from the beginning.
 
-use super::Filter;
-use super::Start;
-use super::Verdict;
+use super::FilterDecision;
+use super::SnapshotPosition;
+use super::SubscriptionFilter;
 use crate::ids::ConversationId;
-use crate::realtime::event::Cargo;
-use crate::realtime::event::Delta;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Mark;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::StreamDelta;
 use crate::realtime::event::utf16_len;
-use crate::realtime::outbox::Next;
+use crate::realtime::outbox::NextItem;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ const HERE: ConversationId = ConversationId(1);
 
 /// What can happen, as a story to be cut into acts.
 #[derive(Clone, Debug)]
-enum Scene {
+enum TimelineStep {
     Post,
     /// Each text is a piece; an empty one is the stream beginning anew, a lone dot a post between.
     Run {
@@ -33,14 +33,14 @@ enum Scene {
 
 /// One thing that happens at once. Between any two acts the late client may take its next step.
 #[derive(Clone, Debug)]
-enum Act {
+enum ServerAction {
     /// A commit with the next durable event, whose `rev` stands for a message.
     Commit(i64),
     /// The same, and a run runs from now on, or none does.
     CommitRunning(i64, Option<Uuid>),
     /// A durable event is published.
     TellDurable(i64),
-    Tell(Uuid, Mark),
+    Tell(Uuid, StreamBoundary),
     Open(Uuid),
     Close,
     Say(String),
@@ -49,114 +49,123 @@ enum Act {
     Quiet,
 }
 
-fn acts(scenes: &[Scene]) -> Vec<Act> {
-    let mut acts = vec![Act::Quiet];
+fn server_actions(scenes: &[TimelineStep]) -> Vec<ServerAction> {
+    let mut acts = vec![ServerAction::Quiet];
     let mut rev = 0;
     for (n, scene) in scenes.iter().enumerate() {
         match scene {
-            Scene::Post => post(&mut acts, &mut rev),
-            Scene::Run { pieces, succeeds } => {
+            TimelineStep::Post => post(&mut acts, &mut rev),
+            TimelineStep::Run { pieces, succeeds } => {
                 let run = Uuid::from_u128(n as u128 + 1);
-                live(&mut acts, &mut rev, run, pieces, *succeeds);
+                run_actions(&mut acts, &mut rev, run, pieces, *succeeds);
             }
         }
-        acts.push(Act::Quiet);
+        acts.push(ServerAction::Quiet);
     }
     acts
 }
 
-fn post(acts: &mut Vec<Act>, rev: &mut i64) {
+fn post(acts: &mut Vec<ServerAction>, rev: &mut i64) {
     *rev += 1;
-    acts.extend([Act::Commit(*rev), Act::TellDurable(*rev)]);
+    acts.extend([ServerAction::Commit(*rev), ServerAction::TellDurable(*rev)]);
 }
 
-fn live(acts: &mut Vec<Act>, rev: &mut i64, run: Uuid, pieces: &[String], succeeds: bool) {
+fn run_actions(
+    acts: &mut Vec<ServerAction>,
+    rev: &mut i64,
+    run: Uuid,
+    pieces: &[String],
+    succeeds: bool,
+) {
     *rev += 1;
-    acts.push(Act::CommitRunning(*rev, Some(run)));
+    acts.push(ServerAction::CommitRunning(*rev, Some(run)));
     // The order of these two is the engine's own affair.
     match succeeds {
-        true => acts.extend([Act::TellDurable(*rev), Act::Open(run)]),
-        false => acts.extend([Act::Open(run), Act::TellDurable(*rev)]),
+        true => acts.extend([ServerAction::TellDurable(*rev), ServerAction::Open(run)]),
+        false => acts.extend([ServerAction::Open(run), ServerAction::TellDurable(*rev)]),
     }
-    acts.push(Act::Tell(run, Mark::Start));
+    acts.push(ServerAction::Tell(run, StreamBoundary::Start));
     for piece in pieces {
-        acts.push(Act::Quiet);
+        acts.push(ServerAction::Quiet);
         match piece.as_str() {
-            "" => acts.push(Act::Restart),
+            "" => acts.push(ServerAction::Restart),
             "." => post(acts, rev),
-            _ => acts.push(Act::Say(piece.clone())),
+            _ => acts.push(ServerAction::Say(piece.clone())),
         }
     }
-    acts.push(Act::Close);
+    acts.push(ServerAction::Close);
     *rev += 2;
     acts.extend([
-        Act::CommitRunning(*rev, None),
-        Act::TellDurable(*rev - 1),
-        Act::Tell(run, Mark::Complete),
-        Act::TellDurable(*rev),
-        Act::Tell(run, Mark::Stop),
+        ServerAction::CommitRunning(*rev, None),
+        ServerAction::TellDurable(*rev - 1),
+        ServerAction::Tell(run, StreamBoundary::Complete),
+        ServerAction::TellDurable(*rev),
+        ServerAction::Tell(run, StreamBoundary::Stop),
     ]);
 }
 
 /// The server: its database, its live text.
 #[derive(Default)]
-struct World {
+struct ServerState {
     rev: i64,
     running: Option<Uuid>,
     live: Option<(Uuid, String)>,
 }
 
-impl World {
+impl ServerState {
     /// Lets it happen; what is published thereby.
-    fn act(&mut self, act: &Act) -> Option<Arc<Envelope>> {
+    fn apply(&mut self, act: &ServerAction) -> Option<Arc<Envelope>> {
         let cargo = match act {
-            Act::Commit(rev) => {
+            ServerAction::Commit(rev) => {
                 self.rev = *rev;
                 return None;
             }
-            Act::CommitRunning(rev, run) => {
+            ServerAction::CommitRunning(rev, run) => {
                 self.rev = *rev;
                 self.running = *run;
                 return None;
             }
-            Act::Open(run) => {
+            ServerAction::Open(run) => {
                 self.live = Some((*run, String::new()));
                 return None;
             }
-            Act::Close => {
+            ServerAction::Close => {
                 self.live = None;
                 return None;
             }
-            Act::Quiet => return None,
-            Act::TellDurable(rev) => Cargo::Frame {
+            ServerAction::Quiet => return None,
+            ServerAction::TellDurable(rev) => Payload::Frame {
                 json: rev.to_string().into(),
                 rev: Some(*rev),
             },
-            Act::Tell(run, mark) => Cargo::Stream {
+            ServerAction::Tell(run, mark) => Payload::Stream {
                 json: "".into(),
                 run: *run,
                 lease: 1,
                 mark: *mark,
             },
-            Act::Restart => {
+            ServerAction::Restart => {
                 let (run, text) = self.live.as_mut().unwrap();
                 text.clear();
-                Cargo::Stream {
+                Payload::Stream {
                     json: "".into(),
                     run: *run,
                     lease: 1,
-                    mark: Mark::Reset,
+                    mark: StreamBoundary::Reset,
                 }
             }
-            Act::Say(piece) => {
+            ServerAction::Say(piece) => {
                 let (run, text) = self.live.as_mut().unwrap();
-                let delta = Delta::new(HERE, *run, utf16_len(text), piece.clone());
+                let delta = StreamDelta::new(HERE, *run, utf16_len(text), piece.clone());
                 text.push_str(piece);
-                Cargo::Delta(delta)
+                Payload::Delta(delta)
             }
         };
         let topic = Topic::Conversation(HERE);
-        Some(Arc::new(Envelope { topic, cargo }))
+        Some(Arc::new(Envelope {
+            topic,
+            payload: cargo,
+        }))
     }
 }
 
@@ -169,29 +178,29 @@ struct Client {
 }
 
 impl Client {
-    fn hear(&mut self, cargo: &Cargo) {
+    fn apply(&mut self, cargo: &Payload) {
         match cargo {
-            Cargo::Frame { rev: Some(rev), .. } => {
+            Payload::Frame { rev: Some(rev), .. } => {
                 assert!(self.timeline.insert(*rev), "told twice");
             }
-            Cargo::Stream {
+            Payload::Stream {
                 run,
-                mark: Mark::Start,
+                mark: StreamBoundary::Start,
                 ..
             } => {
                 assert!(self.stream.is_none(), "a run begins while another writes");
                 self.stream = Some((*run, String::new()));
             }
-            Cargo::Stream { run, mark, .. } => {
+            Payload::Stream { run, mark, .. } => {
                 let (writes, text) = self.stream.as_mut().expect("a run writes");
                 assert_eq!(writes, run);
                 match mark {
-                    Mark::Reset => text.clear(),
-                    Mark::Stop => self.stream = None,
+                    StreamBoundary::Reset => text.clear(),
+                    StreamBoundary::Stop => self.stream = None,
                     _ => {}
                 }
             }
-            Cargo::Delta(delta) => self.read(delta.offset, &delta.text),
+            Payload::Delta(delta) => self.read(delta.offset, &delta.text),
             other => panic!("nothing else was published: {other:?}"),
         }
     }
@@ -204,36 +213,36 @@ impl Client {
 }
 
 /// A client behind an outbox, in each of the states of a subscription.
-struct Latecomer {
+struct LateSubscriber {
     outbox: Arc<Outbox>,
-    held: Vec<Arc<Envelope>>,
-    start: Start,
-    filter: Option<Filter>,
+    buffered: Vec<Arc<Envelope>>,
+    start: SnapshotPosition,
+    filter: Option<SubscriptionFilter>,
     client: Client,
 }
 
-impl Latecomer {
-    fn listen() -> Self {
+impl LateSubscriber {
+    fn new() -> Self {
         Self {
             outbox: Outbox::new(),
-            held: Vec::new(),
-            start: Start::default(),
+            buffered: Vec::new(),
+            start: SnapshotPosition::default(),
             filter: None,
             client: Client::default(),
         }
     }
 
-    fn read_rev(&mut self, world: &World) {
+    fn read_rev(&mut self, world: &ServerState) {
         self.start.rev = world.rev;
         self.client.timeline = (1..=world.rev).collect();
     }
 
-    fn read_running(&mut self, world: &World) {
+    fn read_running(&mut self, world: &ServerState) {
         self.start.running = world.running.map(|run| (run, 0));
     }
 
-    fn read_live_text(&mut self, world: &World) {
-        self.outbox.mark(HERE);
+    fn read_live_text(&mut self, world: &ServerState) {
+        self.outbox.push_barrier(HERE);
         let Some((run, length)) = &mut self.start.running else {
             return;
         };
@@ -243,45 +252,45 @@ impl Latecomer {
         self.client.stream = Some((*run, text));
     }
 
-    fn answer(&mut self, world: &World) {
-        let mut held = std::mem::take(&mut self.held);
-        self.filter = Some(Filter::begin(self.start, &mut held));
+    fn answer(&mut self, world: &ServerState) {
+        let mut held = std::mem::take(&mut self.buffered);
+        self.filter = Some(SubscriptionFilter::new(self.start, &mut held));
         for envelope in held {
-            self.let_through(&envelope, world);
+            self.filter_and_apply(&envelope, world);
         }
     }
 
     /// The socket's task looks into its outbox.
-    fn take(&mut self, world: &World) {
+    fn drain(&mut self, world: &ServerState) {
         while let Some(next) = self.outbox.try_next() {
             match (next, &self.filter) {
-                (Next::Envelope(it), None) => self.held.push(it),
-                (Next::Envelope(it), Some(_)) => self.let_through(&it, world),
-                (Next::Mark(_), _) => self.answer(world),
+                (NextItem::Envelope(it), None) => self.buffered.push(it),
+                (NextItem::Envelope(it), Some(_)) => self.filter_and_apply(&it, world),
+                (NextItem::Barrier(_), _) => self.answer(world),
                 (other, _) => panic!("so much never waits: {other:?}"),
             }
         }
     }
 
-    fn let_through(&mut self, envelope: &Envelope, world: &World) {
+    fn filter_and_apply(&mut self, envelope: &Envelope, world: &ServerState) {
         let filter = self.filter.as_mut().unwrap();
-        match filter.judge(&envelope.cargo) {
-            Verdict::Drop => {}
-            Verdict::Forward => self.client.hear(&envelope.cargo),
-            Verdict::Rest(json) => {
+        match filter.decide(&envelope.payload) {
+            FilterDecision::Drop => {}
+            FilterDecision::Forward => self.client.apply(&envelope.payload),
+            FilterDecision::ForwardRest(json) => {
                 let frame: serde_json::Value = serde_json::from_str(&json).unwrap();
                 let offset = frame["offset"].as_u64().unwrap() as usize;
                 self.client.read(offset, frame["delta"].as_str().unwrap());
             }
-            Verdict::Mend { run, end } => {
+            FilterDecision::Repair { run, end } => {
                 let live = world.live.as_ref().filter(|it| it.0 == run);
                 let text = live.map(|it| it.1.as_str());
-                if filter.mend(run, end, text) {
+                if filter.repair(run, end, text) {
                     let (_, shown) = self.client.stream.as_mut().expect("a run writes");
                     *shown = text.unwrap().to_owned();
                 }
             }
-            Verdict::Resync => panic!("no durable event was missing"),
+            FilterDecision::Resync => panic!("no durable event was missing"),
         }
     }
 }
@@ -291,26 +300,29 @@ type Moments = [usize; 4];
 
 /// Plays the story. `takes`: whether the socket's task runs after an act; `misses`: whether a
 /// piece of text gets lost on its way to the late client.
-fn play(
-    scenes: &[Scene],
+fn run_scenario(
+    scenes: &[TimelineStep],
     moments: Moments,
     end: usize,
     takes: &[bool],
     misses: &[bool],
 ) -> [Client; 2] {
-    let acts = acts(scenes);
+    let acts = server_actions(scenes);
     let at = |fraction: usize| fraction * acts.len() / 1000;
     let [listen, rev, running, live] = moments.map(at);
     let rest = &acts[at(end).max(live).min(acts.len() - 1)..];
-    let quiet = rest.iter().position(|it| matches!(it, Act::Quiet)).unwrap();
+    let quiet = rest
+        .iter()
+        .position(|it| matches!(it, ServerAction::Quiet))
+        .unwrap();
     let n_acts = acts.len() - rest.len() + quiet + 1;
 
-    let mut world = World::default();
-    let mut veteran = Client::default();
+    let mut world = ServerState::default();
+    let mut early = Client::default();
     let mut late = None;
     for (n, act) in acts[..n_acts].iter().enumerate() {
         if n == listen {
-            late = Some(Latecomer::listen());
+            late = Some(LateSubscriber::new());
         }
         if let Some(late) = &mut late {
             if n == rev {
@@ -323,9 +335,10 @@ fn play(
                 late.read_live_text(&world);
             }
         }
-        if let Some(envelope) = world.act(act) {
-            veteran.hear(&envelope.cargo);
-            let missed = matches!(act, Act::Say(_)) && misses.get(n).copied().unwrap_or(false);
+        if let Some(envelope) = world.apply(act) {
+            early.apply(&envelope.payload);
+            let missed =
+                matches!(act, ServerAction::Say(_)) && misses.get(n).copied().unwrap_or(false);
             if let Some(late) = &late
                 && !missed
             {
@@ -335,15 +348,15 @@ fn play(
         if let Some(late) = &mut late
             && takes.get(n).copied().unwrap_or(true)
         {
-            late.take(&world);
+            late.drain(&world);
         }
     }
     let mut late = late.expect("it came");
-    late.take(&world);
-    [veteran, late.client]
+    late.drain(&world);
+    [early, late.client]
 }
 
-fn scene() -> impl Strategy<Value = Scene> {
+fn timeline_step() -> impl Strategy<Value = TimelineStep> {
     let piece = prop_oneof![
         4 => "[a-zé😀]{1,3}",
         1 => Just(String::new()),
@@ -351,8 +364,8 @@ fn scene() -> impl Strategy<Value = Scene> {
     ];
     let run = (proptest::collection::vec(piece, 0..8), any::<bool>());
     prop_oneof![
-        1 => Just(Scene::Post),
-        3 => run.prop_map(|(pieces, succeeds)| Scene::Run { pieces, succeeds }),
+        1 => Just(TimelineStep::Post),
+        3 => run.prop_map(|(pieces, succeeds)| TimelineStep::Run { pieces, succeeds }),
     ]
 }
 
@@ -364,7 +377,7 @@ fn moments() -> impl Strategy<Value = Moments> {
     })
 }
 
-fn coins() -> impl Strategy<Value = Vec<bool>> {
+fn random_bools() -> impl Strategy<Value = Vec<bool>> {
     proptest::collection::vec(any::<bool>(), 0..80)
 }
 
@@ -373,24 +386,24 @@ proptest! {
 
     #[test]
     fn a_late_client_knows_what_an_early_one_knows(
-        scenes in proptest::collection::vec(scene(), 1..5),
+        scenes in proptest::collection::vec(timeline_step(), 1..5),
         moments in moments(),
         end in 0..1000usize,
-        takes in coins(),
+        takes in random_bools(),
     ) {
-        let [veteran, late] = play(&scenes, moments, end, &takes, &[]);
+        let [veteran, late] = run_scenario(&scenes, moments, end, &takes, &[]);
 
         prop_assert_eq!(veteran, late);
     }
 
     #[test]
     fn text_that_gets_lost_on_the_way_is_mended(
-        scenes in proptest::collection::vec(scene(), 1..5),
+        scenes in proptest::collection::vec(timeline_step(), 1..5),
         moments in moments(),
-        takes in coins(),
-        misses in coins(),
+        takes in random_bools(),
+        misses in random_bools(),
     ) {
-        let [veteran, late] = play(&scenes, moments, 999, &takes, &misses);
+        let [veteran, late] = run_scenario(&scenes, moments, 999, &takes, &misses);
 
         prop_assert_eq!(veteran, late);
     }

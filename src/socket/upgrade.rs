@@ -2,13 +2,13 @@
 
 use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
-use crate::http::auth;
-use crate::http::auth::Credential;
-use crate::http::auth::CurrentUser;
+use crate::http::authentication;
+use crate::http::authentication::Credential;
+use crate::http::authentication::CurrentUser;
+use crate::http::client_ip;
+use crate::http::connection;
 use crate::http::error::ApiError;
-use crate::http::holder::Caller;
-use crate::http::peer;
-use crate::http::wire;
+use crate::http::socket_caller::SocketCaller;
 use crate::socket::session;
 use actix_web::Error;
 use actix_web::HttpRequest;
@@ -17,7 +17,7 @@ use actix_web::web::Data;
 use actix_web::web::Payload;
 
 /// The longest frame, and the longest message in pieces, in bytes.
-const MOST: usize = 64 * 1024;
+const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Opens a socket. One socket hears any number of conversations.
 ///
@@ -60,32 +60,37 @@ pub async fn connect(
     request: HttpRequest,
     payload: Payload,
 ) -> Result<HttpResponse, Error> {
-    let CurrentUser { user, by } = auth::socket_caller(&app, &request).await?;
-    let caller = Caller { user: user.id, by };
+    let CurrentUser { user, credential } =
+        authentication::authenticate_socket(&app, &request).await?;
+    let caller = SocketCaller {
+        user: user.id,
+        credential,
+    };
     if app.shutdown.draining.is_cancelled() {
         let mut closing = ApiError::new(503, "internal", "The server is closing.");
         closing.retry_after = Some(1);
         return Err(closing.into());
     }
-    let within = app.socket_timeouts.write_within;
-    let (answer, inlet, outlet) = wire::open(&request, payload, MOST, within).await?;
+    let write_timeout = app.socket_timeouts.write_timeout;
+    let (answer, receiver, sender) =
+        connection::open(&request, payload, MAX_FRAME_BYTES, write_timeout).await?;
     // Only now: what is no upgrade at all takes no place.
-    let address = peer::address_of(&request);
-    let shown = match caller.by {
+    let address = client_ip::client_ip(&request);
+    let credential = match caller.credential {
         Credential::Session(id) => CredentialId::Session(id),
         Credential::ApiKey(id) => CredentialId::Key(id),
     };
-    let place = app
+    let permit = app
         .limits
         .sockets
-        .acquire(caller.user, shown, address)
+        .acquire(caller.user, credential, address)
         .await;
-    let Some(place) = place else {
+    let Some(place) = permit else {
         let most = "There are as many sockets open, yours or from where you are, as may be.";
         return Err(ApiError::rate_limited(10, most).into());
     };
     actix_web::rt::spawn(async move {
-        session::serve(app, caller, inlet, outlet).await;
+        session::serve(app, caller, receiver, sender).await;
         drop(place);
     });
     Ok(answer)

@@ -16,7 +16,7 @@ use crate::ids::SessionId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use crate::realtime::hub::Hub;
 use crate::spaces::membership;
 use sea_orm::ColumnTrait;
@@ -71,11 +71,13 @@ impl Watch {
         let keys = self.open_keys(&shown).await?;
         for (it, user) in shown {
             let order = match it {
-                CredentialId::Session(id) if !sessions.contains(&id) => Order::SessionEnded(id),
-                CredentialId::Key(id) if !keys.contains(&id) => Order::KeyRevoked(id),
+                CredentialId::Session(id) if !sessions.contains(&id) => {
+                    SocketControl::SessionEnded(id)
+                }
+                CredentialId::Key(id) if !keys.contains(&id) => SocketControl::KeyRevoked(id),
                 _ => continue,
             };
-            self.hub.publish_here(Envelope::order(user, order));
+            self.hub.publish_local(Envelope::control(user, order));
         }
         self.look_at_rights().await
     }
@@ -124,12 +126,12 @@ impl Watch {
     /// Whose rights are not those of the last look is to look again at what they hear. So is who
     /// is new here while other nodes are not heard, or not all of it: nobody would have told of a change since.
     async fn look_at_rights(&mut self) -> Result<(), DbErr> {
-        let people = self.hub.people();
+        let people = self.hub.subscribed_users();
         let mut found = HashMap::new();
         for some in people.chunks(AT_ONCE) {
             self.read_rights(some, &mut found).await?;
         }
-        let n_missed = self.hub.bus().n_missed();
+        let n_missed = self.hub.bus().n_gaps();
         let is_deaf = !self.hub.bus().is_connected() || n_missed != self.n_missed;
         for (user, rights) in &found {
             let is_as_before = match self.known.get(user) {
@@ -137,8 +139,8 @@ impl Watch {
                 None => !is_deaf,
             };
             if !is_as_before {
-                let order = Envelope::order(*user, Order::RoleLost);
-                self.hub.publish_here(order);
+                let order = Envelope::control(*user, SocketControl::RoleLost);
+                self.hub.publish_local(order);
             }
         }
         self.known = found;

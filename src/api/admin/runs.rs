@@ -5,11 +5,11 @@
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::http::auth::Admin;
+use crate::http::authentication::Admin;
 use crate::http::error::ApiResult;
-use crate::http::page;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::pagination;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
@@ -81,32 +81,32 @@ pub struct Live {
     params(
         Filter,
         ("error_code" = Option<String>, Query, description = "Why it failed, as `upstream_timeout`."),
-        Page<RunId>
+        PageQuery<RunId>
     ),
-    responses((status = 200, body = Listing<View>), (status = 403))
+    responses((status = 200, body = PageOf<View>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
     request: HttpRequest,
     filter: Query<Filter>,
-    page: Page<RunId>,
-) -> ApiResult<Json<Listing<View>>> {
+    page: PageQuery<RunId>,
+) -> ApiResult<Json<PageOf<View>>> {
     let wanted = Wanted {
         conversation: filter.conversation_id,
         space: filter.space_id,
         status: filter.status,
         kind: filter.kind,
-        error_code: page::text_of(request.query_string(), "error_code")?,
+        error_code: pagination::parse_text(request.query_string(), "error_code")?,
     };
     let runs = wanted.runs(app.db.backend());
     let found = page
-        .newest_first(runs, run::Column::Id, app.db.reader())
+        .load_newest_first(runs, run::Column::Id, app.db.reader())
         .await?;
     let names = Names::of(&app, &found.data).await?;
     let now = app.clock.now();
     let views = found.data.iter().filter_map(|it| names.view(&app, it, now));
-    Ok(Json(Listing {
+    Ok(Json(PageOf {
         data: views.collect(),
         has_more: found.has_more,
         cursor: found.cursor,

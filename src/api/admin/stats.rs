@@ -7,10 +7,10 @@ use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::db::connect::Backend;
-use crate::http::auth::Admin;
+use crate::http::authentication::Admin;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::page;
+use crate::http::pagination;
 use crate::ids::SpaceId;
 use crate::runs::ledger;
 use crate::runs::ledger::DAY_MS;
@@ -121,12 +121,12 @@ impl Sum {
     responses((status = 200, body = View), (status = 403))
 )]
 pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiResult<Json<View>> {
-    let days = match page::value_of(request.query_string(), "days")? {
+    let days = match pagination::parse_value(request.query_string(), "days")? {
         None => DEFAULT_DAYS,
         Some(days @ 1..=MOST_DAYS) => days,
         Some(_) => {
             let message = format!("This takes a number from 1 to {MOST_DAYS}.");
-            return Err(ApiError::new(400, "invalid_value", message).about("days"));
+            return Err(ApiError::new(400, "invalid_value", message).with_param("days"));
         }
     };
     let now = app.clock.now();

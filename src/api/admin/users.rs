@@ -14,17 +14,17 @@ use crate::api::session;
 use crate::api::users;
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::http::auth::Admin;
+use crate::http::authentication::Admin;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::http::json;
-use crate::http::json::Body;
-use crate::http::page;
-use crate::http::page::Listing;
-use crate::http::page::Page;
+use crate::http::json_body;
+use crate::http::json_body::JsonBody;
+use crate::http::pagination;
+use crate::http::pagination::PageOf;
+use crate::http::pagination::PageQuery;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
-use crate::realtime::event::Order;
+use crate::realtime::event::SocketControl;
 use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::roster;
@@ -68,16 +68,16 @@ pub struct View {
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeUser)]
 pub struct ChangeUser {
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     role: Option<UserRole>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     status: Option<UserStatus>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     display_name: Option<String>,
-    #[serde(default, deserialize_with = "json::present")]
+    #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = Password)]
     password: Option<String>,
 }
@@ -88,20 +88,20 @@ pub struct ChangeUser {
     path = "/api/admin/users",
     tag = "admin",
     operation_id = "list_users",
-    params(("q" = Option<String>, Query, description = "Looks into both names."), Filter, Page),
-    responses((status = 200, body = Listing<View>), (status = 403))
+    params(("q" = Option<String>, Query, description = "Looks into both names."), Filter, PageQuery),
+    responses((status = 200, body = PageOf<View>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
     request: HttpRequest,
     filter: Query<Filter>,
-    page: Page,
-) -> ApiResult<Json<Listing<View>>> {
-    let text = page::text_of(request.query_string(), "q")?;
+    page: PageQuery,
+) -> ApiResult<Json<PageOf<View>>> {
+    let text = pagination::parse_text(request.query_string(), "q")?;
     let found = user_directory::search(text.as_deref(), filter.status);
-    let found = page.of(found, user::Column::Id, app.db.reader()).await?;
-    Ok(Json(Listing {
+    let found = page.load(found, user::Column::Id, app.db.reader()).await?;
+    Ok(Json(PageOf {
         data: views(&app, found.data).await?,
         has_more: found.has_more,
         cursor: found.cursor,
@@ -140,7 +140,7 @@ pub async fn change(
     app: Data<App>,
     admin: Admin,
     id: Path<UserId>,
-    body: Body<ChangeUser>,
+    body: JsonBody<ChangeUser>,
 ) -> ApiResult<Json<View>> {
     let body = body.read().await?;
     let name = body.display_name.as_deref();
@@ -188,10 +188,12 @@ fn tell(app: &App, changed: &UserChange, seats: &[membership::Model]) {
         session::tell_ended(app, after.id, *session);
     }
     if (before.status, after.status) == (UserStatus::Active, UserStatus::Disabled) {
-        app.hub.publish(Envelope::order(after.id, Order::Disabled));
+        app.hub
+            .publish(Envelope::control(after.id, SocketControl::Disabled));
     }
     if (before.role, after.role) == (UserRole::Admin, UserRole::User) {
-        app.hub.publish(Envelope::order(after.id, Order::RoleLost));
+        app.hub
+            .publish(Envelope::control(after.id, SocketControl::RoleLost));
     }
     for seat in seats {
         app.hub.publish(events::membership_updated(seat));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use reqwest::Method;
-use troupe::http::door::Door;
+use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
 
 use crate::support::answer::Answer;
@@ -21,13 +21,13 @@ const METHODS: [Method; 5] = [
     Method::DELETE,
 ];
 
-fn all() -> Vec<Door> {
+fn all() -> Vec<ApiEndpoint> {
     let doors = endpoints::all();
     [doors.api, doors.open].concat()
 }
 
 /// The address of a door, with 1 for whatever stands in braces, and for a run a UUID.
-fn address(door: &Door) -> String {
+fn address(door: &ApiEndpoint) -> String {
     let parts = door.path().split('/').map(|part| match part {
         "{run_id}" => "01890000-0000-7000-8000-000000000001",
         _ if part.starts_with('{') => "1",

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use reqwest::RequestBuilder;
 use serde_json::json;
-use troupe::http::door::Door;
+use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
@@ -58,7 +58,7 @@ impl House {
     }
 
     /// The address of a door, with the id of something that is there.
-    pub fn address(&self, door: &Door) -> String {
+    pub fn address(&self, door: &ApiEndpoint) -> String {
         let parts = door.path().split('/').map(|part| match part {
             "{run_id}" => self.run.as_str(),
             _ if part.starts_with('{') => "1",
@@ -76,7 +76,7 @@ impl House {
 }
 
 /// Every door there is.
-pub fn all_doors() -> Vec<Door> {
+pub fn all_doors() -> Vec<ApiEndpoint> {
     let doors = endpoints::all();
     [doors.api, doors.open].concat()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 use troupe::app::App;
-use troupe::http::door::Door;
+use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
@@ -95,7 +95,7 @@ impl House {
 
     /// The address of a door, with the ids of what is there; for a door that takes something away,
     /// with the id of nothing.
-    pub async fn address(&self, door: &Door) -> String {
+    pub async fn address(&self, door: &ApiEndpoint) -> String {
         let mut facts = self.facts().await;
         let takes_away = door.method() == "DELETE";
         let mut parts = Vec::new();
@@ -191,7 +191,7 @@ async fn plant_canaries(app: &TestApp) {
 }
 
 /// Every door there is.
-pub fn all_doors() -> Vec<Door> {
+pub fn all_doors() -> Vec<ApiEndpoint> {
     let all = endpoints::all();
     [all.api, all.open].concat()
 }

@@ -10,7 +10,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use tokio::sync::OnceCell;
-use troupe::http::door::Door;
+use troupe::http::endpoint::ApiEndpoint;
 
 use crate::corpora::house::House;
 use crate::corpora::house::all_doors;
@@ -132,7 +132,7 @@ async fn learn_all(house: &House) -> HashMap<String, Manners> {
 }
 
 /// The fields of a door's body, as far as its document names them.
-pub fn documented(door: &Door) -> BTreeSet<String> {
+pub fn documented(door: &ApiEndpoint) -> BTreeSet<String> {
     let operation = serde_json::to_value(door.operation()).expect("a document is JSON");
     let content = &operation["requestBody"]["content"]["application/json"];
     let schemas = door.schemas().into_iter();
@@ -156,7 +156,7 @@ fn gather(schema: &Value, named: &HashMap<String, Value>, fields: &mut BTreeSet<
     }
 }
 
-async fn learn(house: &House, door: &Door, words: &BTreeSet<String>) -> Manners {
+async fn learn(house: &House, door: &ApiEndpoint, words: &BTreeSet<String>) -> Manners {
     let mut asking = Asking {
         house,
         line: Line::to(&house.app.base),

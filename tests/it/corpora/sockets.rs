@@ -29,7 +29,7 @@ const MOST_GROWTH: u64 = 24 * 1024;
 
 async fn house(frames_within: Duration) -> House {
     House::open_changed(TestBackend::Sqlite, |app| {
-        app.socket_timeouts.frames_within = frames_within;
+        app.socket_timeouts.frame_rate_window = frames_within;
     })
     .await
 }

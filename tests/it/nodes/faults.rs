@@ -71,8 +71,8 @@ async fn n2_after_a_restart_of_redis_nodes_hear_each_other_within_five_seconds()
     let mut nodes = Nodes::open().await;
     let n_connects = |nodes: &Nodes| {
         [&nodes.front, &nodes.back].map(|it| {
-            let line = it.app.hub.bus().line().unwrap();
-            (line.meter.connects.get(), line.meter.connected.get())
+            let line = it.app.hub.bus().state().unwrap();
+            (line.metrics.connects.get(), line.metrics.connected.get())
         })
     };
     assert_eq!(n_connects(&nodes), [(1, 1), (1, 1)]);
@@ -233,9 +233,9 @@ async fn n10_garbage_on_our_channel_is_counted_and_reaches_nobody() {
         assert_eq!(nodes.redis.shout(bytes).await, 2, "both nodes hear it");
     }
 
-    let line = nodes.front.app.hub.bus().line().unwrap().clone();
+    let line = nodes.front.app.hub.bus().state().unwrap().clone();
     wait::until("it is counted", async || {
-        (line.meter.foreign.get() == 4).then_some(())
+        (line.metrics.foreign.get() == 4).then_some(())
     })
     .await;
     nodes.upstream.say("One two three.");

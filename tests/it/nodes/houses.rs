@@ -150,12 +150,12 @@ async fn two_houses_on_one_redis_hear_nothing_of_each_other() {
     let url = nodes.redis.url();
     let env = [("REDIS_URL", url.as_str())];
     let other = crate::support::app::TestApp::start_with(TestBackend::Postgres, &env).await;
-    let line = other.app.hub.bus().line().unwrap().clone();
+    let line = other.app.hub.bus().state().unwrap().clone();
     crate::support::wait::until("it is connected", async || {
-        (line.meter.connected.get() == 1).then_some(())
+        (line.metrics.connected.get() == 1).then_some(())
     })
     .await;
-    let n_heard = line.meter.heard.get();
+    let n_heard = line.metrics.received.get();
 
     let ear = nodes.ear().await;
     nodes.upstream.say("One two three.");
@@ -164,7 +164,11 @@ async fn two_houses_on_one_redis_hear_nothing_of_each_other() {
         .await;
 
     assert_eq!(
-        (n_heard, line.meter.heard.get(), line.meter.foreign.get()),
+        (
+            n_heard,
+            line.metrics.received.get(),
+            line.metrics.foreign.get()
+        ),
         (0, 0, 0)
     );
     other.close().await;

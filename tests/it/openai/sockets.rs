@@ -253,7 +253,7 @@ on_both! {
     }
 
     async fn a_socket_that_was_open_for_long_ends_its_turn_and_then_closes(backend) {
-        let stage = Stage::open_changed(backend, |app| app.socket_timeouts.turns_within = Duration::from_millis(400)).await;
+        let stage = Stage::open_changed(backend, |app| app.socket_timeouts.v1_session_limit = Duration::from_millis(400)).await;
         let late = Script::stream().role().text("late").pause(Duration::from_millis(800)).finish("stop").done();
         stage.upstream.next(late);
         let mut line = Line::open(&stage).await;

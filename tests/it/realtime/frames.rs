@@ -190,8 +190,8 @@ async fn a_frame_is_refused_by_the_length_it_announces() {
 #[tokio::test]
 async fn a_peer_that_answers_no_ping_is_given_up() {
     let stage = Stage::open_changed(&[], |app| {
-        app.socket_timeouts.ping_every = std::time::Duration::from_millis(40);
-        app.socket_timeouts.silent_after = std::time::Duration::from_millis(150);
+        app.socket_timeouts.ping_interval = std::time::Duration::from_millis(40);
+        app.socket_timeouts.silence_timeout = std::time::Duration::from_millis(150);
     })
     .await;
     let mut peer = bare(&stage).await;
@@ -207,8 +207,8 @@ async fn a_peer_that_answers_no_ping_is_given_up() {
 #[tokio::test]
 async fn a_peer_that_answers_pings_is_kept() {
     let stage = Stage::open_changed(&[], |app| {
-        app.socket_timeouts.ping_every = std::time::Duration::from_millis(20);
-        app.socket_timeouts.silent_after = std::time::Duration::from_secs(2);
+        app.socket_timeouts.ping_interval = std::time::Duration::from_millis(20);
+        app.socket_timeouts.silence_timeout = std::time::Duration::from_secs(2);
     })
     .await;
     let mut socket = connect(&stage.bob).await.unwrap();

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use troupe::realtime::event::Envelope;
-use troupe::realtime::event::Order;
+use troupe::realtime::event::SocketControl;
 
 #[tokio::test]
 async fn who_is_removed_hears_nothing_more() {
@@ -143,7 +143,7 @@ async fn a_disabled_account_closes_every_socket() {
         .unwrap();
     socket.next().await.unwrap().unwrap();
 
-    let order = Envelope::order(stage.bobs_id, Order::Disabled);
+    let order = Envelope::control(stage.bobs_id, SocketControl::Disabled);
     stage.house.app.hub.publish(order);
 
     assert_eq!(closing(&mut socket).await.0, 4001);

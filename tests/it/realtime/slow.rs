@@ -68,7 +68,7 @@ async fn a_reader_that_pauses_is_told_to_begin_again_and_others_hear_all() {
     };
     assert!(n_notes < FLOOD, "part of the backlog was dropped");
     assert_eq!(resync["conversation_id"], stage.conversation.0);
-    let meter = stage.house.app.hub.meter();
+    let meter = stage.house.app.hub.metrics();
     assert_eq!(meter.resyncs.get(), 1);
     assert!(meter.dropped.get() > 0);
     let again =
@@ -94,7 +94,7 @@ async fn a_reader_that_pauses_is_told_to_begin_again_and_others_hear_all() {
 #[tokio::test]
 async fn a_reader_that_never_reads_again_is_cut() {
     let stage = Stage::open_changed(&[], |app| {
-        app.socket_timeouts.write_within = Duration::from_millis(300);
+        app.socket_timeouts.write_timeout = Duration::from_millis(300);
     })
     .await;
     let sleeper = subscribed(&stage).await;

@@ -19,7 +19,7 @@ use troupe::ids::SpaceId;
 use troupe::ids::UserId;
 use troupe::realtime::event::Envelope;
 use troupe::realtime::event::Event;
-use troupe::realtime::event::Mark;
+use troupe::realtime::event::StreamBoundary;
 use troupe::realtime::topic::Topic;
 use troupe::runs::events::TypingStart;
 use troupe::runs::run::RunKind;
@@ -109,7 +109,7 @@ impl Stage {
             target_message_id: None,
         };
         live.open(&start, 1);
-        self.mark(run, Mark::Start);
+        self.mark(run, StreamBoundary::Start);
         run
     }
 
@@ -121,16 +121,16 @@ impl Stage {
     pub fn stops_writing(&self, run: RunId) {
         let live = &self.house.app.engine.context().live;
         live.close(self.conversation, run, 1);
-        self.mark(run, Mark::Complete);
-        self.mark(run, Mark::Stop);
+        self.mark(run, StreamBoundary::Complete);
+        self.mark(run, StreamBoundary::Stop);
     }
 
-    fn mark(&self, run_id: RunId, mark: Mark) {
+    fn mark(&self, run_id: RunId, mark: StreamBoundary) {
         let name = match mark {
-            Mark::Start => "typing_start",
-            Mark::Reset => "stream_reset",
-            Mark::Complete => "stream_complete",
-            Mark::Stop => "typing_stop",
+            StreamBoundary::Start => "typing_start",
+            StreamBoundary::Reset => "stream_reset",
+            StreamBoundary::Complete => "stream_complete",
+            StreamBoundary::Stop => "typing_stop",
         };
         let conversation_id = self.conversation;
         let event = OfRun {

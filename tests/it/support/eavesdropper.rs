@@ -6,9 +6,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
-use troupe::realtime::event::Cargo;
+use troupe::realtime::event::Payload;
 use troupe::realtime::hub::Hub;
-use troupe::realtime::outbox::Next;
+use troupe::realtime::outbox::NextItem;
 use troupe::realtime::outbox::Outbox;
 use troupe::realtime::topic::Topic;
 
@@ -23,7 +23,7 @@ pub struct Eavesdropper {
 impl Eavesdropper {
     pub fn at(hub: &Hub, topic: Topic) -> Self {
         let outbox = Outbox::new();
-        hub.listen(topic, &outbox);
+        hub.subscribe(topic, &outbox);
         Self {
             outbox,
             heard: Mutex::default(),
@@ -133,14 +133,16 @@ fn tell(frame: &Value) -> String {
     }
 }
 
-fn frame(next: &Next) -> Value {
-    let Next::Envelope(envelope) = next else {
+fn frame(next: &NextItem) -> Value {
+    let NextItem::Envelope(envelope) = next else {
         panic!("something was lost: {next:?}");
     };
-    let json = match &envelope.cargo {
-        Cargo::Frame { json, .. } | Cargo::Stream { json, .. } | Cargo::Aside { json, .. } => json,
-        Cargo::Delta(delta) => &delta.json,
-        Cargo::Order(order) => panic!("an order is for a person: {order:?}"),
+    let json = match &envelope.payload {
+        Payload::Frame { json, .. }
+        | Payload::Stream { json, .. }
+        | Payload::ExceptUser { json, .. } => json,
+        Payload::Delta(delta) => &delta.json,
+        Payload::Control(order) => panic!("an order is for a person: {order:?}"),
     };
     serde_json::from_str(json).expect("a frame is JSON")
 }

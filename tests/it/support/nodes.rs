@@ -101,10 +101,10 @@ impl Nodes {
     pub async fn hear_each_other(&self) {
         wait::until("the nodes hear each other", async || {
             let both = [&self.front, &self.back];
-            let lines = both.map(|it| it.app.hub.bus().line().expect("there is a Redis").clone());
+            let lines = both.map(|it| it.app.hub.bus().state().expect("there is a Redis").clone());
             let are_heard = lines
                 .iter()
-                .all(|it| it.meter.connected.get() == 1 && it.meter.heard.get() > 0);
+                .all(|it| it.metrics.connected.get() == 1 && it.metrics.received.get() > 0);
             are_heard.then_some(())
         })
         .await;

@@ -1,0 +1,241 @@
+//! Who is calling: a browser by its cookie, a program by its key.
+//!
+//! [`identify`] looks once, before any handler; the extractors only read what it found. So a
+//! caller who is not signed in learns nothing else about the request.
+
+use crate::accounts::api_key;
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::csrf;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::ids::ApiKeyId;
+use crate::ids::SessionId;
+use crate::ids::UserId;
+use actix_web::Error;
+use actix_web::FromRequest;
+use actix_web::HttpMessage;
+use actix_web::HttpRequest;
+use actix_web::body::BoxBody;
+use actix_web::body::MessageBody;
+use actix_web::cookie::Cookie;
+use actix_web::cookie::SameSite;
+use actix_web::cookie::time::Duration;
+use actix_web::dev::Payload;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use std::future::Ready;
+use std::future::ready;
+
+const SESSION_COOKIE: &str = "troupe_session";
+
+/// Somebody with an account, and how they showed it.
+#[derive(Clone, Debug)]
+pub struct CurrentUser {
+    pub user: user::Model,
+    pub credential: Credential,
+}
+
+/// What a caller showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// The cookie of a browser.
+    Session(SessionId),
+    /// The key of a program.
+    ApiKey(ApiKeyId),
+}
+
+/// A caller who runs the server.
+#[derive(Clone, Debug)]
+pub struct Admin(pub CurrentUser);
+
+impl CurrentUser {
+    pub fn id(&self) -> UserId {
+        self.user.id
+    }
+
+    /// Whether this person runs the server.
+    pub fn is_admin(&self) -> bool {
+        self.user.role == user::UserRole::Admin
+    }
+
+    /// Whether this person has an account to come back to; what is made here would be lost with a
+    /// guest's session.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn require_registered(&self) -> ApiResult<()> {
+        match self.user.is_guest() {
+            true => Err(ApiError::forbidden(
+                "Guests cannot do that. Take a username and a password first, and it is yours to do.",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The session, when a browser calls.
+    pub fn session(&self) -> Option<SessionId> {
+        match self.credential {
+            Credential::Session(id) => Some(id),
+            Credential::ApiKey(_) => None,
+        }
+    }
+}
+
+impl FromRequest for CurrentUser {
+    type Error = ApiError;
+    type Future = Ready<ApiResult<Self>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = request.extensions().get::<Self>().cloned();
+        ready(found.ok_or_else(ApiError::not_authenticated))
+    }
+}
+
+impl FromRequest for Admin {
+    type Error = ApiError;
+    type Future = Ready<ApiResult<Self>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let caller = CurrentUser::from_request(request, payload).into_inner();
+        ready(caller.and_then(|it| match it.is_admin() {
+            true => Ok(Self(it)),
+            false => Err(ApiError::forbidden("Only an admin may do this.")),
+        }))
+    }
+}
+
+/// The middleware around every door that knows people: finds out who calls, and refuses what
+/// another site's page made a browser send.
+///
+/// # Errors
+/// Only what the inner services did not turn into an answer themselves.
+pub async fn identify(
+    app: Data<App>,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let found = match check_origin(&app, request.request()) {
+        Ok(()) => authenticate(&app, request.request()).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
+        }
+        Ok(None) => {}
+        // With the error itself behind the answer, so that the frame can add what it wears.
+        Err(error) => return Ok(request.error_response(error)),
+    }
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    let uses_cookie = bearer(request).is_none() && request.cookie(SESSION_COOKIE).is_some();
+    match uses_cookie && !csrf::is_safe_method(request.method()) {
+        true => csrf::check_request(request.headers(), app.config.public_url.as_deref()),
+        false => Ok(()),
+    }
+}
+
+/// Who calls, if anybody; also for the upgrade to a socket, which no middleware guards.
+///
+/// # Errors
+/// When the database fails.
+pub async fn authenticate(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
+    let now = app.clock.now();
+    match bearer(request) {
+        Some(key) => load_by_api_key(app, key, now).await,
+        None => match request.cookie(SESSION_COOKIE) {
+            Some(cookie) => load_by_session(app, cookie.value(), now).await,
+            None => Ok(None),
+        },
+    }
+}
+
+/// The caller of an upgrade to a socket.
+///
+/// # Errors
+/// 401 `not_authenticated`; 403 `cross_origin` when a cookie came from elsewhere.
+pub async fn authenticate_socket(app: &App, request: &HttpRequest) -> ApiResult<CurrentUser> {
+    if bearer(request).is_none() && request.cookie(SESSION_COOKIE).is_some() {
+        csrf::check_upgrade(request.headers(), app.config.public_url.as_deref())?;
+    }
+    authenticate(app, request)
+        .await?
+        .ok_or_else(ApiError::not_authenticated)
+}
+
+/// The program that calls by its key; a cookie counts for nothing.
+///
+/// # Errors
+/// When the database fails.
+pub async fn from_api_key(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
+    match bearer(request) {
+        Some(key) => load_by_api_key(app, key, app.clock.now()).await,
+        None => Ok(None),
+    }
+}
+
+fn bearer(request: &HttpRequest) -> Option<&str> {
+    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+async fn load_by_api_key(app: &App, key: &str, now: Timestamp) -> ApiResult<Option<CurrentUser>> {
+    let Some((key, user)) = api_key::find_active(app.db.reader(), key).await? else {
+        return Ok(None);
+    };
+    if key.needs_touch(now) {
+        let (db, id) = (app.db.clone(), key.id);
+        app.shutdown
+            .spawn(async move { log_failure(api_key::touch(&db, id, now).await) });
+    }
+    let credential = Credential::ApiKey(key.id);
+    Ok(Some(CurrentUser { user, credential }))
+}
+
+async fn load_by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Option<CurrentUser>> {
+    let Some((session, user)) = session::find_active(app.db.reader(), token, now).await? else {
+        return Ok(None);
+    };
+    if session.needs_touch(now) {
+        let (db, id) = (app.db.clone(), session.id);
+        app.shutdown
+            .spawn(async move { log_failure(session::touch(&db, id, now).await) });
+    }
+    let credential = Credential::Session(session.id);
+    Ok(Some(CurrentUser { user, credential }))
+}
+
+/// Being seen is a courtesy: no request fails because it could not be written down.
+fn log_failure(result: Result<(), sea_orm::DbErr>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "a visit could not be written down: {error}");
+    }
+}
+
+/// The cookie that signs a browser in.
+pub fn session_cookie(app: &App, token: String) -> Cookie<'static> {
+    let public_url = app.config.public_url.as_deref();
+    Cookie::build(SESSION_COOKIE, token)
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .path("/")
+        .secure(public_url.is_some_and(|it| it.starts_with("https://")))
+        .max_age(Duration::seconds(session::LIFETIME_SECS))
+        .finish()
+}
+
+/// The cookie that signs a browser out.
+pub fn expired_cookie(app: &App) -> Cookie<'static> {
+    let mut cookie = session_cookie(app, String::new());
+    cookie.make_removal();
+    cookie
+}

@@ -1,0 +1,375 @@
+//! Lists: how much of them is wanted, and from where.
+
+use crate::http::endpoint::NamedSchema;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use actix_web::FromRequest;
+use actix_web::HttpRequest;
+use actix_web::dev::Payload;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::ModelTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::Select;
+use sea_orm::Value;
+use sea_orm::sea_query::sea_value_to_json_value;
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::future::Ready;
+use std::future::ready;
+use std::str::FromStr;
+use utoipa::__dev::ComposeSchema;
+use utoipa::IntoParams;
+use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::KnownFormat;
+use utoipa::openapi::ObjectBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Schema;
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::ParameterBuilder;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::schema::Type;
+
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 200;
+
+/// Which part of a list: `?limit=`, `?after=`, `?before=`. `K` is what the list is ordered by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageQuery<K = i64> {
+    pub limit: u64,
+    pub after: Option<K>,
+    pub before: Option<K>,
+}
+
+/// A part of a list, in its order.
+#[derive(Debug, Serialize)]
+pub struct PageOf<T> {
+    pub data: Vec<T>,
+    /// Whether there is more in the direction that was asked for.
+    pub has_more: bool,
+    /// If there is more: the value for the next `after` or `before`, in the same direction.
+    pub cursor: Option<Json>,
+}
+
+impl<K: FromStr> FromRequest for PageQuery<K> {
+    type Error = ApiError;
+    type Future = Ready<ApiResult<Self>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Self::parse(request.query_string()))
+    }
+}
+
+impl<K: FromStr> PageQuery<K> {
+    /// Reads the part out of a query; what else the query holds is not its business.
+    ///
+    /// # Errors
+    /// 400 when a number is none, or out of range.
+    pub fn parse(query: &str) -> ApiResult<Self> {
+        let limit = match parse_value::<u64>(query, "limit")? {
+            None => DEFAULT_LIMIT,
+            Some(limit @ 1..=MAX_LIMIT) => limit,
+            Some(_) => return Err(out_of_range("limit", "This takes a number from 1 to 200.")),
+        };
+        Ok(Self {
+            limit,
+            after: parse_value(query, "after")?,
+            before: parse_value(query, "before")?,
+        })
+    }
+}
+
+/// What the API document says of the three.
+impl<K: PartialSchema> IntoParams for PageQuery<K> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(1))
+            .maximum(Some(MAX_LIMIT))
+            .default(Some(DEFAULT_LIMIT.into()));
+        let parameter = |name: &str, about: &str| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .description(Some(about))
+        };
+        let after = parameter("after", "Only what comes after this place.");
+        let before = parameter(
+            "before",
+            "Only what comes before this place; the nearest to it.",
+        );
+        vec![
+            parameter("limit", "How many at most.")
+                .schema(Some(limit))
+                .build(),
+            after.schema(Some(K::schema())).build(),
+            before.schema(Some(K::schema())).build(),
+        ]
+    }
+}
+
+/// What the API document says of a list; of what, it tells by its name.
+impl<T: ToSchema> ComposeSchema for PageOf<T> {
+    fn compose(_: Vec<RefOr<Schema>>) -> RefOr<Schema> {
+        let item = Ref::from_schema_name(T::name());
+        let more = ObjectBuilder::new()
+            .schema_type(Type::Boolean)
+            .description(Some(
+                "Whether there is more in the direction that was asked for.",
+            ));
+        let types = [Type::Integer, Type::String, Type::Null];
+        let cursor = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter(types))
+            .description(Some(
+                "The value for the next `after` or `before`, in the same direction; null where there is no more.",
+            ));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property("data", ArrayBuilder::new().items(item))
+            .required("data")
+            .property("has_more", more)
+            .required("has_more")
+            .property("cursor", cursor)
+            .required("cursor")
+            .into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for PageOf<T> {
+    fn name() -> Cow<'static, str> {
+        "Listing".into()
+    }
+
+    fn schemas(schemas: &mut Vec<NamedSchema>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
+    }
+}
+
+impl<K: Clone + Into<Value>> PageQuery<K> {
+    /// Reads this part of `select`, ordered by `key`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn load<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        db: &impl ConnectionTrait,
+    ) -> Result<PageOf<E::Model>, DbErr> {
+        let backwards = self.is_backwards();
+        let mut part = self.load_nearest(select, key, backwards, db).await?;
+        if backwards {
+            part.data.reverse();
+        }
+        Ok(part)
+    }
+
+    /// The same for a list that begins with the greatest `key`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn load_newest_first<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        db: &impl ConnectionTrait,
+    ) -> Result<PageOf<E::Model>, DbErr> {
+        let forwards = self.after.is_some() && self.before.is_none();
+        let mut part = self.load_nearest(select, key, !forwards, db).await?;
+        if forwards {
+            part.data.reverse();
+        }
+        Ok(part)
+    }
+
+    /// What is nearest to the cursor, in the direction in which it was read.
+    async fn load_nearest<E: EntityTrait>(
+        &self,
+        select: Select<E>,
+        key: E::Column,
+        backwards: bool,
+        db: &impl ConnectionTrait,
+    ) -> Result<PageOf<E::Model>, DbErr> {
+        let select = self.apply_range(select, key, backwards);
+        let mut data = select.limit(self.limit + 1).all(db).await?;
+        let has_more = data.len() as u64 > self.limit;
+        data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        let last = data.last().filter(|_| has_more);
+        let cursor = last.map(|it| sea_value_to_json_value(&it.get(key)));
+        Ok(PageOf {
+            data,
+            has_more,
+            cursor,
+        })
+    }
+
+    /// What lies on this side of the cursor, the nearest first.
+    pub(super) fn apply_range<E: EntityTrait>(
+        &self,
+        mut select: Select<E>,
+        key: E::Column,
+        backwards: bool,
+    ) -> Select<E> {
+        if let Some(after) = self.after.clone() {
+            select = select.filter(key.gt(after));
+        }
+        if let Some(before) = self.before.clone() {
+            select = select.filter(key.lt(before));
+        }
+        match backwards {
+            true => select.order_by_desc(key),
+            false => select.order_by_asc(key),
+        }
+    }
+}
+
+impl<K> PageQuery<K> {
+    /// Whether an ascending list is read towards its beginning.
+    pub fn is_backwards(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
+    }
+}
+
+impl<T> PageOf<T> {
+    /// A list that is always told whole.
+    pub fn complete(data: Vec<T>) -> Self {
+        Self {
+            data,
+            has_more: false,
+            cursor: None,
+        }
+    }
+
+    /// The same part, each element shown as `view` says.
+    pub fn map<U>(self, view: impl FnMut(T) -> U) -> PageOf<U> {
+        PageOf {
+            data: self.data.into_iter().map(view).collect(),
+            has_more: self.has_more,
+            cursor: self.cursor,
+        }
+    }
+}
+
+/// One value of a query; absent is `None`.
+///
+/// # Errors
+/// 400 when it does not parse.
+pub fn parse_value<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option<T>> {
+    let pairs = parse_pairs(query);
+    let Some(text) = pairs
+        .into_iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value)
+    else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(_) => Err(out_of_range(name, "This is not what it takes.")),
+    }
+}
+
+/// A text out of a query, trimmed; absent or blank is `None`.
+///
+/// # Errors
+/// 400 when it holds U+0000, which no database takes.
+pub fn parse_text(query: &str, name: &'static str) -> ApiResult<Option<String>> {
+    let text: Option<String> = parse_value(query, name)?;
+    let text = text.map(|it| it.trim().to_owned());
+    match text.filter(|it| !it.is_empty()) {
+        Some(text) if text.contains('\0') => {
+            Err(out_of_range(name, "A text holds the character U+0000."))
+        }
+        text => Ok(text),
+    }
+}
+
+fn parse_pairs(query: &str) -> Vec<(String, String)> {
+    // Every text is a list of pairs, so this cannot fail; an empty list would be the right answer.
+    actix_web::web::Query::from_query(query)
+        .map(actix_web::web::Query::into_inner)
+        .unwrap_or_default()
+}
+
+fn out_of_range(name: &'static str, message: &str) -> ApiError {
+    ApiError::new(400, "invalid_value", message).with_param(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PageQuery;
+    use super::parse_text;
+    use super::parse_value;
+
+    #[test]
+    fn a_page_has_fifty_by_default() {
+        let page = PageQuery::<i64>::parse("status=queued").unwrap();
+
+        assert_eq!(
+            page,
+            PageQuery {
+                limit: 50,
+                after: None,
+                before: None
+            }
+        );
+    }
+
+    #[test]
+    fn limits_and_cursors_are_read_and_held_in_range() {
+        let page = PageQuery::<i64>::parse("limit=200&after=7&before=9").unwrap();
+        assert_eq!(
+            (page.limit, page.after, page.before),
+            (200, Some(7), Some(9))
+        );
+
+        for query in [
+            "limit=0",
+            "limit=201",
+            "limit=-1",
+            "limit=x",
+            "limit=99999999999999999999",
+            "after=x",
+            "before=1.5",
+        ] {
+            let error = PageQuery::<i64>::parse(query).unwrap_err();
+            assert_eq!(error.status.as_u16(), 400, "{query}");
+            assert_eq!(error.param.as_deref(), query.split('=').next());
+        }
+    }
+
+    #[test]
+    fn a_value_is_decoded() {
+        assert_eq!(
+            parse_value::<String>("q=a%20b&x=1", "q")
+                .unwrap()
+                .as_deref(),
+            Some("a b")
+        );
+        assert_eq!(parse_value::<bool>("all=true", "all").unwrap(), Some(true));
+        assert_eq!(parse_value::<bool>("any=true", "all").unwrap(), None);
+        assert!(parse_value::<bool>("all=", "all").is_err());
+    }
+
+    #[test]
+    fn a_text_is_trimmed_and_holds_no_nul() {
+        let text = |query| parse_text(query, "q").map_err(|it| (it.status.as_u16(), it.code));
+
+        assert_eq!(text("q=%20an%20n%20"), Ok(Some("an n".to_owned())));
+        assert_eq!(text("q=%20"), Ok(None));
+        assert_eq!(text("x=1"), Ok(None));
+        assert_eq!(text("q=a%00"), Err((400, "invalid_value")));
+    }
+}

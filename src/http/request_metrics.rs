@@ -1,0 +1,63 @@
+//! Counts what the doors are asked, by the pattern of the door and never by the address.
+
+use crate::app::App;
+use crate::http::endpoint;
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::Method;
+use actix_web::http::StatusCode;
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use std::time::Instant;
+
+/// What no door stands for: a file of the client, or nothing at all. There are endlessly many such
+/// addresses, and people can write them.
+const NO_ROUTE: &str = "none";
+
+/// The middleware around everything.
+///
+/// # Errors
+/// What the inner services did not turn into an answer themselves.
+pub async fn count<B: MessageBody + 'static>(
+    app: Data<App>,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    let method = method_label(request.method());
+    let began = Instant::now();
+    let answer = next.call(request).await;
+    let (route, status) = match &answer {
+        Ok(answer) => (answer.request().match_pattern(), answer.status()),
+        Err(error) => (None, error.as_response_error().status_code()),
+    };
+    let route = route.map_or_else(|| NO_ROUTE.to_owned(), |it| endpoint::plain_path(&it));
+    let requests = &app.metrics.requests;
+    requests.record(route, method, status_class(status), began.elapsed());
+    answer
+}
+
+/// Anybody can send any word for a method.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn status_class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

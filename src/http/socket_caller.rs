@@ -1,0 +1,109 @@
+//! Whoever holds a socket open: who they are, and whether they still may.
+//!
+//! Connections to the database belong to the main runtime, and a socket lives on a web worker: what
+//! it must ask, it has [`on_main`] find out.
+
+use crate::accounts::api_key;
+use crate::accounts::session;
+use crate::accounts::user;
+use crate::app::App;
+use crate::http::authentication::Credential;
+use crate::http::authentication::CurrentUser;
+use crate::http::connection::DisconnectReason;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::ids::UserId;
+use crate::realtime::event::SocketControl;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use sea_orm::EntityTrait;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A database that takes longer gives no answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whose socket it is, and what opened it. What they may do is not remembered: it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketCaller {
+    pub user: UserId,
+    pub credential: Credential,
+}
+
+/// Runs `work` on the main runtime.
+///
+/// # Errors
+/// Those of the work; 503 when it takes too long.
+pub async fn run_on_main<T, F>(
+    app: Data<App>,
+    work: impl FnOnce(Arc<App>) -> F + Send + 'static,
+) -> ApiResult<T>
+where
+    T: Send + 'static,
+    F: Future<Output = ApiResult<T>> + Send,
+{
+    let own = app.clone().into_inner();
+    let task = app.shutdown.spawn(async move { work(own).await });
+    match tokio::time::timeout(TIMEOUT, task).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => Err(ApiError::internal(error)),
+        Err(_) => Err(ApiError::new(
+            503,
+            "internal",
+            "The server is busy. Try again in a moment.",
+        )),
+    }
+}
+
+/// The caller as the database knows them now: a role may have changed since the socket opened.
+///
+/// # Errors
+/// 404 when they may no longer be here.
+pub async fn refresh(app: &App, caller: SocketCaller) -> ApiResult<CurrentUser> {
+    let found = user::Entity::find_by_id(caller.user)
+        .one(app.db.reader())
+        .await?;
+    let user = found.filter(|it| it.status == user::UserStatus::Active);
+    Ok(CurrentUser {
+        user: user.ok_or_else(ApiError::not_found)?,
+        credential: caller.credential,
+    })
+}
+
+/// Whether an error says that there is nothing to be seen.
+pub fn is_not_found(error: &ApiError) -> bool {
+    error.status == StatusCode::NOT_FOUND
+}
+
+/// Whether what a caller showed still opens the door.
+///
+/// # Errors
+/// When the database gives no answer.
+pub async fn has_access(app: Data<App>, caller: SocketCaller) -> ApiResult<bool> {
+    run_on_main(app, move |app| async move {
+        let db = app.db.reader();
+        let is_valid = match caller.credential {
+            Credential::Session(id) => session::Entity::find_by_id(id).one(db).await?.is_some(),
+            Credential::ApiKey(id) => {
+                let key = api_key::Entity::find_by_id(id).one(db).await?;
+                key.is_some_and(|it| it.revoked_at.is_none())
+            }
+        };
+        match refresh(&app, caller).await {
+            Err(error) if is_not_found(&error) => Ok(false),
+            other => other.map(|_| is_valid),
+        }
+    })
+    .await
+}
+
+/// Whether an order ends a caller's socket.
+pub fn disconnect_reason(caller: SocketCaller, control: SocketControl) -> Option<DisconnectReason> {
+    let (is_affected, description) = match (control, caller.credential) {
+        (SocketControl::SessionEnded(id), Credential::Session(own)) => (id == own, "session ended"),
+        (SocketControl::KeyRevoked(id), Credential::ApiKey(own)) => (id == own, "key revoked"),
+        (SocketControl::Disabled, _) => (true, "account disabled"),
+        _ => return None,
+    };
+    is_affected.then_some(DisconnectReason::ClosedByServer(4001, description))
+}

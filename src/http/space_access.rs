@@ -1,0 +1,197 @@
+//! In which seat a caller sits: proven once for each request, before anything else is told.
+//!
+//! **Invariant:** who may not see a space gets the same answer as for one that does not exist.
+
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::import_job;
+use crate::conversations::message;
+use crate::http::authentication::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::ids::SpaceId;
+use crate::spaces::membership;
+use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Standing;
+use crate::spaces::space;
+use sea_orm::EntityTrait;
+use std::ops::Deref;
+
+/// A caller inside a space.
+#[derive(Clone, Debug)]
+pub struct SpaceAccess {
+    pub space: space::Model,
+    /// The caller's own seat; an admin may be inside without one.
+    pub membership: Option<membership::Model>,
+    pub access: Standing,
+}
+
+/// A caller inside a space, at one of its conversations.
+#[derive(Clone, Debug)]
+pub struct ConversationAccess {
+    pub conversation: conversation::Model,
+    pub space_access: SpaceAccess,
+}
+
+impl Deref for ConversationAccess {
+    type Target = SpaceAccess;
+
+    fn deref(&self) -> &SpaceAccess {
+        &self.space_access
+    }
+}
+
+impl SpaceAccess {
+    /// Whether the caller may do this.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn require_action(&self, action: Act) -> ApiResult<()> {
+        match self.access.may(action) {
+            true => Ok(()),
+            false => Err(ApiError::forbidden(
+                "Your seat in this space does not allow that.",
+            )),
+        }
+    }
+
+    /// Whether the caller may do this, which changes something.
+    ///
+    /// # Errors
+    /// 403 `forbidden`, 403 `space_archived`.
+    pub fn require_write(&self, action: Act) -> ApiResult<()> {
+        self.require_action(action)?;
+        match self.space.status {
+            space::SpaceStatus::Active => Ok(()),
+            space::SpaceStatus::Archived => Err(ApiError::new(
+                403,
+                "space_archived",
+                "This space is archived. Its owner can open it again.",
+            )),
+        }
+    }
+
+    /// The seat from which the caller speaks.
+    ///
+    /// # Errors
+    /// 403 for an admin who has not joined.
+    pub fn own_membership(&self) -> ApiResult<&membership::Model> {
+        self.membership
+            .as_ref()
+            .ok_or_else(|| ApiError::forbidden("Join this space to write in it."))
+    }
+
+    /// How people here know the caller.
+    pub fn display_name(&self, caller: &CurrentUser) -> String {
+        let membership_name = self.membership.as_ref().map(|it| &it.cached_display_name);
+        membership_name.unwrap_or(&caller.user.display_name).clone()
+    }
+
+    /// Whether the caller may hide a message, dim it, or show it again.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn require_change_message(&self, row: &message::Model) -> ApiResult<()> {
+        self.require_write(if self.is_author(row) {
+            Act::ChangeOwnMessage
+        } else {
+            Act::Moderate
+        })
+    }
+
+    /// Whether the caller may change the text of a message: their own, or an AI's.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn require_edit_message(&self, row: &message::Model) -> ApiResult<()> {
+        match (self.is_author(row), row.role) {
+            (true, _) => self.require_write(Act::ChangeOwnMessage),
+            (false, message::MessageRole::Assistant) => self.require_write(Act::EditAiText),
+            (false, _) => Err(ApiError::forbidden("Only its author may change this text.")),
+        }
+    }
+
+    /// Whether the caller may choose which text of a message is shown.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn require_select_swipe(&self, row: &message::Model) -> ApiResult<()> {
+        self.require_write(if self.is_author(row) {
+            Act::ChangeOwnMessage
+        } else {
+            Act::SwitchSwipes
+        })
+    }
+
+    fn is_author(&self, row: &message::Model) -> bool {
+        self.membership
+            .as_ref()
+            .is_some_and(|it| it.id == row.space_membership_id)
+    }
+}
+
+/// The caller inside a space.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn load_space_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: SpaceId,
+) -> ApiResult<SpaceAccess> {
+    let db = app.db.reader();
+    let space = space::Entity::find_by_id(id).one(db).await?;
+    let space = space.filter(|it| !it.is_hidden);
+    let space = space.ok_or_else(ApiError::not_found)?;
+    let seat = membership::of_user(db, id, caller.id())
+        .await?
+        .filter(|it| it.status == membership::MembershipStatus::Active);
+    // What is being put together is nobody's to see yet.
+    if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
+        return Err(ApiError::not_found());
+    }
+    let standing = Standing::of(seat.as_ref(), caller.is_admin());
+    Ok(SpaceAccess {
+        space,
+        membership: seat,
+        access: standing.ok_or_else(ApiError::not_found)?,
+    })
+}
+
+/// The caller at a conversation.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn load_conversation_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: ConversationId,
+) -> ApiResult<ConversationAccess> {
+    let found = conversation::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    let conversation = found.filter(|it| !it.is_hidden);
+    let conversation = conversation.ok_or_else(ApiError::not_found)?;
+    let space_access = load_space_access(app, caller, conversation.space_id).await?;
+    Ok(ConversationAccess {
+        conversation,
+        space_access,
+    })
+}
+
+/// The caller at the conversation of a message.
+///
+/// # Errors
+/// 404 when it is not there, or not for the caller to see.
+pub async fn load_message_access(
+    app: &App,
+    caller: &CurrentUser,
+    id: MessageId,
+) -> ApiResult<(message::Model, ConversationAccess)> {
+    let found = message::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let row = found.ok_or_else(ApiError::not_found)?;
+    let conversation_access = load_conversation_access(app, caller, row.conversation_id).await?;
+    Ok((row, conversation_access))
+}

@@ -1,0 +1,227 @@
+//! What waits to be sent to the other nodes.
+//!
+//! **Invariant:** whoever puts something in never waits. What waits is bounded in number, size and
+//! age; the oldest goes first, and the gap in the numbers tells the others that it did.
+
+use crate::realtime::cluster::message::MessageBody;
+use crate::realtime::cluster::metrics::ClusterMetrics;
+use crate::realtime::cluster::signal::ClusterSignal;
+use crate::realtime::event::Payload;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Parcels that may wait.
+const MAX_MESSAGES: usize = 8 * 1024;
+
+/// Bytes that may wait.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// A hint that is older helps nobody: whoever it was for has looked by itself.
+const MAX_AGE: Duration = Duration::from_secs(10);
+
+/// The queue before the wire. Any thread puts in, one task takes out.
+pub struct SendQueue {
+    state: Mutex<SendQueueState>,
+    wakeup: Notify,
+    metrics: Arc<ClusterMetrics>,
+}
+
+#[derive(Default)]
+struct SendQueueState {
+    /// The number of the newest parcel.
+    n: u64,
+    queue: VecDeque<QueuedMessage>,
+    bytes: usize,
+    /// A bell waits already; a second one would say nothing more.
+    has_wakeup: bool,
+}
+
+struct QueuedMessage {
+    n: u64,
+    queued_at: Instant,
+    body: MessageBody,
+}
+
+impl QueuedMessage {
+    fn is_wakeup(&self) -> bool {
+        matches!(self.body, MessageBody::Signal(ClusterSignal::Bell))
+    }
+
+    /// Whether it would still say something at `now`. What takes rights away always does.
+    fn is_fresh(&self, now: Instant) -> bool {
+        let is_control = matches!(&self.body, MessageBody::Envelope(it) if matches!(it.payload, Payload::Control(_)));
+        is_control || now.duration_since(self.queued_at) < MAX_AGE
+    }
+}
+
+impl SendQueue {
+    /// Nothing waits.
+    pub fn new(metrics: Arc<ClusterMetrics>) -> Self {
+        Self {
+            state: Mutex::default(),
+            wakeup: Notify::new(),
+            metrics,
+        }
+    }
+
+    /// Takes a parcel in; may drop the oldest for it.
+    pub fn push(&self, body: MessageBody) {
+        let mut state = self.state.lock();
+        if matches!(body, MessageBody::Signal(ClusterSignal::Bell)) {
+            if state.has_wakeup {
+                return;
+            }
+            state.has_wakeup = true;
+        }
+        state.n += 1;
+        state.bytes += size(&body);
+        let message = QueuedMessage {
+            n: state.n,
+            queued_at: Instant::now(),
+            body,
+        };
+        state.queue.push_back(message);
+        while state.queue.len() > MAX_MESSAGES || (state.bytes > MAX_BYTES && state.queue.len() > 1)
+        {
+            state.pop();
+            self.metrics.dropped.inc();
+        }
+        drop(state);
+        self.wakeup.notify_one();
+    }
+
+    /// The oldest that wait, at most `most` of them, with their numbers; waits for one.
+    pub async fn pop_batch(&self, max: usize) -> Vec<(u64, MessageBody)> {
+        loop {
+            let taken = self.try_pop_batch(max);
+            if !taken.is_empty() {
+                return taken;
+            }
+            self.wakeup.notified().await;
+        }
+    }
+
+    fn try_pop_batch(&self, max: usize) -> Vec<(u64, MessageBody)> {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let mut taken = Vec::new();
+        while taken.len() < max
+            && let Some(it) = state.pop()
+        {
+            match it.is_fresh(now) {
+                true => taken.push((it.n, it.body)),
+                false => drop(self.metrics.dropped.inc()),
+            }
+        }
+        taken
+    }
+}
+
+impl SendQueueState {
+    fn pop(&mut self) -> Option<QueuedMessage> {
+        let message = self.queue.pop_front()?;
+        self.bytes -= size(&message.body);
+        self.has_wakeup &= !message.is_wakeup();
+        Some(message)
+    }
+}
+
+fn size(body: &MessageBody) -> usize {
+    match body {
+        MessageBody::Envelope(envelope) => envelope.size(),
+        MessageBody::Signal(ClusterSignal::Text(it)) => {
+            size_of::<MessageBody>() + it.text.len() + it.start.len()
+        }
+        MessageBody::Signal(ClusterSignal::Presence { rooms, .. }) => {
+            let people: usize = rooms.iter().map(|(_, it)| it.len() + 1).sum();
+            size_of::<MessageBody>() + 32 * people
+        }
+        MessageBody::Signal(_) => size_of::<MessageBody>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_AGE;
+    use super::MAX_BYTES;
+    use super::MAX_MESSAGES;
+    use super::SendQueue;
+    use crate::ids::UserId;
+    use crate::realtime::cluster::message::MessageBody;
+    use crate::realtime::cluster::signal::ClusterSignal;
+    use crate::realtime::event::Envelope;
+    use crate::realtime::event::Payload;
+    use crate::realtime::event::SocketControl;
+    use crate::realtime::topic::Topic;
+
+    fn send_queue() -> SendQueue {
+        SendQueue::new(std::sync::Arc::default())
+    }
+
+    fn frame(size: usize) -> MessageBody {
+        MessageBody::Envelope(Envelope {
+            topic: Topic::User(UserId(1)),
+            payload: Payload::Frame {
+                json: "x".repeat(size).into(),
+                rev: None,
+            },
+        })
+    }
+
+    #[tokio::test]
+    async fn the_oldest_message_is_dropped_when_the_queue_is_full_and_its_number_is_missing() {
+        let outgoing = send_queue();
+        for _ in 0..MAX_MESSAGES + 3 {
+            outgoing.push(frame(1));
+        }
+
+        let taken = outgoing.pop_batch(usize::MAX).await;
+
+        assert_eq!((taken.len(), taken[0].0), (MAX_MESSAGES, 4));
+        assert_eq!(outgoing.metrics.dropped.get(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_bounded_in_size_and_a_single_message_may_be_larger() {
+        let outgoing = send_queue();
+        outgoing.push(frame(1));
+        outgoing.push(frame(MAX_BYTES + 1));
+
+        let taken = outgoing.pop_batch(usize::MAX).await;
+
+        assert_eq!(taken.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
+        assert_eq!(outgoing.state.lock().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn a_second_wakeup_is_not_queued() {
+        let outgoing = send_queue();
+        let bell = || MessageBody::Signal(ClusterSignal::Bell);
+        outgoing.push(bell());
+        outgoing.push(bell());
+        assert_eq!(outgoing.pop_batch(9).await.len(), 1);
+
+        outgoing.push(bell());
+
+        assert_eq!(outgoing.pop_batch(9).await.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_event_is_not_sent_but_a_control_is() {
+        let outgoing = send_queue();
+        outgoing.push(frame(1));
+        outgoing.push(MessageBody::Envelope(Envelope::control(
+            UserId(1),
+            SocketControl::Disabled,
+        )));
+        tokio::time::advance(MAX_AGE).await;
+
+        let taken = outgoing.pop_batch(9).await;
+
+        assert_eq!(taken.iter().map(|it| it.0).collect::<Vec<_>>(), [2]);
+    }
+}

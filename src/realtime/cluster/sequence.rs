@@ -1,0 +1,69 @@
+//! How far each other node was heard. Pure.
+//!
+//! A number that is left out says that something was lost, and one that is not higher than the
+//! last that it came again, or late.
+
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// More processes than a house ever has at once; those of the past are forgotten then.
+const MAX_NODES: usize = 1024;
+
+/// What the number of a packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceCheck {
+    /// It follows the last one, or is the first that is heard.
+    Next,
+    /// Something before it is missing.
+    AfterGap,
+    /// It came before, or something that was sent later did.
+    Old,
+}
+
+/// The newest number of each node.
+#[derive(Debug, Default)]
+pub struct PeerSequences {
+    newest: HashMap<Uuid, u64>,
+}
+
+impl PeerSequences {
+    /// Takes note of a packet.
+    pub fn record(&mut self, from: Uuid, n: u64) -> SequenceCheck {
+        if self.newest.len() >= MAX_NODES && !self.newest.contains_key(&from) {
+            self.newest.clear();
+        }
+        match self.newest.insert(from, n) {
+            None => SequenceCheck::Next,
+            Some(last) if n == last + 1 => SequenceCheck::Next,
+            Some(last) if n > last => SequenceCheck::AfterGap,
+            Some(last) => {
+                self.newest.insert(from, last);
+                SequenceCheck::Old
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PeerSequences;
+    use super::SequenceCheck;
+    use uuid::Uuid;
+
+    #[test]
+    fn gaps_and_repetitions_are_seen_per_node() {
+        let (ann, bob, mut peers) = (Uuid::now_v7(), Uuid::now_v7(), PeerSequences::default());
+        for (from, n, expected) in [
+            (ann, 5, SequenceCheck::Next),
+            (ann, 6, SequenceCheck::Next),
+            (bob, 1, SequenceCheck::Next),
+            (ann, 6, SequenceCheck::Old),
+            (ann, 9, SequenceCheck::AfterGap),
+            (ann, 8, SequenceCheck::Old),
+            (ann, 10, SequenceCheck::Next),
+            (bob, 2, SequenceCheck::Next),
+        ] {
+            assert_eq!(peers.record(from, n), expected, "{n}");
+        }
+    }
+}

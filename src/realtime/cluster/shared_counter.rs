@@ -1,0 +1,311 @@
+//! Counting together: how often something happened on all nodes within a window that slides.
+//!
+//! **Invariant:** nobody waits longer than [`PATIENCE`] for a count, and after one that did not
+//! come nobody asks for [`REST`]: each node counts by itself anyway, and goes by that then.
+//!
+//! What is counted is a hash with the house's secret: Redis learns no name and no address.
+
+use crate::key_derivation;
+use crate::shutdown::Shutdown;
+use parking_lot::Mutex;
+use redis::AsyncConnectionConfig;
+use redis::Client;
+use redis::RedisResult;
+use redis::Script;
+use redis::aio::MultiplexedConnection;
+use sha2::Digest;
+use sha2::Sha256;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+/// The secret serves this purpose through this label, and no other purpose through it.
+const PURPOSE: &[u8] = b"troupe: names of counts between nodes";
+
+/// How long whoever asks waits.
+const COUNT_TIMEOUT: Duration = Duration::from_millis(80);
+
+/// How long Redis is left alone after it did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, in the background.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One place in a sorted set by the time of Redis, which is one for all nodes. Answers how many
+/// milliseconds it takes until there is a place; 0 is now.
+const SCRIPT: &str = r"
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local most, span, mode = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[4]
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - span)
+local n = redis.call('ZCARD', KEYS[1])
+if mode ~= 'note' and n >= most then
+  local frees = redis.call('ZRANGE', KEYS[1], n - most, n - most, 'WITHSCORES')
+  return math.max(1, frees[2] + span - now)
+end
+if mode ~= 'look' then
+  redis.call('ZADD', KEYS[1], now, ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], span)
+end
+return 0";
+
+/// What is counted together; nothing in a house of one node. Cloning gives another handle.
+#[derive(Clone, Default)]
+pub struct SharedCounter {
+    redis: Option<Arc<RedisCounter>>,
+}
+
+struct RedisCounter {
+    client: Client,
+    prefix: String,
+    /// Of the hashes.
+    key: [u8; 32],
+    node: Uuid,
+    n: AtomicU64,
+    script: Script,
+    shutdown: Shutdown,
+    connection: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    paused_until: Mutex<Option<Instant>>,
+}
+
+/// What is counted: so many within such a span.
+#[derive(Clone, Debug)]
+pub struct CounterSpec {
+    /// A kind of thing, and who did it.
+    pub key: (&'static str, String),
+    pub max: usize,
+    pub window: Duration,
+}
+
+/// One that was counted, so that it can be taken back or kept up.
+#[derive(Clone, Debug)]
+pub struct CounterEntry {
+    spec: CounterSpec,
+    member: String,
+}
+
+#[derive(Clone, Copy)]
+enum CounterMode {
+    /// Counts one if there is a place.
+    Acquire,
+    /// Counts one in any case.
+    Record,
+    /// Only looks.
+    Peek,
+}
+
+impl SharedCounter {
+    /// Nothing is counted together.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Over this Redis; keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// When `url` is no address of a Redis.
+    pub fn with_redis(
+        url: &str,
+        prefix: String,
+        secret: &str,
+        shutdown: &Shutdown,
+    ) -> RedisResult<Self> {
+        let redis = RedisCounter {
+            client: Client::open(url)?,
+            prefix,
+            key: key_derivation::derive_key(secret, PURPOSE),
+            node: Uuid::now_v7(),
+            n: AtomicU64::new(0),
+            script: Script::new(SCRIPT),
+            shutdown: shutdown.clone(),
+            connection: tokio::sync::Mutex::default(),
+            paused_until: Mutex::default(),
+        };
+        Ok(Self {
+            redis: Some(Arc::new(redis)),
+        })
+    }
+
+    /// Takes one of `most` places.
+    ///
+    /// # Errors
+    /// How long there is none. No answer is as good as a place.
+    pub async fn acquire(&self, spec: CounterSpec) -> Result<Option<CounterEntry>, Duration> {
+        let Some(redis) = &self.redis else {
+            return Ok(None);
+        };
+        let entry = redis.new_entry(spec);
+        match redis.run_script(entry.clone(), CounterMode::Acquire).await {
+            Some(wait) if wait > Duration::ZERO => Err(wait),
+            answer => Ok(answer.map(|_| entry)),
+        }
+    }
+
+    /// How long there is no place; `None`: there is one, or nobody knows.
+    pub async fn retry_after(&self, spec: CounterSpec) -> Option<Duration> {
+        let redis = self.redis.as_ref()?;
+        let wait = redis
+            .run_script(redis.new_entry(spec), CounterMode::Peek)
+            .await?;
+        (wait > Duration::ZERO).then_some(wait)
+    }
+
+    /// Counts one, whether there is a place or not. Waits for nobody.
+    pub fn record(&self, spec: CounterSpec) {
+        if let Some(redis) = &self.redis {
+            let entry = redis.new_entry(spec);
+            self.renew(entry);
+        }
+    }
+
+    /// Counts anew what was counted before: its span begins again. Waits for nobody.
+    pub fn renew(&self, entry: CounterEntry) {
+        let Some(redis) = self.redis.clone() else {
+            return;
+        };
+        let asker = redis.clone();
+        asker.shutdown.spawn(async move {
+            redis.run_script(entry, CounterMode::Record).await;
+        });
+    }
+
+    /// Takes back what was counted. Waits for nobody.
+    pub fn release(&self, entry: CounterEntry) {
+        let Some(redis) = self.redis.clone() else {
+            return;
+        };
+        let asker = redis.clone();
+        asker.shutdown.spawn(async move {
+            let key = redis.key(&entry.spec);
+            let giving = async |mut connection: MultiplexedConnection| {
+                let mut remove = redis::cmd("ZREM");
+                remove.arg(key).arg(&entry.member);
+                remove.exec_async(&mut connection).await
+            };
+            redis.with_connection(giving).await
+        });
+    }
+}
+
+impl RedisCounter {
+    fn new_entry(&self, spec: CounterSpec) -> CounterEntry {
+        let n = self.n.fetch_add(1, Ordering::Relaxed);
+        let member = format!("{}/{n}", self.node.simple());
+        CounterEntry { spec, member }
+    }
+
+    fn key(&self, spec: &CounterSpec) -> String {
+        let mut hash = Sha256::new();
+        for part in [
+            self.key.as_slice(),
+            spec.key.0.as_bytes(),
+            spec.key.1.as_bytes(),
+        ] {
+            hash.update(part);
+            hash.update([0]);
+        }
+        let hash = hash.finalize();
+        format!(
+            "{}:{}:{}",
+            self.prefix,
+            spec.key.0,
+            hex::encode(&hash[..12])
+        )
+    }
+
+    /// The answer, if it comes in time. Asked on the main runtime, to which the connection belongs.
+    async fn run_script(
+        self: &Arc<Self>,
+        entry: CounterEntry,
+        mode: CounterMode,
+    ) -> Option<Duration> {
+        if entry.spec.max == 0 || self.is_paused() {
+            return None;
+        }
+        let own = self.clone();
+        let asking = self.shutdown.spawn(async move {
+            let invoke = async |mut connection: MultiplexedConnection| -> RedisResult<u64> {
+                let count = &entry.spec;
+                let span = u64::try_from(count.window.as_millis()).unwrap_or(u64::MAX);
+                let mode = match mode {
+                    CounterMode::Acquire => "take",
+                    CounterMode::Record => "note",
+                    CounterMode::Peek => "look",
+                };
+                let mut invocation = own.script.key(own.key(count));
+                invocation
+                    .arg(count.max)
+                    .arg(span)
+                    .arg(&entry.member)
+                    .arg(mode);
+                invocation.invoke_async(&mut connection).await
+            };
+            own.with_connection(invoke).await
+        });
+        match timeout(COUNT_TIMEOUT, asking).await {
+            Ok(Ok(Some(ms))) => Some(Duration::from_millis(ms)),
+            Ok(_) => None,
+            Err(_) => {
+                self.pause();
+                None
+            }
+        }
+    }
+
+    async fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+    ) -> Option<T> {
+        let connection = self.connection().await?;
+        match work(connection).await {
+            Ok(done) => Some(done),
+            Err(error) => {
+                tracing::debug!(%error, "Redis does not count: {error}");
+                self.pause();
+                // The next one begins anew.
+                *self.connection.lock().await = None;
+                None
+            }
+        }
+    }
+
+    async fn connection(&self) -> Option<MultiplexedConnection> {
+        let mut kept = self.connection.lock().await;
+        if let Some(connection) = &*kept {
+            return Some(connection.clone());
+        }
+        if self.is_paused() {
+            return None;
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(CONNECT_TIMEOUT));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        match connecting.await {
+            Ok(connection) => {
+                *kept = Some(connection.clone());
+                Some(connection)
+            }
+            Err(_) => {
+                self.pause();
+                None
+            }
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.paused_until
+            .lock()
+            .is_some_and(|it| Instant::now() < it)
+    }
+
+    fn pause(&self) {
+        *self.paused_until.lock() = Some(Instant::now() + PAUSE);
+    }
+}

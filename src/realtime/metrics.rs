@@ -1,0 +1,73 @@
+//! What passes the loudspeaker: one atomic addition for each envelope, and no lock.
+
+use crate::realtime::event::Payload;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// The figures of a hub.
+pub struct HubMetrics {
+    by_kind: Family<PublishedCounts, Counter>,
+    frames: Counter,
+    streams: Counter,
+    deltas: Counter,
+    controls: Counter,
+    /// What sockets that are read too slowly lost.
+    pub dropped: Counter,
+    /// How often a socket was told to subscribe again.
+    pub resyncs: Counter,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PublishedCounts {
+    kind: &'static str,
+}
+
+impl Default for HubMetrics {
+    fn default() -> Self {
+        let by_kind = Family::<PublishedCounts, Counter>::default();
+        let of = |kind| by_kind.get_or_create_owned(&PublishedCounts { kind });
+        Self {
+            frames: of("frame"),
+            streams: of("stream"),
+            deltas: of("delta"),
+            controls: of("order"),
+            dropped: Counter::default(),
+            resyncs: Counter::default(),
+            by_kind,
+        }
+    }
+}
+
+impl HubMetrics {
+    /// Makes the figures known.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "events_published",
+            "Events that happened, whoever listens",
+            self.by_kind.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that sockets lost because they are read too slowly",
+            self.dropped.clone(),
+        );
+        registry.register(
+            "resyncs",
+            "How often a socket was told to subscribe again",
+            self.resyncs.clone(),
+        );
+    }
+
+    /// An envelope was published.
+    pub fn count_published(&self, cargo: &Payload) {
+        let counter = match cargo {
+            Payload::Frame { .. } | Payload::ExceptUser { .. } => &self.frames,
+            Payload::Stream { .. } => &self.streams,
+            Payload::Delta(_) => &self.deltas,
+            Payload::Control(_) => &self.controls,
+        };
+        counter.inc();
+    }
+}

@@ -1,0 +1,146 @@
+//! Who is with the other nodes, as they told. Pure.
+//!
+//! A node tells all of it again and again; one of which nothing is heard for [`EXPIRY`] is dead,
+//! and nobody is with it.
+
+use crate::ids::ConversationId;
+use crate::realtime::presence::PresentMember;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// How often a node tells who is with it.
+pub const REPORT_INTERVAL: Duration = Duration::from_secs(4);
+
+/// What a node told holds for so long.
+pub const EXPIRY: Duration = Duration::from_secs(13);
+
+/// Rooms by node.
+#[derive(Debug, Default)]
+pub struct RemotePresence {
+    nodes: HashMap<Uuid, RemoteNode>,
+}
+
+#[derive(Debug)]
+struct RemoteNode {
+    last_seen_at: Instant,
+    conversations: HashMap<ConversationId, Vec<PresentMember>>,
+}
+
+impl RemotePresence {
+    /// A node told who is with it: in these rooms, and, if this is the whole, in no others. Returns
+    /// the rooms in which something changed.
+    pub fn apply(
+        &mut self,
+        node: Uuid,
+        is_complete: bool,
+        reported: Vec<(ConversationId, Vec<PresentMember>)>,
+        now: Instant,
+    ) -> Vec<ConversationId> {
+        let node = self.nodes.entry(node).or_insert_with(|| RemoteNode {
+            last_seen_at: now,
+            conversations: HashMap::new(),
+        });
+        node.last_seen_at = now;
+        let named: HashSet<ConversationId> = reported.iter().map(|(at, _)| *at).collect();
+        let mut changed = Vec::new();
+        if is_complete {
+            let left = node.conversations.extract_if(|at, _| !named.contains(at));
+            changed.extend(left.map(|(at, _)| at));
+        }
+        for (at, people) in reported {
+            let before = match people.is_empty() {
+                true => node.conversations.remove(&at),
+                false => node.conversations.insert(at, people.clone()),
+            };
+            if before.unwrap_or_default() != people {
+                changed.push(at);
+            }
+        }
+        changed
+    }
+
+    /// A node has closed. Returns the rooms in which somebody was with it.
+    pub fn remove_node(&mut self, node: Uuid) -> Vec<ConversationId> {
+        let node = self.nodes.remove(&node);
+        node.map_or_else(Vec::new, |it| it.conversations.into_keys().collect())
+    }
+
+    /// Forgets the nodes of which nothing is heard any more, and returns their rooms.
+    pub fn expire(&mut self, now: Instant) -> Vec<ConversationId> {
+        let is_dead = |it: &RemoteNode| now.duration_since(it.last_seen_at) >= EXPIRY;
+        let dead = self.nodes.extract_if(|_, it| is_dead(it));
+        dead.flat_map(|(_, it)| it.conversations.into_keys())
+            .collect()
+    }
+
+    /// Who is in a room with any other node; somebody may be there twice.
+    pub fn users(&self, at: ConversationId) -> impl Iterator<Item = PresentMember> {
+        let rooms = self
+            .nodes
+            .values()
+            .filter_map(move |it| it.conversations.get(&at));
+        rooms.flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EXPIRY;
+    use super::RemotePresence;
+    use crate::ids::ConversationId;
+    use crate::ids::MembershipId;
+    use crate::realtime::presence::PresenceState;
+    use crate::realtime::presence::PresentMember;
+    use std::time::Duration;
+    use tokio::time::Instant;
+    use uuid::Uuid;
+
+    const HERE: ConversationId = ConversationId(7);
+    const THERE: ConversationId = ConversationId(8);
+    const ONE: Uuid = Uuid::from_u128(1);
+    const TWO: Uuid = Uuid::from_u128(2);
+
+    fn ann() -> Vec<PresentMember> {
+        vec![PresentMember {
+            membership_id: MembershipId(1),
+            state: PresenceState::Online,
+        }]
+    }
+
+    #[test]
+    fn only_changed_conversations_are_reported() {
+        let (mut elsewhere, now) = (RemotePresence::default(), Instant::now());
+
+        assert_eq!(
+            elsewhere.apply(ONE, false, vec![(HERE, ann())], now),
+            [HERE]
+        );
+        assert_eq!(elsewhere.apply(ONE, true, vec![(HERE, ann())], now), []);
+        assert_eq!(
+            elsewhere.apply(ONE, true, vec![(THERE, ann())], now),
+            [HERE, THERE]
+        );
+        assert_eq!(elsewhere.users(HERE).count(), 0);
+        assert_eq!(
+            elsewhere.apply(ONE, false, vec![(THERE, vec![])], now),
+            [THERE]
+        );
+        assert_eq!(elsewhere.apply(ONE, false, vec![(THERE, vec![])], now), []);
+    }
+
+    #[test]
+    fn members_of_a_node_that_dies_or_closes_are_removed() {
+        let (mut elsewhere, now) = (RemotePresence::default(), Instant::now());
+        elsewhere.apply(ONE, true, vec![(HERE, ann())], now);
+        elsewhere.apply(TWO, true, vec![(HERE, ann())], now + Duration::from_secs(1));
+
+        assert_eq!(elsewhere.expire(now + EXPIRY), [HERE]);
+        assert_eq!(elsewhere.users(HERE).count(), 1);
+        assert_eq!(elsewhere.remove_node(TWO), [HERE]);
+        assert_eq!(elsewhere.users(HERE).count(), 0);
+        assert_eq!(elsewhere.remove_node(TWO), []);
+    }
+}

@@ -1,0 +1,242 @@
+//! What of a conversation one socket gets to see, from its snapshot on without a gap.
+//!
+//! The order of a subscription is: listen, and hold back what is heard; read the snapshot; mark
+//! the place in the outbox and read the text so far of the run that is running in the snapshot;
+//! when the mark comes out, answer; let through what was held back and whatever follows. What is
+//! let through is decided here, from the snapshot and the envelopes alone.
+//!
+//! The text of another run than the snapshot's is of no use: that run began after the snapshot,
+//! so all of it is heard. The snapshot is read in one transaction: all of it is as of its `rev`.
+//!
+//! **Invariant:** whatever the snapshot met half-way, the client ends with the timeline and the
+//! text of the stream that it would have if it had been there from the beginning.
+
+use crate::ids::ConversationId;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::StreamDelta;
+use crate::realtime::event::utf16_len;
+use bytestring::ByteString;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Where a subscription begins: what its answer told the client.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SnapshotPosition {
+    /// Of the newest durable event that is in the snapshot.
+    pub rev: i64,
+    /// The run that was running in the snapshot, and the UTF-16 units of its text at the mark; 0 if
+    /// there was no text of this run.
+    pub running: Option<(Uuid, usize)>,
+}
+
+/// What becomes of an envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterDecision {
+    /// The client knows it already, or nothing of it.
+    Drop,
+    /// The client gets it as it is.
+    Forward,
+    /// The client has the first part of this piece; it gets this in its place.
+    ForwardRest(ByteString),
+    /// Text is missing before this piece, which reaches up to `end`: see [`Filter::mend`].
+    Repair { run: Uuid, end: usize },
+    /// A durable event is missing. Nothing more passes: the client subscribes again.
+    Resync,
+}
+
+/// Decides for one subscription.
+#[derive(Debug)]
+pub struct SubscriptionFilter {
+    /// Of the newest durable event that the client has.
+    rev: i64,
+    /// Runs that the client sees writing; each ends with its `typing_stop`.
+    streams: Vec<StreamPosition>,
+    /// A durable event was missing.
+    has_gap: bool,
+}
+
+#[derive(Debug)]
+struct StreamPosition {
+    run: Uuid,
+    /// UTF-16 units of the text that the client has; `None`: that text is not known here, and no
+    /// piece passes before it begins anew.
+    length: Option<usize>,
+}
+
+impl SubscriptionFilter {
+    /// Begins behind a snapshot, and takes out of `held`, which was heard before the mark, what the
+    /// client knows of streams by its answer. What is left is to be judged like all that follows.
+    pub fn new(start: SnapshotPosition, buffered: &mut Vec<Arc<Envelope>>) -> Self {
+        match start.running {
+            Some((run, _)) => drop_included_text(run, buffered),
+            None => drop_streams_before(start.rev, buffered),
+        }
+        let streams = start.running.map(|(run, length)| StreamPosition {
+            run,
+            length: Some(length),
+        });
+        Self {
+            rev: start.rev,
+            streams: streams.into_iter().collect(),
+            has_gap: false,
+        }
+    }
+
+    /// Judges the next envelope of the conversation.
+    pub fn decide(&mut self, payload: &Payload) -> FilterDecision {
+        if self.has_gap {
+            return FilterDecision::Drop;
+        }
+        match payload {
+            Payload::Frame { rev: None, .. } | Payload::ExceptUser { .. } => {
+                FilterDecision::Forward
+            }
+            Payload::Frame { rev: Some(rev), .. } => self.decide_durable(*rev),
+            Payload::Stream { run, mark, .. } => self.decide_boundary(*run, *mark),
+            Payload::Delta(delta) => self.decide_delta(delta),
+            Payload::Control(_) => FilterDecision::Drop,
+        }
+    }
+
+    /// Text was missing before a piece of `run` that reaches up to `end`; `text` is what the run
+    /// has written by now. Returns whether the client must be told to begin again with it.
+    ///
+    /// Shorter than the piece reaches, or unknown, the text is of no use: the run began anew and
+    /// the client will hear so, or it has ended, or another node writes it.
+    pub fn repair(&mut self, run: Uuid, end: usize, text: Option<&str>) -> bool {
+        let length = text.map(utf16_len).filter(|it| *it >= end);
+        if let Some(stream) = self.stream_mut(run) {
+            stream.length = length;
+        }
+        length.is_some()
+    }
+
+    fn decide_durable(&mut self, rev: i64) -> FilterDecision {
+        if rev <= self.rev {
+            return FilterDecision::Drop;
+        }
+        if rev > self.rev + 1 {
+            self.has_gap = true;
+            return FilterDecision::Resync;
+        }
+        self.rev = rev;
+        FilterDecision::Forward
+    }
+
+    fn decide_boundary(&mut self, run: Uuid, boundary: StreamBoundary) -> FilterDecision {
+        let Some(stream) = self.stream_mut(run) else {
+            if boundary != StreamBoundary::Start {
+                return FilterDecision::Drop;
+            }
+            let length = Some(0);
+            self.streams.push(StreamPosition { run, length });
+            return FilterDecision::Forward;
+        };
+        match boundary {
+            StreamBoundary::Start => return FilterDecision::Drop,
+            StreamBoundary::Reset => stream.length = Some(0),
+            StreamBoundary::Complete => stream.length = None,
+            StreamBoundary::Stop => self.streams.retain(|it| it.run != run),
+        }
+        FilterDecision::Forward
+    }
+
+    fn decide_delta(&mut self, delta: &StreamDelta) -> FilterDecision {
+        let Some(stream) = self.stream_mut(delta.run) else {
+            return FilterDecision::Drop;
+        };
+        let Some(length) = stream.length else {
+            return FilterDecision::Drop;
+        };
+        if delta.end() <= length {
+            return FilterDecision::Drop;
+        }
+        let decision = match delta.offset {
+            offset if offset > length => None,
+            offset if offset == length => Some(FilterDecision::Forward),
+            // Pieces that wait are merged: what the client has may end inside of one.
+            _ => remaining_delta(delta, length).map(FilterDecision::ForwardRest),
+        };
+        match decision {
+            Some(verdict) => {
+                stream.length = Some(delta.end());
+                verdict
+            }
+            None => FilterDecision::Repair {
+                run: delta.run,
+                end: delta.end(),
+            },
+        }
+    }
+
+    fn stream_mut(&mut self, run: Uuid) -> Option<&mut StreamPosition> {
+        self.streams.iter_mut().find(|it| it.run == run)
+    }
+}
+
+/// The client knows what this run had written at the mark, and that it was the one that wrote: what
+/// is heard of other runs before its end comes from before its beginning.
+fn drop_included_text(run: Uuid, buffered: &mut Vec<Arc<Envelope>>) {
+    let mut is_over = false;
+    buffered.retain(|it| match (run_of(&it.payload), is_over) {
+        (None, _) | (Some(_), true) => true,
+        (Some((of, mark)), false) => {
+            is_over = of == run && mark == Some(StreamBoundary::Stop);
+            of == run && matches!(mark, Some(StreamBoundary::Complete | StreamBoundary::Stop))
+        }
+    });
+}
+
+/// Nobody wrote in the snapshot. Runs that were announced before a durable event which is in it
+/// had ended by then, and the client has what came of them.
+fn drop_streams_before(rev: i64, buffered: &mut Vec<Arc<Envelope>>) {
+    let is_in_snapshot = |it: &Arc<Envelope>| match it.payload {
+        Payload::Frame { rev: Some(of), .. } => of <= rev,
+        _ => false,
+    };
+    let Some(newest) = buffered.iter().rposition(is_in_snapshot) else {
+        return;
+    };
+    let started: Vec<Uuid> = buffered[..newest]
+        .iter()
+        .filter_map(|it| run_of(&it.payload))
+        .filter(|(_, mark)| *mark == Some(StreamBoundary::Start))
+        .map(|(run, _)| run)
+        .collect();
+    buffered.retain(|it| run_of(&it.payload).is_none_or(|(run, _)| !started.contains(&run)));
+}
+
+/// The run whose stream an envelope belongs to; a piece of text has no mark.
+fn run_of(payload: &Payload) -> Option<(Uuid, Option<StreamBoundary>)> {
+    match payload {
+        Payload::Stream { run, mark, .. } => Some((*run, Some(*mark))),
+        Payload::Delta(delta) => Some((delta.run, None)),
+        _ => None,
+    }
+}
+
+/// The frame of what follows in this piece after the first `length` units of the run's text;
+/// `None` if that many units do not end between two characters.
+fn remaining_delta(delta: &StreamDelta, length: usize) -> Option<ByteString> {
+    let mut units = delta.offset;
+    let mut known = 0;
+    for it in delta.text.chars() {
+        if units >= length {
+            break;
+        }
+        units += it.len_utf16();
+        known += it.len_utf8();
+    }
+    let conversation = ConversationId(delta.conversation);
+    let rest = || StreamDelta::new(conversation, delta.run, length, &delta.text[known..]).json;
+    (units == length).then(rest)
+}
+
+#[cfg(test)]
+#[path = "subscription_life_tests.rs"]
+mod life_tests;
+#[cfg(test)]
+#[path = "subscription_tests.rs"]
+mod tests;

@@ -1,0 +1,235 @@
+//! What one socket hears, and as whom it is there.
+//!
+//! **Invariant:** what was begun for a socket ends with it, however it ends: its topics, its
+//! presence, its typing. That is why this has a `Drop`.
+
+use crate::app::App;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::realtime::outbox::Outbox;
+use crate::realtime::topic::Topic;
+use crate::realtime::typing::TypingKey;
+use crate::socket::subscription_filter::SubscriptionFilter;
+use actix_web::web::Data;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The subscriptions of one socket.
+pub struct Subscriptions {
+    app: Data<App>,
+    user: UserId,
+    outbox: Arc<Outbox>,
+    conversations: HashMap<ConversationId, Subscription>,
+    /// A conversation whose subscription is under way.
+    pending: Option<ConversationId>,
+    spaces: HashSet<SpaceId>,
+    /// Where this socket said that its person types.
+    typing_keys: HashSet<TypingKey>,
+    is_away: bool,
+}
+
+/// One conversation that is heard.
+struct Subscription {
+    space: SpaceId,
+    /// As whom the person is present; an admin without a seat is not.
+    membership: Option<MembershipId>,
+    /// `None`: the client was told to subscribe again, and hears nothing before.
+    filter: Option<SubscriptionFilter>,
+}
+
+impl Subscriptions {
+    /// Hears what is for the person alone.
+    pub fn new(app: Data<App>, user: UserId, outbox: Arc<Outbox>) -> Self {
+        app.hub.subscribe(Topic::User(user), &outbox);
+        Self {
+            app,
+            user,
+            outbox,
+            conversations: HashMap::new(),
+            pending: None,
+            spaces: HashSet::new(),
+            typing_keys: HashSet::new(),
+            is_away: false,
+        }
+    }
+
+    /// How many subscriptions there are.
+    pub fn count(&self) -> usize {
+        self.conversations.len() + self.spaces.len()
+    }
+
+    /// Whether a conversation is heard, or was until something was lost.
+    pub fn contains(&self, id: ConversationId) -> bool {
+        self.conversations.contains_key(&id)
+    }
+
+    /// A subscription is under way: its envelopes come from now on, and what waited is void. Where
+    /// one is heard already, what waits is kept: it may have to stay as it is.
+    pub fn begin(&mut self, id: ConversationId) {
+        self.pending = Some(id);
+        if self.filter(id).is_none() {
+            self.outbox.clear_conversation(id);
+            self.app
+                .hub
+                .subscribe(Topic::Conversation(id), &self.outbox);
+        }
+    }
+
+    /// The subscription is refused for now: all is as it was before it was asked for.
+    pub fn abort(&mut self, id: ConversationId) {
+        self.pending.take_if(|it| *it == id);
+        if self.filter(id).is_none() {
+            self.suspend(id);
+        }
+    }
+
+    /// The subscription is granted: the person is there, and visibly so.
+    pub fn activate(
+        &mut self,
+        id: ConversationId,
+        space: SpaceId,
+        membership: Option<MembershipId>,
+    ) {
+        self.pending = None;
+        let before = self.conversations.insert(
+            id,
+            Subscription {
+                space,
+                membership,
+                filter: None,
+            },
+        );
+        let membership_before = before.and_then(|it| it.membership);
+        if membership_before == membership {
+            return;
+        }
+        if let Some(seat) = membership {
+            self.app.presence.join(id, seat, self.is_away);
+        }
+        if let Some(seat) = membership_before {
+            self.app.presence.leave(id, seat, self.is_away);
+        }
+    }
+
+    /// From now on the filter decides.
+    pub fn install_filter(&mut self, id: ConversationId, filter: SubscriptionFilter) {
+        if let Some(subscription) = self.conversations.get_mut(&id) {
+            subscription.filter = Some(filter);
+        }
+    }
+
+    /// Something was lost: nothing is heard before the client subscribes again.
+    pub fn suspend(&mut self, id: ConversationId) {
+        self.app
+            .hub
+            .unsubscribe(Topic::Conversation(id), &self.outbox);
+        if let Some(subscription) = self.conversations.get_mut(&id) {
+            subscription.filter = None;
+        }
+    }
+
+    /// Hears a conversation no more.
+    pub fn remove(&mut self, id: ConversationId) {
+        self.pending.take_if(|it| *it == id);
+        self.app
+            .hub
+            .unsubscribe(Topic::Conversation(id), &self.outbox);
+        self.outbox.clear_conversation(id);
+        let subscription = self.conversations.remove(&id);
+        if let Some(seat) = subscription.and_then(|it| it.membership) {
+            self.app.presence.leave(id, seat, self.is_away);
+        }
+        self.stop_typing(|it| it.conversation == id);
+    }
+
+    /// Decides about the envelopes of a conversation.
+    pub fn filter(&mut self, id: ConversationId) -> Option<&mut SubscriptionFilter> {
+        self.conversations.get_mut(&id)?.filter.as_mut()
+    }
+
+    /// Hears a space.
+    pub fn add_space(&mut self, id: SpaceId) {
+        self.app.hub.subscribe(Topic::Space(id), &self.outbox);
+        self.spaces.insert(id);
+    }
+
+    /// Hears it no more.
+    pub fn remove_space(&mut self, id: SpaceId) {
+        self.app.hub.unsubscribe(Topic::Space(id), &self.outbox);
+        self.spaces.remove(&id);
+    }
+
+    /// Whether a space is heard.
+    pub fn contains_space(&self, id: SpaceId) -> bool {
+        self.spaces.contains(&id)
+    }
+
+    /// What is heard of a space, or of all: conversations, and the spaces themselves.
+    pub fn list_for_space(&self, space: Option<SpaceId>) -> (Vec<ConversationId>, Vec<SpaceId>) {
+        let is_selected = |it: SpaceId| space.is_none_or(|space| space == it);
+        let conversations = self.conversations.iter();
+        let conversations = conversations.filter(|(_, ear)| is_selected(ear.space));
+        let spaces = self.spaces.iter().copied().filter(|it| is_selected(*it));
+        (conversations.map(|(id, _)| *id).collect(), spaces.collect())
+    }
+
+    /// The person looks away, or looks again.
+    pub fn set_away(&mut self, is_away: bool) {
+        if self.is_away == is_away {
+            return;
+        }
+        self.is_away = is_away;
+        for (id, subscription) in &self.conversations {
+            if let Some(seat) = subscription.membership {
+                self.app.presence.set_away(*id, seat, is_away);
+            }
+        }
+    }
+
+    /// The person types, or stops.
+    pub fn set_typing(
+        &mut self,
+        conversation: ConversationId,
+        membership: MembershipId,
+        active: bool,
+    ) {
+        let key = TypingKey {
+            conversation,
+            membership,
+            user: self.user,
+        };
+        match active {
+            true => self.typing_keys.insert(key),
+            false => self.typing_keys.remove(&key),
+        };
+        self.app.typing.set(key, active);
+    }
+
+    fn stop_typing(&mut self, should_stop: impl Fn(&TypingKey) -> bool) {
+        for key in self.typing_keys.extract_if(should_stop) {
+            self.app.typing.set(key, false);
+        }
+    }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        let (conversations, spaces) = self.list_for_space(None);
+        for id in conversations.into_iter().chain(self.pending) {
+            self.remove(id);
+        }
+        for id in spaces {
+            self.remove_space(id);
+        }
+        self.stop_typing(|_| true);
+        self.app
+            .hub
+            .unsubscribe(Topic::User(self.user), &self.outbox);
+        if !self.app.hub.has_subscribers(Topic::User(self.user)) {
+            self.app.engine.nobody_listens(self.user);
+        }
+    }
+}
