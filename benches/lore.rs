@@ -10,17 +10,17 @@ use serde_json::json;
 use std::hint::black_box;
 use std::time::Duration;
 use std::time::Instant;
-use troupe::lore::book::Book;
-use troupe::lore::book::Source;
 use troupe::lore::engine;
+use troupe::lore::engine_lorebook::Lorebook;
+use troupe::lore::engine_lorebook::LorebookSource;
 use troupe::lore::entry;
-use troupe::lore::scan::Generation;
-use troupe::lore::scan::Scan;
-use troupe::lore::scan::Settings;
-use troupe::lore::scan::Speaker;
-use troupe::lore::scan::Spoken;
-use troupe::lore::scan::Texts;
-use troupe::lore::timed::Timed;
+use troupe::lore::scan_request::MatchTexts;
+use troupe::lore::scan_request::ScanRequest;
+use troupe::lore::scan_request::ScanSettings;
+use troupe::lore::scan_request::ScanSpeaker;
+use troupe::lore::scan_request::ScanTrigger;
+use troupe::lore::scan_request::ScannedMessage;
+use troupe::lore::timed_effects::TimedEffects;
 
 const ENTRIES: usize = 2_000;
 const ROUNDS: usize = 31;
@@ -42,7 +42,7 @@ fn main() {
 }
 
 /// Three keys each, one in twenty a pattern.
-fn book(n: usize) -> Book {
+fn book(n: usize) -> Lorebook {
     let one = |n: usize| {
         let third = match n.is_multiple_of(20) && n < 4_000 {
             true => format!("/plac[e3]{n}\\b/i"),
@@ -51,11 +51,11 @@ fn book(n: usize) -> Book {
         json!({"keys": [format!("Place{n}"), format!("old name {n}"), third], "content": "A place."})
     };
     let entries = (0..n).map(|n| entry::read(&one(n), n.to_string(), None));
-    Book {
+    Lorebook {
         key: "bench".into(),
         id: None,
         name: "Places".into(),
-        source: Source::Space,
+        source: LorebookSource::Space,
         scan_depth: None,
         token_budget: None,
         recursive: None,
@@ -63,34 +63,34 @@ fn book(n: usize) -> Book {
     }
 }
 
-fn scan(book: &Book, text: &str) -> Duration {
-    let message = Spoken {
+fn scan(book: &Lorebook, text: &str) -> Duration {
+    let message = ScannedMessage {
         seq: 1,
         name: "Ann",
         text,
     };
     let began = Instant::now();
-    let outcome = engine::run(&Scan {
-        books: std::slice::from_ref(book),
-        settings: Settings {
+    let outcome = engine::activate(&ScanRequest {
+        lorebooks: std::slice::from_ref(book),
+        settings: ScanSettings {
             scan_depth: 4,
-            ..Settings::default()
+            ..ScanSettings::default()
         },
         messages: &[message; 4],
         n_messages: 4,
         n_replies: 2,
-        extras: &[],
-        texts: Texts::default(),
-        speaker: Speaker::default(),
-        kind: Generation::Normal,
-        timed: &Timed::default(),
+        extra_texts: &[],
+        texts: MatchTexts::default(),
+        speaker: ScanSpeaker::default(),
+        trigger: ScanTrigger::Normal,
+        timed_effects: &TimedEffects::default(),
         expand: &str::to_owned,
-        count: &|text| text.len() as i64 / 4,
+        count_tokens: &|text| text.len() as i64 / 4,
         seed: 1,
     });
     let took = began.elapsed();
     assert_eq!(
-        outcome.fired.len() + outcome.not_fired.len(),
+        outcome.activated.len() + outcome.skipped.len(),
         book.entries.len()
     );
     black_box(outcome);

@@ -23,11 +23,11 @@ use crate::llm::outbound_client::OutboundClient;
 use crate::llm::outbound_client::Resolver;
 use crate::llm::outbound_client::SystemResolver;
 use crate::llm::registry::ProviderRegistry;
-use crate::providers::meter::Meter;
-use crate::providers::models::Models;
-use crate::providers::seal;
-use crate::providers::seal::Sealer;
-use crate::providers::stock;
+use crate::providers::builtin_providers;
+use crate::providers::call_metrics::ProviderMetrics;
+use crate::providers::encryption;
+use crate::providers::encryption::SecretCipher;
+use crate::providers::provider_factory::ProviderFactory;
 use crate::realtime::hub::Hub;
 use crate::realtime::presence::Presence;
 use crate::realtime::socket_timeouts::SocketTimeouts;
@@ -77,7 +77,7 @@ pub struct App {
     pub limits: Arc<RateLimits>,
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
-    pub models: Models,
+    pub models: ProviderFactory,
     /// Where servers of models may be found on this machine.
     pub server_addresses: Arc<Vec<ServerAddress>>,
     /// What all of them counted.
@@ -125,10 +125,10 @@ impl App {
         seed_providers(&config, &db, &sealer, &clock).await?;
         import_job::sweep(&db, clock.now()).await?;
 
-        let models = Models {
+        let models = ProviderFactory {
             registry: ProviderRegistry::new(egress, TYPING_SPEED),
-            sealer,
-            meter: Meter::default(),
+            cipher: sealer,
+            metrics: ProviderMetrics::default(),
         };
         let hub = Hub::with_bus(cluster::create_bus(&config));
         let shutdown = Shutdown::new();
@@ -169,7 +169,7 @@ impl App {
             hub.metrics().register(registry);
             cluster::register_metrics(hub.bus(), registry);
             db.register_metrics(registry);
-            models.meter.register(registry);
+            models.metrics.register(registry);
             engine.context().meter.register(registry);
             registry.register_collector(open_sockets_gauge(&limits));
             registry.register_collector(held_runs_gauge(&engine));
@@ -222,7 +222,7 @@ pub async fn acquire_database_file(
     let Some(file) = file_lock::sqlite_file(&config.database_url) else {
         return Ok(None);
     };
-    let secret = config.data_dir.join(seal::SECRET_FILE);
+    let secret = config.data_dir.join(encryption::SECRET_FILE);
     let ownership = ownership::acquire(&file, &secret, clock.now()).await?;
     Ok(Some(Arc::new(ownership)))
 }
@@ -239,14 +239,14 @@ pub fn database_options(config: &Config) -> DbOptions {
 ///
 /// # Errors
 /// When that cannot be read or made.
-pub fn build_sealer(config: &Config) -> anyhow::Result<Sealer> {
+pub fn build_sealer(config: &Config) -> anyhow::Result<SecretCipher> {
     if let Some(secret) = &config.secret_key {
-        return Ok(Sealer::new(&secret.0));
+        return Ok(SecretCipher::new(&secret.0));
     }
     let dir = &config.data_dir;
     file_lock::create_private_dir(dir)
         .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
-    Sealer::from_data_dir(dir)
+    SecretCipher::from_data_dir(dir)
 }
 
 /// The tools that run here. Models read pages of the web only where the settings say so.
@@ -285,13 +285,13 @@ pub fn check_environment_provider(config: &Config, egress: &OutboundClient) -> a
 async fn seed_providers(
     config: &Config,
     db: &Db,
-    sealer: &Sealer,
+    sealer: &SecretCipher,
     clock: &Clock,
 ) -> anyhow::Result<()> {
-    stock::check_seals(db.reader(), sealer).await?;
-    stock::stock_demo(db, sealer, clock.now()).await?;
+    builtin_providers::verify_encrypted_keys(db.reader(), sealer).await?;
+    builtin_providers::insert_demo(db, sealer, clock.now()).await?;
     if let Some(provider) = &config.llm {
-        stock::stock_environment(db, sealer, provider, clock.now()).await?;
+        builtin_providers::insert_from_environment(db, sealer, provider, clock.now()).await?;
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use crate::api::card_files;
 use crate::api::characters;
 use crate::app::App;
 use crate::characters::asset;
+use crate::characters::avatar_image;
+use crate::characters::card_store;
 use crate::characters::character;
-use crate::characters::picture;
-use crate::characters::shelf;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -55,10 +55,10 @@ pub async fn avatar(
     let (Some(asset), Some(hash)) = (found.avatar_id, &found.avatar_hash) else {
         return Err(ApiError::not_found());
     };
-    let tag = format!("\"{}\"", character::short(hash));
+    let tag = format!("\"{}\"", character::short_hash(hash));
     let is_known = request.headers().get(IF_NONE_MATCH);
     let is_known = is_known.is_some_and(|it| it.as_bytes() == tag.as_bytes());
-    let is_named = request.query_string() == format!("v={}", character::short(hash));
+    let is_named = request.query_string() == format!("v={}", character::short_hash(hash));
     let mut answer = match is_known {
         true => HttpResponse::NotModified(),
         false => HttpResponse::Ok(),
@@ -70,9 +70,9 @@ pub async fn avatar(
     if is_known {
         return Ok(answer.finish());
     }
-    let bytes = asset::bytes_of(app.db.reader(), asset).await?;
+    let bytes = asset::load_bytes(app.db.reader(), asset).await?;
     let bytes = bytes.ok_or_else(ApiError::not_found)?;
-    Ok(answer.content_type(picture::MEDIA_TYPE).body(bytes))
+    Ok(answer.content_type(avatar_image::MEDIA_TYPE).body(bytes))
 }
 
 /// Gives a character another picture: a PNG, JPEG, WebP or GIF.
@@ -83,7 +83,7 @@ pub async fn avatar(
     tag = "characters",
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, body = character::View),
+        (status = 200, body = character::CharacterView),
         (status = 413, description = "`too_large`: more than 20 MiB; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_picture`, with the reason.")
@@ -94,14 +94,14 @@ pub async fn paint(
     caller: CurrentUser,
     id: Path<CharacterId>,
     upload: PendingUpload,
-) -> ApiResult<Json<character::View>> {
+) -> ApiResult<Json<character::CharacterView>> {
     let present = characters::own(&app, &caller, id.into_inner()).await?;
-    let file = upload.save(picture::MAX_BYTES).await?.file;
-    let drawn = card_files::apart(&app, || picture::render(BufReader::new(file))).await?;
+    let file = upload.save(avatar_image::MAX_BYTES).await?.file;
+    let drawn = card_files::apart(&app, || avatar_image::re_encode(BufReader::new(file))).await?;
     let drawn = drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))?;
     let limit = app.config.limits.stored_bytes;
     let now = app.clock.now();
-    let changed = shelf::give_picture(&app.db, present.id, limit, drawn, now).await?;
+    let changed = card_store::set_avatar(&app.db, present.id, limit, drawn, now).await?;
     shown(&app, changed).await
 }
 
@@ -111,20 +111,20 @@ pub async fn paint(
     path = "/api/characters/{character_id}/avatar",
     operation_id = "unpaint",
     tag = "characters",
-    responses((status = 200, body = character::View))
+    responses((status = 200, body = character::CharacterView))
 )]
 pub async fn unpaint(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
-) -> ApiResult<Json<character::View>> {
+) -> ApiResult<Json<character::CharacterView>> {
     let present = characters::own(&app, &caller, id.into_inner()).await?;
-    let changed = shelf::take_picture(&app.db, present.id).await?;
+    let changed = card_store::delete_avatar(&app.db, present.id).await?;
     shown(&app, changed).await
 }
 
 /// Everybody who sits with it sees it too.
-async fn shown(app: &App, changed: character::Model) -> ApiResult<Json<character::View>> {
+async fn shown(app: &App, changed: character::Model) -> ApiResult<Json<character::CharacterView>> {
     for seat in roster::show_character(&app.db, &changed).await? {
         app.hub.publish(events::membership_updated(&seat));
     }

@@ -4,19 +4,19 @@ use crate::api::characters;
 use crate::api::exports;
 use crate::app::App;
 use crate::characters::asset;
-use crate::characters::attachment;
+use crate::characters::avatar_image;
 use crate::characters::card;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
+use crate::characters::card_file;
+use crate::characters::card_file::CardFile;
+use crate::characters::card_store;
+use crate::characters::card_store::StoreCardError;
 use crate::characters::character;
-use crate::characters::outgoing::Character;
-use crate::characters::outgoing::Spec;
-use crate::characters::parcel;
-use crate::characters::parcel::Parcel;
-use crate::characters::picture;
-use crate::characters::shelf;
-use crate::characters::shelf::ShelfError;
-use crate::characters::spool::Spool;
+use crate::characters::character_asset;
+use crate::characters::export_file::CardExport;
+use crate::characters::export_file::ExportVersion;
+use crate::characters::temp_assets::TempAssets;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -51,7 +51,7 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 #[derive(Serialize, ToSchema)]
 #[schema(as = Imported)]
 pub struct Imported {
-    character: character::View,
+    character: character::CharacterView,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
     /// The same in the same order, for programs.
@@ -102,24 +102,24 @@ pub async fn preview(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<Json<Preview>> {
-    let Parcel { card, picture, .. } = received(&app, upload).await?;
-    let avatar = match picture {
+    let CardFile { card, avatar, .. } = received(&app, upload).await?;
+    let avatar = match avatar {
         Some(picture) => {
-            let drawn = apart(&app, move || picture::preview(&picture.small)).await??;
+            let drawn = apart(&app, move || avatar_image::preview(&picture.small)).await??;
             let text = STANDARD.encode(drawn);
-            Some(format!("data:{};base64,{text}", picture::MEDIA_TYPE))
+            Some(format!("data:{};base64,{text}", avatar_image::MEDIA_TYPE))
         }
         None => None,
     };
     let hash = card::content_hash(&card.document);
-    let same = character::of_hash(app.db.reader(), caller.id(), &hash).await?;
+    let same = character::find_by_hash(app.db.reader(), caller.id(), &hash).await?;
     Ok(Json(Preview {
         name: card.name().to_owned(),
         spec_version: card.spec_version(),
         greeting: greeting_to(&caller, &card, &app),
-        greetings: character::greetings_of(&card),
-        lore_entries: card.lore_entries(),
-        linked_world: card.world().map(str::to_owned),
+        greetings: character::count_greetings(&card),
+        lore_entries: card.n_lore_entries(),
+        linked_world: card.world_name().map(str::to_owned),
         avatar,
         duplicate_of: same.map(|it| it.id),
         warnings: import_warning::sentences(&card.warnings),
@@ -167,7 +167,7 @@ pub async fn import(
     let parcel = received(&app, upload).await?;
     let mut warnings = parcel.card.warnings.clone();
     let shelf = characters::shelf_of(&app, &caller);
-    let arrival = shelf::put(&app.db, shelf, parcel, app.clock.now()).await?;
+    let arrival = card_store::store(&app.db, shelf, parcel, app.clock.now()).await?;
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
@@ -226,8 +226,8 @@ pub async fn export(
     let format = pagination::parse_value(request.query_string(), "format")?;
     let spec = pagination::parse_value(request.query_string(), "spec")?;
     let spec = spec.map(|it| match it {
-        ExportSpec::V2 => Spec::V2,
-        ExportSpec::V3 => Spec::V3,
+        ExportSpec::V2 => ExportVersion::V2,
+        ExportSpec::V3 => ExportVersion::V3,
     });
     let format = format.unwrap_or(ExportFormat::Json);
     let (ending, kind) = match format {
@@ -236,11 +236,11 @@ pub async fn export(
         ExportFormat::Charx => ("charx", "application/zip"),
     };
     let assets = match format {
-        ExportFormat::Json => Spool::new()?,
+        ExportFormat::Json => TempAssets::new()?,
         ExportFormat::Png | ExportFormat::Charx => assets_of(&app, found.id).await?,
     };
     let named = exports::attachment(&found.name, ending);
-    let mut leaving = Character {
+    let mut leaving = CardExport {
         card: Card::from_document(found.card)?,
         assets,
     };
@@ -258,13 +258,13 @@ pub async fn export(
 }
 
 /// What a character has beside its card, read into a file piece by piece.
-async fn assets_of(app: &App, id: CharacterId) -> ApiResult<Spool> {
+async fn assets_of(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
     let db = app.db.reader();
-    let mut assets = Spool::new()?;
-    for link in attachment::all_of(db, id).await? {
+    let mut assets = TempAssets::new()?;
+    for link in character_asset::list_for_character(db, id).await? {
         let mut n_read = 0;
         loop {
-            let piece = asset::piece_of(db, link.asset_id, n_read).await?;
+            let piece = asset::load_chunk(db, link.asset_id, n_read).await?;
             let length = i32::try_from(piece.len()).map_err(ApiError::internal)?;
             let is_first = n_read == 0;
             if is_first && length == 0 {
@@ -282,7 +282,7 @@ async fn assets_of(app: &App, id: CharacterId) -> ApiResult<Spool> {
             });
             assets = written.await??;
             n_read += length;
-            if length < asset::PIECE_BYTES {
+            if length < asset::CHUNK_BYTES {
                 break;
             }
         }
@@ -343,9 +343,9 @@ impl FromStr for ExportSpec {
     }
 }
 
-async fn received(app: &App, upload: PendingUpload) -> ApiResult<Parcel> {
-    let file = upload.save(parcel::MAX_BYTES).await?.file;
-    Ok(apart(app, || parcel::unpack(file)).await??)
+async fn received(app: &App, upload: PendingUpload) -> ApiResult<CardFile> {
+    let file = upload.save(card_file::MAX_BYTES).await?.file;
+    Ok(apart(app, || card_file::read(file)).await??)
 }
 
 /// Does long work on a thread of its own, a few at a time.
@@ -363,12 +363,12 @@ impl From<CardError> for ApiError {
     }
 }
 
-impl From<ShelfError> for ApiError {
-    fn from(error: ShelfError) -> Self {
+impl From<StoreCardError> for ApiError {
+    fn from(error: StoreCardError) -> Self {
         match error {
-            ShelfError::Card(error) => error.into(),
-            ShelfError::Full(full) => Self::new(413, "storage_full", full.to_string()),
-            ShelfError::Db(error) => error.into(),
+            StoreCardError::Card(error) => error.into(),
+            StoreCardError::QuotaExceeded(full) => Self::new(413, "storage_full", full.to_string()),
+            StoreCardError::Db(error) => error.into(),
         }
     }
 }

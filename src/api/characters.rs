@@ -5,9 +5,9 @@ use crate::api::card_bodies::FLAT_FIELDS;
 use crate::api::card_bodies::NewCharacter;
 use crate::app::App;
 use crate::characters::card::Card;
+use crate::characters::card_store;
 use crate::characters::character;
-use crate::characters::room::Shelf;
-use crate::characters::shelf;
+use crate::characters::quota::StorageQuota;
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
@@ -33,14 +33,14 @@ use serde_json::Value;
     path = "/api/characters",
     tag = "characters",
     params(PageQuery),
-    responses((status = 200, body = PageOf<character::View>))
+    responses((status = 200, body = PageOf<character::CharacterView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<character::View>>> {
-    let own = character::of_owner(caller.id());
+) -> ApiResult<Json<PageOf<character::CharacterView>>> {
+    let own = character::list_for_owner(caller.id());
     let bytes = slices::json_bytes(character::Column::Card);
     let found = page.load_large(own, character::Column::Id, bytes, app.db.reader());
     let found = found.await?;
@@ -54,7 +54,7 @@ pub async fn list(
     tag = "characters",
     request_body = NewCharacter,
     responses(
-        (status = 201, body = character::View),
+        (status = 201, body = character::CharacterView),
         (status = 413, description = "`storage_full`."),
         (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
     )
@@ -79,7 +79,7 @@ pub async fn create(
             Card::from_flat(body)?
         }
     };
-    let made = shelf::make(&app.db, shelf_of(&app, &caller), card, app.clock.now()).await?;
+    let made = card_store::create(&app.db, shelf_of(&app, &caller), card, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(made.view()))
 }
 
@@ -102,13 +102,13 @@ fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
     get,
     path = r"/api/characters/{character_id:\d+}",
     tag = "characters",
-    responses((status = 200, body = character::View))
+    responses((status = 200, body = character::CharacterView))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
-) -> ApiResult<Json<character::View>> {
+) -> ApiResult<Json<character::CharacterView>> {
     let found = visible(&app, &caller, id.into_inner()).await?;
     Ok(Json(match may_read_whole(&caller, &found) {
         true => found.view(),
@@ -129,7 +129,7 @@ pub fn may_read_whole(caller: &CurrentUser, found: &character::Model) -> bool {
     tag = "characters",
     request_body = CharacterChange,
     responses(
-        (status = 200, body = character::View),
+        (status = 200, body = character::CharacterView),
         (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
     )
 )]
@@ -138,7 +138,7 @@ pub async fn change(
     caller: CurrentUser,
     id: Path<CharacterId>,
     body: JsonBody<Map<String, Value>>,
-) -> ApiResult<Json<character::View>> {
+) -> ApiResult<Json<character::CharacterView>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let mut body = body.read().await?;
     let share = body.shift_remove("share_whole_card");
@@ -152,7 +152,7 @@ pub async fn change(
             nothing_beside(&body, &FLAT_FIELDS)?;
             let changes_card = !body.is_empty() || share.is_none();
             match changes_card {
-                true => Some(present.card()?.edited(body)?),
+                true => Some(present.card()?.with_changes(body)?),
                 false => None,
             }
         }
@@ -160,7 +160,7 @@ pub async fn change(
     let mut changed = present.clone();
     if let Some(card) = card {
         let limit = app.config.limits.stored_bytes;
-        changed = shelf::replace(&app.db, &present, limit, card).await?;
+        changed = card_store::replace(&app.db, &present, limit, card).await?;
     }
     if let Some(share) = share.filter(|it| *it != present.share_whole_card) {
         changed = character::set_share_whole_card(&app.db, present.id, share).await?;
@@ -203,7 +203,7 @@ pub async fn visible(
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::Model> {
-    let found = character::active(app.db.reader(), id).await?;
+    let found = character::find_active(app.db.reader(), id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     match may_read(app, caller, found.owner_id, id).await? {
         true => Ok(found),
@@ -212,8 +212,12 @@ pub async fn visible(
 }
 
 /// The face of one that is visible, or off its shelf: its seats stay, and have a face.
-pub async fn met(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Face> {
-    let found = character::face(app.db.reader(), id).await?;
+pub async fn met(
+    app: &App,
+    caller: &CurrentUser,
+    id: CharacterId,
+) -> ApiResult<character::AvatarRef> {
+    let found = character::avatar_ref(app.db.reader(), id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     match may_read(app, caller, found.owner_id, id).await? {
         true => Ok(found),
@@ -232,8 +236,8 @@ async fn may_read(
 }
 
 /// The caller's shelf.
-pub fn shelf_of(app: &App, caller: &CurrentUser) -> Shelf {
-    Shelf {
+pub fn shelf_of(app: &App, caller: &CurrentUser) -> StorageQuota {
+    StorageQuota {
         owner: caller.id(),
         limit: app.config.limits.stored_bytes,
     }

@@ -3,8 +3,8 @@
 use crate::api::conversations;
 use crate::api::engine_error::answer;
 use crate::app::App;
-use crate::conversations::chat_authors::Authors;
-use crate::conversations::chat_authors::Choice;
+use crate::conversations::chat_authors::AuthorChoice;
+use crate::conversations::chat_authors::AuthorMap;
 use crate::conversations::import;
 use crate::conversations::import::Chat;
 use crate::conversations::import::Tools;
@@ -98,7 +98,7 @@ pub async fn chat(
         job,
         target: at.space.id,
         title: title_of(&file),
-        authors: Authors::of(&seats, importer, chosen),
+        authors: AuthorMap::new(&seats, importer, chosen),
     };
     let task = bring_in(app.clone(), chat, file);
     app.shutdown.spawn(task);
@@ -190,7 +190,7 @@ async fn own(app: &App, caller: &CurrentUser, id: ImportId) -> ApiResult<import_
 fn choices(
     said: Option<String>,
     seats: &[membership::Model],
-) -> ApiResult<HashMap<String, Choice>> {
+) -> ApiResult<HashMap<String, AuthorChoice>> {
     let wrong = |message: &str| ApiError::new(400, "invalid_value", message).with_param("names");
     let Some(said) = said else {
         return Ok(HashMap::new());
@@ -202,8 +202,10 @@ fn choices(
     }
     let choice = |(name, said): (String, Value)| {
         let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {
-            (Some("new"), _) => Choice::New,
-            (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => Choice::Seat(seat),
+            (Some("new"), _) => AuthorChoice::New,
+            (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => {
+                AuthorChoice::Membership(seat)
+            }
             _ => return Err(wrong("There is no such seat in this space.")),
         };
         Ok((name, choice))

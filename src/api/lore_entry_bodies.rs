@@ -113,8 +113,8 @@ pub fn entry(
         }
     }
     present.extend(change);
-    let entry = convert::complete(present);
-    file::judge(&entry).map_err(|error| too_large(&error))?;
+    let entry = convert::complete_entry(present);
+    file::validate(&entry).map_err(|error| too_large(&error))?;
     Ok(entry)
 }
 

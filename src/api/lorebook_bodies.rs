@@ -12,9 +12,9 @@ use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::import_warning::ImportWarning;
 use crate::lore::file;
-use crate::lore::file::BookError;
+use crate::lore::file::LorebookError;
 use crate::lore::lorebook;
-use crate::lore::outcome;
+use crate::lore::scan_result;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -82,7 +82,7 @@ where
 #[schema(as = LorebookWithEntries)]
 pub struct Whole {
     #[serde(flatten)]
-    pub book: lorebook::View,
+    pub book: lorebook::LorebookView,
     /// As they are written.
     pub entries: Vec<EntryView>,
 }
@@ -133,7 +133,7 @@ pub struct Judged {
 
 impl Judged {
     /// What became of this entry.
-    pub fn new(entry: &outcome::Named, because: impl ToString) -> Self {
+    pub fn new(entry: &scan_result::EntryRef, because: impl ToString) -> Self {
         Self {
             entry_id: entry.entry_id,
             name: entry.name.clone(),
@@ -175,7 +175,7 @@ impl NewLorebook {
     ///
     /// # Errors
     /// 400 for a wrong type, 422 for a wrong value, naming the field.
-    pub fn draft(self) -> ApiResult<file::Draft> {
+    pub fn draft(self) -> ApiResult<file::ParsedLorebook> {
         let mut document = Map::new();
         range("scan_depth", self.scan_depth, 1_000)?;
         range("token_budget", self.token_budget, 10_000_000)?;
@@ -268,15 +268,15 @@ fn range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
 }
 
 /// What a body brings that is past a limit.
-pub fn too_large(error: &BookError) -> ApiError {
+pub fn too_large(error: &LorebookError) -> ApiError {
     ApiError::new(422, "too_large", error.to_string()).with_param("entries")
 }
 
-impl From<BookError> for ApiError {
-    fn from(error: BookError) -> Self {
+impl From<LorebookError> for ApiError {
+    fn from(error: LorebookError) -> Self {
         let code = match error {
-            BookError::NotABook(_) => "not_a_lorebook",
-            BookError::TooLarge(_) => "too_large",
+            LorebookError::NotALorebook(_) => "not_a_lorebook",
+            LorebookError::TooLarge(_) => "too_large",
         };
         Self::new(422, code, error.to_string())
     }

@@ -15,7 +15,7 @@ use crate::http::pagination::PageQuery;
 use crate::ids::LorebookEntryId;
 use crate::ids::LorebookId;
 use crate::lore::lorebook_entry;
-use crate::lore::lorebook_entry::AddError;
+use crate::lore::lorebook_entry::AddEntryError;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -48,7 +48,7 @@ pub async fn entries(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<EntryView>>> {
     let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
-    let entries = lorebook_entry::of_books(book.id);
+    let entries = lorebook_entry::list_for_lorebooks(book.id);
     let bytes = slices::json_bytes(lorebook_entry::Column::Document);
     let found = page.load_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
     let found = found.await?;
@@ -150,11 +150,13 @@ async fn own(app: &App, caller: &CurrentUser, at: At) -> ApiResult<lorebook_entr
         .ok_or_else(ApiError::not_found)
 }
 
-impl From<AddError> for ApiError {
-    fn from(error: AddError) -> Self {
+impl From<AddEntryError> for ApiError {
+    fn from(error: AddEntryError) -> Self {
         match error {
-            AddError::Full => Self::conflict("lorebook_full", format!("This is full: {error}.")),
-            AddError::Db(error) => error.into(),
+            AddEntryError::LimitReached => {
+                Self::conflict("lorebook_full", format!("This is full: {error}."))
+            }
+            AddEntryError::Db(error) => error.into(),
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::ids::LorebookId;
 use crate::ids::SpaceId;
 use crate::lore::lorebook;
 use crate::lore::lorebook_link;
+use crate::lore::lorebook_link::LinkTarget;
 use crate::lore::lorebook_link::MAX_LINKS;
-use crate::lore::lorebook_link::Place;
 use crate::spaces::permissions::Act;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -41,7 +41,7 @@ pub async fn of_space(
     space: Path<SpaceId>,
 ) -> ApiResult<Json<Links>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    links(&app, Place::Space(at.space.id)).await
+    links(&app, LinkTarget::Space(at.space.id)).await
 }
 
 /// Says which lorebooks take part in a space: one's own, and those that do already.
@@ -61,7 +61,7 @@ pub async fn arrange_space(
 ) -> ApiResult<Json<Links>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Act::Configure)?;
-    arrange(&app, &caller, Place::Space(at.space.id), body).await
+    arrange(&app, &caller, LinkTarget::Space(at.space.id), body).await
 }
 
 /// The lorebooks of a conversation, in order.
@@ -79,7 +79,7 @@ pub async fn of_conversation(
 ) -> ApiResult<Json<Links>> {
     let at =
         space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
-    links(&app, Place::Conversation(at.conversation.id)).await
+    links(&app, LinkTarget::Conversation(at.conversation.id)).await
 }
 
 /// Says which lorebooks take part in a conversation: one's own, and those that do already.
@@ -100,7 +100,13 @@ pub async fn arrange_conversation(
     let at =
         space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
     at.require_write(Act::Configure)?;
-    arrange(&app, &caller, Place::Conversation(at.conversation.id), body).await
+    arrange(
+        &app,
+        &caller,
+        LinkTarget::Conversation(at.conversation.id),
+        body,
+    )
+    .await
 }
 
 /// The lorebooks of a character, in order, beside the one in its card.
@@ -117,7 +123,7 @@ pub async fn of_character(
     character: Path<CharacterId>,
 ) -> ApiResult<Json<Links>> {
     let found = characters::visible(&app, &caller, character.into_inner()).await?;
-    links(&app, Place::Character(found.id)).await
+    links(&app, LinkTarget::Character(found.id)).await
 }
 
 /// Says which lorebooks go with a character of one's own.
@@ -136,13 +142,13 @@ pub async fn arrange_character(
     body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
     let found = characters::own(&app, &caller, character.into_inner()).await?;
-    arrange(&app, &caller, Place::Character(found.id), body).await
+    arrange(&app, &caller, LinkTarget::Character(found.id), body).await
 }
 
-async fn links(app: &App, place: Place) -> ApiResult<Json<Links>> {
+async fn links(app: &App, place: LinkTarget) -> ApiResult<Json<Links>> {
     let db = app.db.reader();
-    let books = lorebook_link::books_of(db, place).await?;
-    let n_entries = lorebook::n_entries(db, books.iter().map(|it| it.id)).await?;
+    let books = lorebook_link::linked_lorebooks(db, place).await?;
+    let n_entries = lorebook::count_entries(db, books.iter().map(|it| it.id)).await?;
     let linked = books.into_iter().map(|it| Linked {
         n_entries: n_entries.get(&it.id).copied().unwrap_or(0),
         id: it.id,
@@ -158,7 +164,7 @@ async fn links(app: &App, place: Place) -> ApiResult<Json<Links>> {
 async fn arrange(
     app: &App,
     caller: &CurrentUser,
-    place: Place,
+    place: LinkTarget,
     body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
     let mut seen = HashSet::new();
@@ -169,7 +175,7 @@ async fn arrange(
         return Err(ApiError::invalid_value("lorebook_ids", message));
     }
     must_be_usable(app, caller, place, &wanted).await?;
-    lorebook_link::arrange(&app.db, place, wanted).await?;
+    lorebook_link::set_links(&app.db, place, wanted).await?;
     links(app, place).await
 }
 
@@ -178,11 +184,11 @@ async fn arrange(
 async fn must_be_usable(
     app: &App,
     caller: &CurrentUser,
-    place: Place,
+    place: LinkTarget,
     wanted: &[LorebookId],
 ) -> ApiResult<()> {
     let db = app.db.reader();
-    let there = lorebook_link::books_of(db, place).await?;
+    let there = lorebook_link::linked_lorebooks(db, place).await?;
     let found = lorebook::Entity::find()
         .filter(lorebook::Column::Id.is_in(wanted.iter().copied()))
         .all(db)

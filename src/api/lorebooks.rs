@@ -20,20 +20,20 @@ use crate::http::upload::PendingUpload;
 use crate::http::upload::UploadForm;
 use crate::ids::LorebookId;
 use crate::import_warning;
-use crate::lore::book::Book;
-use crate::lore::book::Source;
+use crate::lore::active_lorebooks;
 use crate::lore::engine;
+use crate::lore::engine_lorebook::Lorebook;
+use crate::lore::engine_lorebook::LorebookSource;
 use crate::lore::file;
 use crate::lore::lorebook;
 use crate::lore::lorebook_entry;
-use crate::lore::scan::Generation;
-use crate::lore::scan::Scan;
-use crate::lore::scan::Settings;
-use crate::lore::scan::Speaker;
-use crate::lore::scan::Spoken;
-use crate::lore::scan::Texts;
-use crate::lore::sources;
-use crate::lore::timed::Timed;
+use crate::lore::scan_request::MatchTexts;
+use crate::lore::scan_request::ScanRequest;
+use crate::lore::scan_request::ScanSettings;
+use crate::lore::scan_request::ScanSpeaker;
+use crate::lore::scan_request::ScanTrigger;
+use crate::lore::scan_request::ScannedMessage;
+use crate::lore::timed_effects::TimedEffects;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
 use actix_web::http::header::DispositionParam;
@@ -49,20 +49,20 @@ use sea_orm::EntityTrait;
     path = "/api/lorebooks",
     tag = "lorebooks",
     params(PageQuery),
-    responses((status = 200, body = PageOf<lorebook::View>))
+    responses((status = 200, body = PageOf<lorebook::LorebookView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<lorebook::View>>> {
+) -> ApiResult<Json<PageOf<lorebook::LorebookView>>> {
     let db = app.db.reader();
-    let own = lorebook::of_owner(caller.id());
+    let own = lorebook::list_for_owner(caller.id());
     let bytes = slices::json_bytes(lorebook::Column::Document);
     let found = page
         .load_large(own, lorebook::Column::Id, bytes, db)
         .await?;
-    let n_entries = lorebook::n_entries(db, found.data.iter().map(|it| it.id)).await?;
+    let n_entries = lorebook::count_entries(db, found.data.iter().map(|it| it.id)).await?;
     Ok(Json(found.map(|it| {
         let n = n_entries.get(&it.id).copied();
         it.view(n.unwrap_or(0))
@@ -145,19 +145,19 @@ pub async fn show(
     operation_id = "change",
     tag = "lorebooks",
     request_body = LorebookChange,
-    responses((status = 200, body = lorebook::View))
+    responses((status = 200, body = lorebook::LorebookView))
 )]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
     body: JsonBody<LorebookChange>,
-) -> ApiResult<Json<lorebook::View>> {
+) -> ApiResult<Json<lorebook::LorebookView>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let (name, document) = body.read().await?.applied(present.fields())?;
     let now = app.clock.now();
     let changed = lorebook::update(&app.db, present.id, name, Some(document), now).await?;
-    let n_entries = lorebook::n_entries(app.db.reader(), [changed.id]).await?;
+    let n_entries = lorebook::count_entries(app.db.reader(), [changed.id]).await?;
     Ok(Json(changed.view(n_entries.values().sum())))
 }
 
@@ -196,9 +196,9 @@ pub async fn export(
     id: Path<LorebookId>,
 ) -> ApiResult<HttpResponse> {
     let found = own(&app, &caller, id.into_inner()).await?;
-    let rows = lorebook_entry::of_book(app.db.reader(), found.id).await?;
+    let rows = lorebook_entry::list_for_lorebook(app.db.reader(), found.id).await?;
     let entries: Vec<_> = rows.iter().map(lorebook_entry::Model::fields).collect();
-    let world = file::world(&found.name, &found.fields(), &entries);
+    let world = file::to_world_info(&found.name, &found.fields(), &entries);
     let name = found.name.chars().take(60);
     let name: String = name
         .map(|it| if it.is_alphanumeric() { it } else { '_' })
@@ -227,48 +227,49 @@ pub async fn test(
 ) -> ApiResult<Json<Tried>> {
     let found = own(&app, &caller, id.into_inner()).await?;
     let text = body.read().await?.text()?;
-    let rows = lorebook_entry::of_book(app.db.reader(), found.id).await?;
+    let rows = lorebook_entry::list_for_lorebook(app.db.reader(), found.id).await?;
     let work = move || {
-        let entries = rows.iter().map(sources::entry_of).collect();
-        tried(sources::book_of(&found, Source::Space, entries), &text)
+        let entries = rows.iter().map(active_lorebooks::to_entry).collect();
+        tried(
+            active_lorebooks::to_lorebook(&found, LorebookSource::Space, entries),
+            &text,
+        )
     };
     let tried = app.shutdown.main().spawn_blocking(work).await;
     Ok(Json(tried.map_err(ApiError::internal)?))
 }
 
 /// What a book does with a text, as if it were the newest message of a conversation.
-fn tried(book: Book, text: &str) -> Tried {
-    let message = Spoken {
+fn tried(book: Lorebook, text: &str) -> Tried {
+    let message = ScannedMessage {
         seq: 1,
         name: "",
         text,
     };
-    let outcome = engine::run(&Scan {
-        books: &[book],
-        settings: Settings {
+    let outcome = engine::activate(&ScanRequest {
+        lorebooks: &[book],
+        settings: ScanSettings {
             include_names: false,
-            ..Settings::default()
+            ..ScanSettings::default()
         },
         messages: &[message],
         n_messages: 1,
         n_replies: 0,
-        extras: &[],
-        texts: Texts::default(),
-        speaker: Speaker::default(),
-        kind: Generation::Normal,
-        timed: &Timed::default(),
+        extra_texts: &[],
+        texts: MatchTexts::default(),
+        speaker: ScanSpeaker::default(),
+        trigger: ScanTrigger::Normal,
+        timed_effects: &TimedEffects::default(),
         expand: &str::to_owned,
-        count: &|_| 0,
+        count_tokens: &|_| 0,
         seed: 0,
     });
-    let fired = outcome.fired.iter();
-    let not_fired = outcome.not_fired.iter();
+    let fired = outcome.activated.iter();
+    let not_fired = outcome.skipped.iter();
     Tried {
-        fired: fired
-            .map(|it| Judged::new(&it.entry, &it.because))
-            .collect(),
+        fired: fired.map(|it| Judged::new(&it.entry, &it.reason)).collect(),
         not_fired: not_fired
-            .map(|it| Judged::new(&it.entry, &it.because))
+            .map(|it| Judged::new(&it.entry, &it.reason))
             .collect(),
         warnings: import_warning::sentences(&outcome.warnings),
         warnings_coded: outcome.warnings,
@@ -280,7 +281,7 @@ fn tried(book: Book, text: &str) -> Tried {
 /// # Errors
 /// When the database fails.
 pub async fn whole(app: &App, book: lorebook::Model) -> ApiResult<Whole> {
-    let rows = lorebook_entry::of_book(app.db.reader(), book.id).await?;
+    let rows = lorebook_entry::list_for_lorebook(app.db.reader(), book.id).await?;
     Ok(Whole {
         book: book.view(rows.len() as u64),
         entries: rows.iter().map(EntryView::of).collect(),

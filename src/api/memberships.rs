@@ -155,7 +155,7 @@ async fn own_card(
 ) -> ApiResult<character::Model> {
     at.require_write(Act::Configure)?;
     let db = app.db.reader();
-    let card = character::active(db, id).await?;
+    let card = character::find_active(db, id).await?;
     let card = card.ok_or_else(ApiError::not_found)?;
     if caller.is_admin() || card.owner_id == Some(caller.id()) {
         return Ok(card);

@@ -7,7 +7,7 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json_body as body;
 use crate::presets::import::MAX_DOCUMENT_BYTES;
-use crate::presets::stated::Stated;
+use crate::presets::partial::PartialPreset;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct NewPreset {
     #[schema(value_type = DisplayNameSchema)]
     pub name: String,
     #[serde(default, deserialize_with = "body::present")]
-    #[schema(value_type = Stated)]
+    #[schema(value_type = PartialPreset)]
     pub document: Option<Map<String, Value>>,
 }
 
@@ -34,7 +34,7 @@ pub struct PresetChange {
     #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = Stated)]
+    #[schema(value_type = PartialPreset)]
     pub document: Option<Map<String, Value>>,
 }
 
@@ -57,14 +57,14 @@ pub fn document(stated: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("A preset takes at most {} KiB.", MAX_DOCUMENT_BYTES / 1024);
         return Err(ApiError::invalid_value("document", message));
     }
-    let stated: Stated = deserialize::from_value(document.clone())
+    let stated: PartialPreset = deserialize::from_value(document.clone())
         .map_err(ApiError::from)
         .map_err(under_document)?;
     if stated.preset_id.is_some() {
         let message = "A preset does not lie on another one.";
         return Err(ApiError::invalid_value("document.preset_id", message));
     }
-    let blamed = stated.judge();
+    let blamed = stated.validate();
     blamed.map_err(|it| ApiError::invalid_value(&format!("document.{}", it.field), it.message))?;
     Ok(document)
 }

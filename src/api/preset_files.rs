@@ -13,8 +13,8 @@ use crate::ids::PresetId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
 use crate::presets::import;
-use crate::presets::import::Form;
-use crate::presets::import::ImportError;
+use crate::presets::import::PresetFormat;
+use crate::presets::import::PresetImportError;
 use crate::presets::preset;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -34,7 +34,7 @@ const NAMELESS: &str = "Preset";
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportedPreset)]
 pub struct Imported {
-    preset: preset::View,
+    preset: preset::PresetView,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
     /// The same in the same order, for programs.
@@ -114,10 +114,10 @@ pub async fn export(
     let found = presets::visible(&app, &caller, id.into_inner()).await?;
     let format = pagination::parse_value(request.query_string(), "format")?;
     let form = match format.unwrap_or(ExportFormat::Sillytavern) {
-        ExportFormat::Sillytavern => Form::SillyTavern,
-        ExportFormat::Troupe => Form::Own,
+        ExportFormat::Sillytavern => PresetFormat::SillyTavern,
+        ExportFormat::Troupe => PresetFormat::Own,
     };
-    let file = import::written(form, &found.name, &found.document, found.origin.as_ref());
+    let file = import::write(form, &found.name, &found.document, found.origin.as_ref());
     let letter = |it: char| if it.is_alphanumeric() { it } else { '_' };
     let name: String = found.name.chars().map(letter).take(60).collect();
     Ok(HttpResponse::Ok()
@@ -148,8 +148,8 @@ impl FromStr for ExportFormat {
     }
 }
 
-impl From<ImportError> for ApiError {
-    fn from(error: ImportError) -> Self {
+impl From<PresetImportError> for ApiError {
+    fn from(error: PresetImportError) -> Self {
         Self::new(422, "not_a_preset", error.to_string())
     }
 }

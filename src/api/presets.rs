@@ -11,11 +11,11 @@ use crate::http::pagination::PageOf;
 use crate::http::pagination::PageQuery;
 use crate::ids::PresetId;
 use crate::presets::document::Preset;
+use crate::presets::partial::PartialPreset;
 use crate::presets::preset;
 use crate::presets::preset::PresetStatus;
+use crate::presets::preset_summary;
 use crate::presets::resolve;
-use crate::presets::shelf;
-use crate::presets::stated::Stated;
 use crate::spaces::preset_use;
 use crate::spaces::tenancy::Rules;
 use actix_web::HttpResponse;
@@ -31,15 +31,17 @@ use sea_orm::EntityTrait;
     path = "/api/presets",
     tag = "presets",
     params(PageQuery),
-    responses((status = 200, body = PageOf<shelf::Model>))
+    responses((status = 200, body = PageOf<preset_summary::Model>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<shelf::Model>>> {
-    let own = shelf::of_owner(caller.id());
-    let found = page.load(own, shelf::Column::Id, app.db.reader()).await?;
+) -> ApiResult<Json<PageOf<preset_summary::Model>>> {
+    let own = preset_summary::list_for_owner(caller.id());
+    let found = page
+        .load(own, preset_summary::Column::Id, app.db.reader())
+        .await?;
     Ok(Json(found))
 }
 
@@ -48,7 +50,7 @@ pub async fn list(
     get,
     path = "/api/presets/defaults",
     tag = "presets",
-    responses((status = 200, body = Stated))
+    responses((status = 200, body = PartialPreset))
 )]
 pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
     Ok(Json(Preset::default()))
@@ -60,7 +62,7 @@ pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
     path = "/api/presets",
     tag = "presets",
     request_body = preset_bodies::NewPreset,
-    responses((status = 201, body = preset::View))
+    responses((status = 201, body = preset::PresetView))
 )]
 pub async fn create(
     app: Data<App>,
@@ -82,13 +84,13 @@ pub async fn create(
     get,
     path = r"/api/presets/{preset_id:\d+}",
     tag = "presets",
-    responses((status = 200, body = preset::View))
+    responses((status = 200, body = preset::PresetView))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<PresetId>,
-) -> ApiResult<Json<preset::View>> {
+) -> ApiResult<Json<preset::PresetView>> {
     let found = visible(&app, &caller, id.into_inner()).await?;
     Ok(Json(found.view()))
 }
@@ -100,14 +102,14 @@ pub async fn show(
     operation_id = "change",
     tag = "presets",
     request_body = PresetChange,
-    responses((status = 200, body = preset::View))
+    responses((status = 200, body = preset::PresetView))
 )]
 pub async fn change(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<PresetId>,
     body: JsonBody<PresetChange>,
-) -> ApiResult<Json<preset::View>> {
+) -> ApiResult<Json<preset::PresetView>> {
     let present = own(&app, &caller, id.into_inner()).await?;
     let body = body.read().await?;
     let name = body.name.as_deref().map(preset_bodies::name).transpose()?;
@@ -190,7 +192,7 @@ pub async fn must_be_usable(
 /// 422.
 pub async fn must_be_usable_in(app: &App, caller: &CurrentUser, rules: &Rules) -> ApiResult<()> {
     let settings = rules.settings.as_ref();
-    match settings.and_then(|it| resolve::named(&it["preset"])) {
+    match settings.and_then(|it| resolve::preset_id_of(&it["preset"])) {
         Some(id) => must_be_usable(app, caller, id, "settings.preset.preset_id").await,
         None => Ok(()),
     }

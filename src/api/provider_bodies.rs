@@ -13,7 +13,7 @@ use crate::llm::discovery::DiscoveredServer;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
-use crate::providers::provider::Change;
+use crate::providers::provider::ProviderChange;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -132,8 +132,8 @@ impl ToSchema for NewProviderBody {
 #[serde(untagged)]
 #[schema(as = ListedProvider)]
 pub enum Listed {
-    Whole(provider::View),
-    Sign(provider::Sign),
+    Whole(provider::ProviderView),
+    Sign(provider::ProviderLabel),
 }
 
 /// A provider after a change.
@@ -141,7 +141,7 @@ pub enum Listed {
 #[schema(as = ChangedProvider)]
 pub struct Changed {
     #[serde(flatten)]
-    pub view: provider::View,
+    pub view: provider::ProviderView,
     /// The key was for the old address, and is gone.
     pub api_key_cleared: bool,
 }
@@ -198,8 +198,8 @@ impl Wanted {
     ///
     /// # Errors
     /// 422.
-    pub fn judged(self, app: &App) -> ApiResult<Change> {
-        Ok(Change {
+    pub fn judged(self, app: &App) -> ApiResult<ProviderChange> {
+        Ok(ProviderChange {
             name: self.name.as_deref().map(name).transpose()?,
             kind: self.kind,
             base_url: match self.base_url {

@@ -24,9 +24,9 @@ use crate::llm::error::LlmError;
 use crate::llm::model_list;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::RegistryError;
-use crate::providers::models::ModelError;
 use crate::providers::provider;
 use crate::providers::provider::NewProvider;
+use crate::providers::provider_factory::ProviderError;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -54,7 +54,7 @@ pub async fn list(
     let is_admin = caller.is_admin();
     Ok(Json(found.map(|it| match is_admin {
         true => Listed::Whole(it.view()),
-        false => Listed::Sign(it.sign()),
+        false => Listed::Sign(it.label()),
     })))
 }
 
@@ -64,7 +64,7 @@ pub async fn list(
     path = "/api/providers",
     tag = "providers",
     request_body = NewProviderBody,
-    responses((status = 201, body = provider::View))
+    responses((status = 201, body = provider::ProviderView))
 )]
 pub async fn create(app: Data<App>, _: Admin, body: JsonBody<Wanted>) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.judged(&app)?;
@@ -87,7 +87,7 @@ pub async fn create(app: Data<App>, _: Admin, body: JsonBody<Wanted>) -> ApiResu
         disabled: wanted.disabled.unwrap_or(false),
         settings: wanted.settings.unwrap_or_else(|| json!({})),
     };
-    let made = provider::create(&app.db, &app.models.sealer, new, app.clock.now()).await?;
+    let made = provider::create(&app.db, &app.models.cipher, new, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(made.view()))
 }
 
@@ -115,7 +115,7 @@ pub async fn change(
         let message = "A provider of this kind needs a base URL.";
         return Err(ApiError::invalid_value("base_url", message));
     }
-    let changed = provider::update(&app.db, &app.models.sealer, id, change).await?;
+    let changed = provider::update(&app.db, &app.models.cipher, id, change).await?;
     let changed = changed.ok_or_else(ApiError::not_found)?;
     Ok(Json(Changed {
         view: changed.provider.view(),
@@ -146,7 +146,7 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
 )]
 pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<Json<Tried>> {
     let row = find(&app, id.into_inner()).await?;
-    let answer = match app.models.provider(&row) {
+    let answer = match app.models.create(&row) {
         Ok(model) => on_main(&app, async move {
             model_list::probe(model.as_ref(), &row.model).await
         })
@@ -193,9 +193,9 @@ pub async fn models(
     let names = match row.kind {
         ProviderKind::Demo => vec![row.model],
         _ => {
-            let spec = row.spec(&app.models.sealer).map_err(ModelError::from)?;
+            let spec = row.spec(&app.models.cipher).map_err(ProviderError::from)?;
             let endpoint = app.models.registry.endpoint(&spec);
-            let endpoint = endpoint.map_err(ModelError::from)?;
+            let endpoint = endpoint.map_err(ProviderError::from)?;
             let listing = async move { model_list::list_models(&endpoint).await };
             on_main(&app, listing).await?.map_err(unavailable)?
         }
@@ -249,12 +249,12 @@ fn unavailable(error: LlmError) -> ApiError {
     ApiError::new(503, "upstream_error", error.to_string())
 }
 
-impl From<ModelError> for ApiError {
-    fn from(error: ModelError) -> Self {
+impl From<ProviderError> for ApiError {
+    fn from(error: ProviderError) -> Self {
         match error {
-            ModelError::Registry(RegistryError::Unusable(error)) => unavailable(error),
-            ModelError::Registry(error) => Self::new(422, "invalid_value", error.to_string()),
-            ModelError::Seal(error) => Self::internal(error),
+            ProviderError::Registry(RegistryError::Unusable(error)) => unavailable(error),
+            ProviderError::Registry(error) => Self::new(422, "invalid_value", error.to_string()),
+            ProviderError::Decrypt(error) => Self::internal(error),
         }
     }
 }

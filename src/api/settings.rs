@@ -6,8 +6,8 @@ use crate::accounts::names;
 use crate::http::deserialize;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::presets::stated::Nonsense;
-use crate::presets::stated::Stated;
+use crate::presets::partial::PartialPreset;
+use crate::presets::partial::ValidationError;
 use crate::tools::tool_settings::BuiltinToolSettings;
 use crate::tools::tool_settings::MAX_SERVERS;
 use crate::tools::tool_settings::McpServerSettings;
@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 64 * 1024;
 pub struct Known {
     author_note: Option<AuthorNote>,
     world_info: Option<WorldInfo>,
-    preset: Option<Stated>,
+    preset: Option<PartialPreset>,
     #[serde(rename = "scenario_override")]
     _scenario_override: Option<String>,
     #[serde(rename = "join_prefix")]
@@ -162,8 +162,8 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         whole("world_info.min_activations_depth", furthest, 0, 1_000)?;
     }
     if let Some(preset) = known.preset {
-        let blame = |it: Nonsense| out_of_range(&format!("preset.{}", it.field), it.message);
-        preset.judge().map_err(blame)?;
+        let blame = |it: ValidationError| out_of_range(&format!("preset.{}", it.field), it.message);
+        preset.validate().map_err(blame)?;
     }
     for (at, server) in known.tool_servers.iter().flatten().enumerate() {
         let blame = |field: &str, message: &str| {

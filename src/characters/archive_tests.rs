@@ -1,6 +1,6 @@
 //! Archives of every kind of malice.
 
-use super::Archive;
+use super::CardArchive;
 use super::CardError;
 use super::File;
 use super::Seek;
@@ -18,7 +18,7 @@ fn on_disk(bytes: &[u8]) -> File {
     file
 }
 
-fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
         zip.start_file(*name, SimpleFileOptions::default())
@@ -28,13 +28,13 @@ fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("an archive").into_inner()
 }
 
-fn open(bytes: &[u8]) -> Result<Archive, CardError> {
-    Archive::open(on_disk(bytes))
+fn open(bytes: &[u8]) -> Result<CardArchive, CardError> {
+    CardArchive::open(on_disk(bytes))
 }
 
 #[test]
 fn what_is_asked_for_is_read_and_nothing_else() {
-    let bytes = packed(&[("a", b"one"), ("b/c", b"two")]);
+    let bytes = zip_of(&[("a", b"one"), ("b/c", b"two")]);
     let mut archive = open(&bytes).expect("an archive");
 
     assert_eq!(archive.names(), ["a", "b/c"]);
@@ -47,9 +47,9 @@ fn what_is_asked_for_is_read_and_nothing_else() {
 }
 
 #[test]
-fn more_comes_out_of_nothing_than_its_ratio_allows() {
+fn an_entry_may_not_exceed_the_compression_ratio() {
     let zeros = vec![0; 8 * 1024 * 1024];
-    let bytes = packed(&[("bomb", &zeros), ("small", &zeros[..60_000])]);
+    let bytes = zip_of(&[("bomb", &zeros), ("small", &zeros[..60_000])]);
     let mut archive = open(&bytes).expect("an archive");
 
     let refused = archive.read("bomb", u64::MAX >> 1).expect_err("a bomb");
@@ -65,11 +65,11 @@ fn more_comes_out_of_nothing_than_its_ratio_allows() {
 }
 
 #[test]
-fn an_archive_of_many_small_bombs_runs_dry() {
+fn an_archive_of_many_small_bombs_exceeds_the_total() {
     let zeros = vec![0; 60_000];
     let names: Vec<String> = (0..900).map(|it| it.to_string()).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &zeros[..])).collect();
-    let bytes = packed(&files);
+    let bytes = zip_of(&files);
     let allowed = bytes.len() * 100;
     let mut archive = open(&bytes).expect("an archive");
 
@@ -85,11 +85,11 @@ fn an_archive_of_many_small_bombs_runs_dry() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn names_that_escape_the_root_are_refused() {
     for name in ["../x", "a/../../x", "/x", "a\\x", "c:x"] {
-        assert!(open(&packed(&[(name, b"")])).is_err(), "{name}");
+        assert!(open(&zip_of(&[(name, b"")])).is_err(), "{name}");
     }
-    assert!(open(&packed(&[("a/..b/x..", b"")])).is_ok());
+    assert!(open(&zip_of(&[("a/..b/x..", b"")])).is_ok());
 }
 
 #[test]
@@ -97,17 +97,17 @@ fn too_many_entries_are_refused_before_they_are_listed() {
     let names: Vec<String> = (0..1_001).map(|it| it.to_string()).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &b""[..])).collect();
 
-    assert!(matches!(open(&packed(&files)), Err(CardError::TooLarge(_))));
-    assert!(open(&packed(&files[..1_000])).is_ok());
+    assert!(matches!(open(&zip_of(&files)), Err(CardError::TooLarge(_))));
+    assert!(open(&zip_of(&files[..1_000])).is_ok());
 }
 
 #[test]
 fn an_archive_is_known_by_its_end() {
-    let bytes = packed(&[("a", b"one")]);
+    let bytes = zip_of(&[("a", b"one")]);
     let behind = [b"\xFF\xD8 a picture".as_slice(), &bytes].concat();
 
     assert!(is_archive(&mut on_disk(&behind)));
-    assert!(open(&behind).expect("an archive").has("a"));
+    assert!(open(&behind).expect("an archive").contains("a"));
     assert!(!is_archive(&mut on_disk(&bytes[..bytes.len() - 1])));
     for cut in 0..bytes.len() {
         assert!(open(&bytes[..cut]).is_err(), "cut at {cut}");

@@ -1,9 +1,9 @@
 //! Archives of Backyard: a manifest that names characters and scenarios, each a JSON document.
 
-use crate::characters::archive::Archive;
 use crate::characters::card;
 use crate::characters::card::Card;
 use crate::characters::card::CardError;
+use crate::characters::zip_archive::CardArchive;
 use crate::import_warning::ImportWarning;
 use serde_json::Map;
 use serde_json::Value;
@@ -12,86 +12,98 @@ use serde_json::json;
 /// What tells such an archive.
 pub const MANIFEST: &str = "manifest.json";
 const MAX_SCENARIOS: usize = 100;
-const MAX_PICTURE: u64 = crate::characters::picture::MAX_BYTES;
+const MAX_IMAGE_BYTES: u64 = crate::characters::avatar_image::MAX_BYTES;
 
 /// The first character as a card, and the bytes of its first picture.
-pub fn read(archive: &mut Archive) -> Result<(Card, Option<Vec<u8>>), CardError> {
-    let manifest = document(archive, MANIFEST)?;
-    let characters = paths(&manifest, "characters");
+pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardError> {
+    let manifest = read_document(archive, MANIFEST)?;
+    let characters = text_list(&manifest, "characters");
     let first = characters
         .first()
-        .ok_or_else(|| CardError::because("The archive names no character."))?;
-    let character = document(archive, first)?;
+        .ok_or_else(|| CardError::reason("The archive names no character."))?;
+    let character = read_document(archive, first)?;
     let mut scenarios = Vec::new();
-    for path in paths(&manifest, "scenarios").iter().take(MAX_SCENARIOS) {
-        scenarios.push(document(archive, path)?);
+    for path in text_list(&manifest, "scenarios").iter().take(MAX_SCENARIOS) {
+        scenarios.push(read_document(archive, path)?);
     }
-    let mut card = Card::from_flat(fields(&character, &scenarios))?;
+    let mut card = Card::from_flat(card_fields(&character, &scenarios))?;
     if characters.len() > 1 {
         let sentence = "The archive has more than one character; the first one was taken.";
         let warning = ImportWarning::new("other_characters", sentence);
         card.warnings.push(warning);
     }
-    if scenarios.iter().any(|it| !list(it, "messages").is_empty()) {
+    if scenarios
+        .iter()
+        .any(|it| !array_field(it, "messages").is_empty())
+    {
         let sentence = "The chats in the archive were left out.";
         card.warnings
             .push(ImportWarning::new("chats_left_out", sentence));
     }
     let folder = first.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let image = list(&character, "images").first();
+    let image = array_field(&character, "images").first();
     let image = image.and_then(|it| it["path"].as_str());
     let mut picture = None;
     if let Some(path) = image {
         let inside = format!("{folder}/{path}");
-        let path = if archive.has(path) { path } else { &inside };
-        picture = archive.read(path, MAX_PICTURE)?;
+        let path = if archive.contains(path) {
+            path
+        } else {
+            &inside
+        };
+        picture = archive.read(path, MAX_IMAGE_BYTES)?;
     }
     Ok((card, picture))
 }
 
-fn document(archive: &mut Archive, path: &str) -> Result<Value, CardError> {
+fn read_document(archive: &mut CardArchive, path: &str) -> Result<Value, CardError> {
     let bytes = archive.read(path, card::MAX_BYTES as u64)?;
     let shown: String = path.chars().take(100).collect();
-    let bytes =
-        bytes.ok_or_else(|| CardError::because(format!("The archive has no `{shown}`.")))?;
-    card::json_of(&bytes)
-        .map_err(|error| CardError::because(format!("`{shown}` in the archive: {error}")))
+    let bytes = bytes.ok_or_else(|| CardError::reason(format!("The archive has no `{shown}`.")))?;
+    card::parse_json(&bytes)
+        .map_err(|error| CardError::reason(format!("`{shown}` in the archive: {error}")))
 }
 
-fn paths(manifest: &Value, field: &str) -> Vec<String> {
-    let texts = list(manifest, field).iter().filter_map(Value::as_str);
+fn text_list(manifest: &Value, field: &str) -> Vec<String> {
+    let texts = array_field(manifest, field)
+        .iter()
+        .filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+fn array_field<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     let list = value.get(field).and_then(Value::as_array);
     list.map_or(&[], Vec::as_slice)
 }
 
-fn fields(character: &Value, scenarios: &[Value]) -> Map<String, Value> {
+fn card_fields(character: &Value, scenarios: &[Value]) -> Map<String, Value> {
     let main = scenarios.first().unwrap_or(&Value::Null);
     let name = [&character["displayName"], &character["name"]];
     let name = name.into_iter().filter_map(Value::as_str);
     let name = name.map(str::trim).find(|it| !it.is_empty());
-    let mut greetings = scenarios.iter().flat_map(|it| list(it, "firstMessages"));
-    let first = greetings.next().map(|it| in_our_words(&it["text"]));
-    let others: Vec<String> = greetings.map(|it| in_our_words(&it["text"])).collect();
+    let mut greetings = scenarios
+        .iter()
+        .flat_map(|it| array_field(it, "firstMessages"));
+    let first = greetings.next().map(|it| convert_placeholders(&it["text"]));
+    let others: Vec<String> = greetings
+        .map(|it| convert_placeholders(&it["text"]))
+        .collect();
     let fields = json!({
         "name": name.unwrap_or_default(),
-        "description": in_our_words(&character["persona"]),
-        "scenario": in_our_words(&main["narrative"]),
+        "description": convert_placeholders(&character["persona"]),
+        "scenario": convert_placeholders(&main["narrative"]),
         "first_mes": first.unwrap_or_default(),
         "alternate_greetings": others,
-        "mes_example": examples(list(main, "exampleMessages")),
-        "system_prompt": in_our_words(&main["formattingInstructions"]),
-        "character_book": book(list(character, "loreItems")),
+        "mes_example": example_messages(array_field(main, "exampleMessages")),
+        "system_prompt": convert_placeholders(&main["formattingInstructions"]),
+        "character_book": character_book(array_field(character, "loreItems")),
     });
     let fields = fields.as_object().cloned().unwrap_or_default();
     fields.into_iter().filter(|(_, it)| !it.is_null()).collect()
 }
 
-fn examples(messages: &[Value]) -> String {
-    let texts = messages.iter().map(|it| in_our_words(&it["text"]));
+fn example_messages(messages: &[Value]) -> String {
+    let texts = messages.iter().map(|it| convert_placeholders(&it["text"]));
     let texts: Vec<String> = texts.filter(|it| !it.trim().is_empty()).collect();
     match texts.is_empty() {
         true => String::new(),
@@ -99,13 +111,13 @@ fn examples(messages: &[Value]) -> String {
     }
 }
 
-fn book(items: &[Value]) -> Value {
+fn character_book(items: &[Value]) -> Value {
     let entry = |(order, item): (usize, &Value)| {
-        let keys = in_our_words(&item["key"]);
+        let keys = convert_placeholders(&item["key"]);
         let keys = keys.split(',').map(str::trim).filter(|it| !it.is_empty());
         json!({
             "keys": keys.collect::<Vec<_>>(),
-            "content": in_our_words(&item["value"]),
+            "content": convert_placeholders(&item["value"]),
             "enabled": true,
             "insertion_order": order,
             "extensions": {},
@@ -121,7 +133,7 @@ fn book(items: &[Value]) -> Value {
 }
 
 /// `{user}` and `{character}`, as cards write them; what is in two pairs of braces stays.
-fn in_our_words(text: &Value) -> String {
+fn convert_placeholders(text: &Value) -> String {
     let mut text = text.as_str().unwrap_or_default().to_owned();
     for (theirs, ours) in [("{user}", "{{user}}"), ("{character}", "{{char}}")] {
         let doubled = format!("{{{theirs}}}");
@@ -135,8 +147,8 @@ fn in_our_words(text: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::fields;
-    use super::in_our_words;
+    use super::card_fields;
+    use super::convert_placeholders;
     use serde_json::json;
 
     #[test]
@@ -144,10 +156,10 @@ mod tests {
         let text = json!("{user} and {{user}}, {character}, {{character}}, {{char}} {other}");
 
         assert_eq!(
-            in_our_words(&text),
+            convert_placeholders(&text),
             "{{user}} and {{user}}, {{char}}, {{char}}, {{char}} {other}"
         );
-        assert_eq!(in_our_words(&json!(7)), "");
+        assert_eq!(convert_placeholders(&json!(7)), "");
     }
 
     #[test]
@@ -161,7 +173,7 @@ mod tests {
             json!({"firstMessages": [{"text": "You again."}]}),
         ];
 
-        let card = fields(&character, &scenarios);
+        let card = card_fields(&character, &scenarios);
 
         assert_eq!(card["name"], "Ada");
         assert_eq!(card["description"], "{{char}} counts.");

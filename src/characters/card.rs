@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::Digest;
 use sha2::Sha256;
 
-use crate::characters::forms;
+use crate::characters::card_versions;
 use crate::characters::repair;
 use crate::import_warning::ImportWarning;
 
@@ -20,7 +20,7 @@ pub const MAX_DEPTH: usize = 128;
 /// The most values a document may hold: small numbers take thirty times their size in memory.
 pub const MAX_VALUES: usize = 250_000;
 /// An object takes as much memory as so many values, if it has only one.
-const VALUES_OF_OBJECT: usize = 6;
+const VALUES_PER_OBJECT: usize = 6;
 
 /// Why something is not taken as a card. Each is a sentence for whoever brought the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum CardError {
 
 impl CardError {
     /// Not a card, and this is why.
-    pub fn because(reason: impl Into<String>) -> Self {
+    pub fn reason(reason: impl Into<String>) -> Self {
         Self::NotACard(reason.into())
     }
 }
@@ -76,28 +76,28 @@ pub struct DepthPrompt {
 impl Card {
     /// Reads the bytes of a JSON file.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
-        let document = json_of(bytes)?;
+        let document = parse_json(bytes)?;
         Self::from_document(document)
     }
 
     /// Reads a document that is JSON already: the body of a request, or a stored card.
     pub fn from_document(document: Value) -> Result<Self, CardError> {
         let mut warnings = Vec::new();
-        let (spec, mut document) = forms::normalize(document, &mut warnings)?;
+        let (spec, mut document) = card_versions::normalize(document, &mut warnings)?;
         repair::repair(&mut document, spec, &mut warnings)?;
-        Self::whole(spec, document, warnings)
+        Self::check_depth(spec, document, warnings)
     }
 
     /// Reads the flat fields of a V2 `data`.
     pub fn from_flat(fields: Map<String, Value>) -> Result<Self, CardError> {
         let mut warnings = Vec::new();
-        let mut document = forms::document_around(fields);
+        let mut document = card_versions::wrap_data(fields);
         repair::repair(&mut document, CardSpec::V2, &mut warnings)?;
-        Self::whole(CardSpec::V2, document, warnings)
+        Self::check_depth(CardSpec::V2, document, warnings)
     }
 
     /// What is put around a field makes it deeper: what cannot be read again is not taken.
-    fn whole(
+    fn check_depth(
         spec: CardSpec,
         document: Map<String, Value>,
         warnings: Vec<ImportWarning>,
@@ -115,7 +115,7 @@ impl Card {
 
     /// The same card with some fields of its `data` replaced; all others stay as they are. It may
     /// not become larger than one that is brought whole.
-    pub fn edited(&self, changes: Map<String, Value>) -> Result<Self, CardError> {
+    pub fn with_changes(&self, changes: Map<String, Value>) -> Result<Self, CardError> {
         let mut document = self.document.clone();
         if let Some(data) = document.get_mut("data").and_then(Value::as_object_mut) {
             data.extend(changes);
@@ -142,7 +142,7 @@ impl Card {
     }
 
     /// What `{{char}}` stands for: the nickname of a V3 card, else the name.
-    pub fn called(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         self.nickname().unwrap_or_else(|| self.name())
     }
 
@@ -241,7 +241,7 @@ impl Card {
     }
 
     /// How many entries its own lorebook has.
-    pub fn lore_entries(&self) -> usize {
+    pub fn n_lore_entries(&self) -> usize {
         match self
             .field("character_book")
             .and_then(|it| it.get("entries"))
@@ -253,14 +253,14 @@ impl Card {
     }
 
     /// The lorebook that it names, whether it has one in it or not.
-    pub fn world(&self) -> Option<&str> {
+    pub fn world_name(&self) -> Option<&str> {
         let world = self.extension("world")?.as_str()?.trim();
         (!world.is_empty()).then_some(world)
     }
 
     /// The lorebook that it names without having one in it.
     pub fn linked_world(&self) -> Option<&str> {
-        self.world().filter(|_| self.lore_entries() == 0)
+        self.world_name().filter(|_| self.n_lore_entries() == 0)
     }
 
     fn field(&self, name: &str) -> Option<&Value> {
@@ -283,16 +283,16 @@ impl Card {
 }
 
 /// Reads JSON, within the limits of a card.
-pub fn json_of(bytes: &[u8]) -> Result<Value, CardError> {
+pub fn parse_json(bytes: &[u8]) -> Result<Value, CardError> {
     if bytes.len() > MAX_BYTES {
         return Err(too_large());
     }
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let text =
-        str::from_utf8(bytes).map_err(|_| CardError::because("The file is not text in UTF-8."))?;
-    measure(text)?;
+        str::from_utf8(bytes).map_err(|_| CardError::reason("The file is not text in UTF-8."))?;
+    check_limits(text)?;
     serde_json::from_str(text)
-        .map_err(|error| CardError::because(format!("The file is not valid JSON: {error}.")))
+        .map_err(|error| CardError::reason(format!("The file is not valid JSON: {error}.")))
 }
 
 /// The SHA-256 of a document, in hexadecimal, whatever the order of its keys.
@@ -329,8 +329,8 @@ fn write_canonical(value: &Value, out: &mut String) {
 }
 
 /// Counts depth and values before anything is built from them.
-fn measure(text: &str) -> Result<(), CardError> {
-    let (depth, n_values) = measured(text.as_bytes());
+fn check_limits(text: &str) -> Result<(), CardError> {
+    let (depth, n_values) = count_depth_and_values(text.as_bytes());
     if depth >= MAX_DEPTH {
         return Err(too_deep());
     }
@@ -344,7 +344,7 @@ fn measure(text: &str) -> Result<(), CardError> {
 
 /// How deep the lists and objects of a JSON text stand in each other, and how many values it would
 /// take memory for: an object counts as several.
-pub fn measured(text: &[u8]) -> (usize, usize) {
+pub fn count_depth_and_values(text: &[u8]) -> (usize, usize) {
     let (mut depth, mut deepest, mut n_values) = (0_usize, 0_usize, 0_usize);
     let (mut in_text, mut escaped) = (false, false);
     for byte in text {
@@ -356,7 +356,7 @@ pub fn measured(text: &[u8]) -> (usize, usize) {
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);
-                n_values += if *byte == b'{' { VALUES_OF_OBJECT } else { 1 };
+                n_values += if *byte == b'{' { VALUES_PER_OBJECT } else { 1 };
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
             b',' => n_values += 1,

@@ -61,7 +61,7 @@ string_enum! {
 /// A card and what is in it, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Character)]
-pub struct View {
+pub struct CharacterView {
     pub id: CharacterId,
     pub name: String,
     pub owner_id: Option<UserId>,
@@ -90,28 +90,28 @@ impl Model {
     }
 
     /// The character without its card, for people who may not read that.
-    pub fn public_view(&self) -> View {
-        View {
+    pub fn public_view(&self) -> CharacterView {
+        CharacterView {
             card: None,
             ..self.view()
         }
     }
 
     /// The character with its whole card.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> CharacterView {
         let card = self.card().ok();
-        let greetings = card.as_ref().map_or(0, greetings_of);
-        View {
+        let greetings = card.as_ref().map_or(0, count_greetings);
+        CharacterView {
             id: self.id,
             name: self.name.clone(),
             owner_id: self.owner_id,
             spec_version: self.spec_version.clone(),
             card: Some(self.card.clone()),
-            public_card: card.as_ref().map(PublicCard::of).unwrap_or_default(),
+            public_card: card.as_ref().map(PublicCard::from_card).unwrap_or_default(),
             share_whole_card: self.share_whole_card,
             avatar_url: avatar_url(self.id, self.avatar_hash.as_deref()),
             greetings,
-            lore_entries: card.map_or(0, |it| it.lore_entries()),
+            lore_entries: card.map_or(0, |it| it.n_lore_entries()),
             created_at: self.created_at,
         }
     }
@@ -119,53 +119,53 @@ impl Model {
 
 /// Where a picture is, with its hash: it may be kept for good.
 pub fn avatar_url(id: CharacterId, hash: Option<&str>) -> Option<String> {
-    hash.map(|it| format!("/api/characters/{id}/avatar?v={}", short(it)))
+    hash.map(|it| format!("/api/characters/{id}/avatar?v={}", short_hash(it)))
 }
 
 /// As much of a hash as tells pictures apart.
-pub fn short(hash: &str) -> &str {
+pub fn short_hash(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
 }
 
 /// How many first messages a card can choose from.
-pub fn greetings_of(card: &Card) -> usize {
+pub fn count_greetings(card: &Card) -> usize {
     let first = usize::from(!card.first_mes().trim().is_empty());
     first + card.alternate_greetings().len() + card.group_only_greetings().len()
 }
 
 /// Makes a character out of a card.
 pub async fn create(db: &Db, owner: UserId, card: Card, now: Timestamp) -> Result<Model, DbErr> {
-    let row = blank(owner, card, now);
+    let row = new_row(owner, card, now);
     db.write(move |tx| Box::pin(async move { row.insert(tx).await }))
         .await
 }
 
 /// A character on its owner's shelf, not stored yet.
-pub fn blank(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
+pub fn new_row(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
     ActiveModel {
         id: NotSet,
         owner_id: Set(Some(owner)),
         status: Set(CharacterStatus::Active),
         created_at: Set(now),
-        ..columns_of(card)
+        ..card_columns(card)
     }
 }
 
 /// Gives a character another card.
 pub async fn replace_card(db: &Db, id: CharacterId, card: Card) -> Result<Model, DbErr> {
-    db.write(move |tx| Box::pin(async move { rewrite(tx, id, card).await }))
+    db.write(move |tx| Box::pin(async move { update_document(tx, id, card).await }))
         .await
 }
 
 /// The same inside of a transaction.
-pub async fn rewrite(
+pub async fn update_document(
     tx: &impl ConnectionTrait,
     id: CharacterId,
     card: Card,
 ) -> Result<Model, DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
-        ..columns_of(card)
+        ..card_columns(card)
     };
     row.update(tx).await
 }
@@ -198,7 +198,7 @@ pub async fn lock(tx: &impl ConnectionTrait, id: CharacterId) -> Result<Model, D
     found.await?.ok_or_else(gone)
 }
 
-fn columns_of(card: Card) -> ActiveModel {
+fn card_columns(card: Card) -> ActiveModel {
     ActiveModel {
         name: Set(card.name().to_owned()),
         spec_version: Set(card.spec_version().chars().take(16).collect()),
@@ -221,7 +221,7 @@ pub async fn delete(db: &Db, id: CharacterId) -> Result<(), DbErr> {
 }
 
 /// How readily these characters join in; who is missing in the answer has a card that does not say.
-pub async fn talkativeness_of(
+pub async fn load_talkativeness(
     db: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = CharacterId>,
 ) -> Result<HashMap<CharacterId, f64>, DbErr> {
@@ -237,19 +237,19 @@ pub async fn talkativeness_of(
 }
 
 /// The characters on a user's shelf.
-pub fn of_owner(owner: UserId) -> Select<Entity> {
+pub fn list_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
         .filter(Column::Status.eq(CharacterStatus::Active))
 }
 
 /// The oldest character on a user's shelf with this very card.
-pub async fn of_hash(
+pub async fn find_by_hash(
     db: &impl ConnectionTrait,
     owner: UserId,
     content_hash: &str,
 ) -> Result<Option<Model>, DbErr> {
-    of_owner(owner)
+    list_for_owner(owner)
         .filter(Column::ContentHash.eq(content_hash))
         .order_by_asc(Column::Id)
         .one(db)
@@ -258,7 +258,7 @@ pub async fn of_hash(
 
 /// What is known of a character's picture without its card, which may be large.
 #[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
-pub struct Face {
+pub struct AvatarRef {
     pub id: CharacterId,
     pub owner_id: Option<UserId>,
     pub avatar_id: Option<AssetId>,
@@ -266,7 +266,10 @@ pub struct Face {
 }
 
 /// The face of a character, also of one that is off its shelf.
-pub async fn face(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<Face>, DbErr> {
+pub async fn avatar_ref(
+    db: &impl ConnectionTrait,
+    id: CharacterId,
+) -> Result<Option<AvatarRef>, DbErr> {
     Entity::find_by_id(id)
         .select_only()
         .columns([
@@ -281,7 +284,10 @@ pub async fn face(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<F
 }
 
 /// A character that has not been deleted.
-pub async fn active(db: &impl ConnectionTrait, id: CharacterId) -> Result<Option<Model>, DbErr> {
+pub async fn find_active(
+    db: &impl ConnectionTrait,
+    id: CharacterId,
+) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id)
         .filter(Column::Status.eq(CharacterStatus::Active))
         .one(db)

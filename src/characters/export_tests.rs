@@ -23,7 +23,7 @@ fn v2(data: Value) -> Value {
 }
 
 #[test]
-fn exports_state_their_form_and_lose_nothing() {
+fn exports_state_their_version_and_lose_nothing() {
     let card = read(
         json!({"spec": "chara_card_v3", "spec_version": "3.0", "extra": 1, "data": {
             "name": "Ada", "nickname": "A", "group_only_greetings": ["g"], "unknown": {"deep": [1]},
@@ -88,7 +88,7 @@ proptest! {
             "name": "Ada", "x_unknown": unknown, "extensions": {"x_extension": extension},
         }}));
         let changes = json!({"description": "new"});
-        let edited = card.edited(changes.as_object().unwrap().clone()).unwrap();
+        let edited = card.with_changes(changes.as_object().unwrap().clone()).unwrap();
         let out = read(export_v3(&edited));
 
         prop_assert_eq!(&out.document["x_root"], &at_root);
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_json_makes_the_reader_stumble(document in any_json(), data in any_json()) {
+    fn any_json_is_read_or_refused(document in any_json(), data in any_json()) {
         let _ = Card::from_document(document);
         let read = Card::from_document(v2(data));
         if let Ok(card) = read {

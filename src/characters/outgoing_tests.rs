@@ -2,24 +2,24 @@
 
 use super::Card;
 use super::CardError;
-use super::Character;
+use super::CardExport;
 use crate::characters::card;
-use crate::characters::parcel;
+use crate::characters::card_file;
 use crate::characters::png;
-use crate::characters::spool::Spool;
+use crate::characters::temp_assets::TempAssets;
 use serde_json::Value;
 use serde_json::json;
 use std::fs::File;
 use std::io::Seek;
 
-fn character(fields: Value, assets: &[(&str, usize)]) -> Character {
+fn character(fields: Value, assets: &[(&str, usize)]) -> CardExport {
     let card = Card::from_document(fields).expect("a card");
-    let mut spool = Spool::new().expect("room on the disk");
+    let mut spool = TempAssets::new().expect("room on the disk");
     for (name, length) in assets {
         let bytes = vec![7; *length];
         spool.push(name, &bytes).expect("room on the disk");
     }
-    Character {
+    CardExport {
         card,
         assets: spool,
     }
@@ -32,13 +32,13 @@ fn ada(data: Value) -> Value {
     document
 }
 
-fn back(mut file: File) -> Card {
+fn read_back(mut file: File) -> Card {
     file.rewind().expect("its beginning");
-    parcel::unpack(file).expect("what goes out comes in").card
+    card_file::read(file).expect("what goes out comes in").card
 }
 
 #[test]
-fn no_png_leaves_that_would_not_come_in() {
+fn an_exported_png_can_be_imported() {
     let most = png::MAX_BYTES as usize;
     let many = [("a", most / 3), ("b", most / 3), ("c", most / 3)];
 
@@ -48,11 +48,11 @@ fn no_png_leaves_that_would_not_come_in() {
 
     assert!(matches!(refused, CardError::TooLarge(_)), "{refused:?}");
     assert!(refused.to_string().contains("CHARX"), "{refused}");
-    assert_eq!(back(taken.expect("a PNG")).name(), "Ada");
+    assert_eq!(read_back(taken.expect("a PNG")).name(), "Ada");
 }
 
 #[test]
-fn an_archive_of_a_large_card_comes_in_again() {
+fn an_exported_archive_of_a_large_card_can_be_imported() {
     // Written with indents it is larger than a card may be, and it packs better than is believed.
     let many =
         ada(json!({"extensions": {"x": vec![json!([0]); 120_000], "y": "0".repeat(3_500_000)}}));
@@ -62,7 +62,7 @@ fn an_archive_of_a_large_card_comes_in_again() {
 
     for document in [many, even] {
         let mut before = character(document, &[]);
-        let after = back(before.as_charx().expect("an archive"));
+        let after = read_back(before.as_charx().expect("an archive"));
         assert_eq!(
             after.document["data"]["extensions"],
             before.card.document["data"]["extensions"]
@@ -72,7 +72,7 @@ fn an_archive_of_a_large_card_comes_in_again() {
 }
 
 #[test]
-fn what_an_export_holds_does_not_grow_with_its_assets() {
+fn memory_of_an_export_does_not_grow_with_its_assets() {
     let most_of = |n_assets: usize, is_png: bool| {
         let names: Vec<String> = (0..n_assets).map(|it| format!("a{it}")).collect();
         let assets: Vec<_> = names.iter().map(|it| (it.as_str(), 2_000_000)).collect();

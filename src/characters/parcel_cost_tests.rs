@@ -2,8 +2,8 @@
 //! unpacking may take, and to how much it may copy in all.
 
 use super::CardError;
-use super::Parcel;
-use super::unpack;
+use super::CardFile;
+use super::read;
 use crate::characters::png::SIGNATURE;
 use crate::characters::png_chunks::push_chunk;
 use allocation_counter::measure;
@@ -18,9 +18,9 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 /// The most bytes that are held at one time.
-const MAX_HELD: u64 = 64 * 1024 * 1024;
+const MAX_HEAP: u64 = 64 * 1024 * 1024;
 /// The most bytes that are asked for in all: what stands for the time, which no test can measure.
-const MAX_ASKED_FOR: u64 = 256 * 1024 * 1024;
+const MAX_ALLOCATED: u64 = 256 * 1024 * 1024;
 
 fn on_disk(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().expect("a file");
@@ -88,39 +88,39 @@ fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Unpacks a file within what it may cost.
-fn within(name: &str, bytes: &[u8]) -> Result<Parcel, CardError> {
+fn read_within_limits(name: &str, bytes: &[u8]) -> Result<CardFile, CardError> {
     let file = on_disk(bytes);
     let mut outcome = None;
-    let cost = measure(|| outcome = Some(unpack(file)));
+    let cost = measure(|| outcome = Some(read(file)));
     eprintln!("{name}: {} bytes, {cost:?}", bytes.len());
-    assert!(cost.bytes_max <= MAX_HELD, "{name}: {cost:?}");
-    assert!(cost.bytes_total <= MAX_ASKED_FOR, "{name}: {cost:?}");
+    assert!(cost.bytes_max <= MAX_HEAP, "{name}: {cost:?}");
+    assert!(cost.bytes_total <= MAX_ALLOCATED, "{name}: {cost:?}");
     outcome.expect("it was unpacked")
 }
 
-fn of_values(value: &str, n: usize, version: u8) -> String {
+fn card_of_values(value: &str, n: usize, version: u8) -> String {
     let values = vec![value; n].join(",");
     let spec = format!(r#""spec":"chara_card_v{version}""#);
     format!(r#"{{{spec},"data":{{"name":"Ada","extensions":{{"x":[{values}]}}}}}}"#)
 }
 
 #[test]
-fn two_cards_of_as_many_values_as_may_be_are_within_what_one_file_may_cost() {
+fn two_cards_of_the_largest_size_stay_within_the_memory_limit() {
     for (value, n) in [("0", 249_000), ("[]", 124_000), (r#"{"":0}"#, 35_000)] {
         let both = [
-            card("chara", &of_values(value, n, 2)),
-            card("ccv3", &of_values(value, n, 3)),
+            card("chara", &card_of_values(value, n, 2)),
+            card("ccv3", &card_of_values(value, n, 3)),
         ];
-        let parcel = within(value, &picture(1, 1, 8, &both)).expect("a card");
+        let parcel = read_within_limits(value, &picture(1, 1, 8, &both)).expect("a card");
         assert_eq!(parcel.card.name(), "Ada", "{value}");
     }
 }
 
 #[test]
 fn small_objects_in_large_numbers_are_refused() {
-    let many = card("chara", &of_values(r#"{"":0}"#, 124_000, 2));
+    let many = card("chara", &card_of_values(r#"{"":0}"#, 124_000, 2));
 
-    assert!(within("objects", &picture(1, 1, 8, &[many])).is_err());
+    assert!(read_within_limits("objects", &picture(1, 1, 8, &[many])).is_err());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn texts_that_unpack_to_much_are_unpacked_a_few_times() {
     for keyword in ["ccv3", "chara"] {
         let many = text(keyword, &large).repeat(500);
         let good = card("chara", r#"{"name":"Ada","description":"x"}"#);
-        let outcome = within(keyword, &picture(1, 1, 8, &[many, good]));
+        let outcome = read_within_limits(keyword, &picture(1, 1, 8, &[many, good]));
         assert_eq!(outcome.is_ok(), keyword == "ccv3", "{keyword}");
     }
 }
@@ -140,7 +140,7 @@ fn a_large_asset_is_copied_once() {
     let json = r#"{"spec":"chara_card_v3","data":{"name":"Ada","assets":[{"uri":"__asset:a"}]}}"#;
     let chunks = [card("ccv3", json), chunk(b"tEXt", &asset)];
 
-    let parcel = within("asset", &picture(1, 1, 8, &chunks)).expect("a card");
+    let parcel = read_within_limits("asset", &picture(1, 1, 8, &chunks)).expect("a card");
 
     assert_eq!(parcel.assets.names().collect::<Vec<_>>(), ["a"]);
 }
@@ -160,7 +160,7 @@ fn many_chunks_and_many_assets_cost_little() {
         ("assets", assets.flatten().collect()),
         ("frames", frames),
     ] {
-        let parcel = within(name, &picture(1, 1, 8, &[chunks, good()]));
+        let parcel = read_within_limits(name, &picture(1, 1, 8, &[chunks, good()]));
         assert_eq!(parcel.expect("a card").card.name(), "Ada", "{name}");
     }
 }
@@ -180,9 +180,9 @@ fn a_picture_of_many_pixels_is_drawn_or_left_out_within_the_same_memory() {
         ("one line", 8_000, 1, 8, true),
     ] {
         let file = picture(width, height, bits, &[good.clone(), turned.clone()]);
-        let parcel = within(name, &file).expect("a card");
+        let parcel = read_within_limits(name, &file).expect("a card");
         assert_eq!(
-            parcel.picture.is_some(),
+            parcel.avatar.is_some(),
             is_drawn,
             "{name}: {:?}",
             parcel.card.warnings

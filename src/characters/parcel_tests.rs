@@ -1,12 +1,12 @@
 //! Every file of `tests/fixtures/cards`, each made by hand for one oddity.
 
 use super::CardError;
+use super::CardFile;
 use super::File;
-use super::Parcel;
-use super::unpack;
-use crate::characters::outgoing::Character;
-use crate::characters::outgoing::Spec;
-use crate::characters::spool::Spool;
+use super::read;
+use crate::characters::export_file::CardExport;
+use crate::characters::export_file::ExportVersion;
+use crate::characters::temp_assets::TempAssets;
 use serde_json::Value;
 use serde_json::json;
 use std::io::Read;
@@ -16,12 +16,12 @@ use std::path::PathBuf;
 
 const FOLDER: &str = "tests/fixtures/cards";
 
-fn open(name: &str) -> Result<Parcel, CardError> {
+fn open(name: &str) -> Result<CardFile, CardError> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), FOLDER, name].iter().collect();
-    unpack(File::open(path).expect("a fixture"))
+    read(File::open(path).expect("a fixture"))
 }
 
-fn opened(name: &str) -> Parcel {
+fn opened(name: &str) -> CardFile {
     open(name).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -32,15 +32,15 @@ fn refusal(name: &str) -> String {
     }
 }
 
-fn has_warning(parcel: &Parcel, part: &str) -> bool {
+fn has_warning(parcel: &CardFile, part: &str) -> bool {
     parcel.card.warnings.iter().any(|it| it.contains(part))
 }
 
-fn from_bytes(bytes: &[u8]) -> Parcel {
+fn from_bytes(bytes: &[u8]) -> CardFile {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytes).expect("room on the disk");
     file.rewind().expect("its beginning");
-    unpack(file).expect("a card")
+    read(file).expect("a card")
 }
 
 /// What is in a file that was made.
@@ -53,10 +53,10 @@ fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
 }
 
 /// The same character as the server would give it away.
-fn leaving(mut parcel: Parcel) -> Character {
+fn to_export(mut parcel: CardFile) -> CardExport {
     let names: Vec<String> = parcel.assets.names().map(str::to_owned).collect();
-    let mut assets = Spool::new().expect("room on the disk");
-    if let Some(picture) = parcel.picture.take() {
+    let mut assets = TempAssets::new().expect("room on the disk");
+    if let Some(picture) = parcel.avatar.take() {
         assets.push("", &picture.large).expect("room on the disk");
     }
     for name in names {
@@ -64,7 +64,7 @@ fn leaving(mut parcel: Parcel) -> Character {
         let bytes = bytes.expect("a piece");
         assets.push(&name, &bytes).expect("room on the disk");
     }
-    Character {
+    CardExport {
         card: parcel.card,
         assets,
     }
@@ -82,7 +82,7 @@ fn json_cards_of_every_form_are_read() {
     ] {
         let parcel = opened(&format!("{name}.json"));
         assert_eq!(parcel.card.name(), "Maren", "{name}");
-        assert!(parcel.picture.is_none(), "{name}");
+        assert!(parcel.avatar.is_none(), "{name}");
     }
     let flat = opened("v1_flat.json").card;
     assert_eq!(flat.talkativeness(), Some(0.3));
@@ -100,7 +100,7 @@ fn json_cards_of_every_form_are_read() {
 }
 
 #[test]
-fn what_was_put_right_is_said() {
+fn repairs_are_reported_as_warnings() {
     let parcel = opened("v2_wrong_types.json");
 
     for part in [
@@ -126,7 +126,7 @@ fn a_newer_version_keeps_what_we_do_not_know() {
     let parcel = opened("v3_newer.json");
 
     assert_eq!(parcel.card.spec_version(), "3.4");
-    assert_eq!(parcel.card.called(), "Maren");
+    assert_eq!(parcel.card.display_name(), "Maren");
     assert_eq!(
         parcel.card.document["data"]["from_the_future"],
         json!({"deep": [1, null]})
@@ -160,7 +160,7 @@ fn png_cards_are_found_wherever_they_are() {
         assert_eq!(parcel.card.name(), "Maren", "{name}");
         let is_cut = ["cut_after_card", "no_end"].contains(&name);
         assert_eq!(
-            parcel.picture.is_some(),
+            parcel.avatar.is_some(),
             !is_cut,
             "{name}: {:?}",
             parcel.card.warnings
@@ -180,7 +180,7 @@ fn png_cards_are_found_wherever_they_are() {
 }
 
 #[test]
-fn an_older_card_stands_in_for_a_newer_one_that_is_broken() {
+fn an_older_card_replaces_a_broken_newer_one() {
     for (name, part) in [
         ("v3_not_base64.png", "base64"),
         ("v3_not_utf8.png", "UTF-8"),
@@ -191,7 +191,7 @@ fn an_older_card_stands_in_for_a_newer_one_that_is_broken() {
     ] {
         let parcel = opened(name);
         assert_eq!(parcel.card.name(), "Maren", "{name}");
-        assert!(parcel.picture.is_some(), "{name}");
+        assert!(parcel.avatar.is_some(), "{name}");
         let warnings = &parcel.card.warnings;
         assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
         assert!(has_warning(&parcel, part), "{name}: {warnings:?}");
@@ -227,7 +227,7 @@ fn a_picture_past_the_limits_is_left_out_and_the_card_is_not() {
     let parcel = opened("enormous.png");
 
     assert_eq!(parcel.card.name(), "Maren");
-    assert!(parcel.picture.is_none());
+    assert!(parcel.avatar.is_none());
     assert!(has_warning(&parcel, "without a picture"));
 }
 
@@ -235,7 +235,7 @@ fn a_picture_past_the_limits_is_left_out_and_the_card_is_not() {
 fn an_archive_brings_its_picture_and_its_assets() {
     for name in ["whole", "behind_jpeg", "behind_program", "extras"] {
         let parcel = opened(&format!("{name}.charx"));
-        assert!(parcel.picture.is_some(), "{name}");
+        assert!(parcel.avatar.is_some(), "{name}");
         let names: Vec<&str> = parcel.assets.names().collect();
         let both = [
             "assets/icon/images/lamp.png",
@@ -246,7 +246,7 @@ fn an_archive_brings_its_picture_and_its_assets() {
     for name in ["lying_extension", "misspelt_right"] {
         let parcel = opened(&format!("{name}.charx"));
         assert!(
-            parcel.picture.is_some(),
+            parcel.avatar.is_some(),
             "{name}: {:?}",
             parcel.card.warnings
         );
@@ -276,16 +276,16 @@ fn a_backyard_archive_becomes_a_card() {
     let parcel = opened("maren.byaf");
     let card = &parcel.card;
 
-    assert_eq!((card.name(), card.lore_entries()), ("Maren", 1));
+    assert_eq!((card.name(), card.n_lore_entries()), ("Maren", 1));
     assert_eq!(card.first_mes(), "Mind the stairs, {{user}}.");
     assert_eq!(card.alternate_greetings(), ["You came by boat?"]);
     assert_eq!(card.system_prompt(), "Write short sentences.");
-    assert!(parcel.picture.is_some());
+    assert!(parcel.avatar.is_some());
     assert!(has_warning(&parcel, "chats"), "{:?}", card.warnings);
 }
 
 #[test]
-fn what_leaves_comes_back_equal_from_every_container() {
+fn an_export_is_imported_equal_from_every_container() {
     for name in [
         "text.png",
         "both.png",
@@ -296,9 +296,9 @@ fn what_leaves_comes_back_equal_from_every_container() {
         "maren.byaf",
     ] {
         let before = opened(name).card.document;
-        let again = from_bytes(&bytes_of(leaving(opened(name)).as_png()));
+        let again = from_bytes(&bytes_of(to_export(opened(name)).as_png()));
         assert_eq!(again.card.document, before, "{name}");
-        assert!(again.picture.is_some(), "{name}");
+        assert!(again.avatar.is_some(), "{name}");
     }
     for name in [
         "whole.charx",
@@ -307,7 +307,7 @@ fn what_leaves_comes_back_equal_from_every_container() {
         "v3_newer.json",
     ] {
         let before = opened(name);
-        let again = from_bytes(&bytes_of(leaving(opened(name)).as_charx()));
+        let again = from_bytes(&bytes_of(to_export(opened(name)).as_charx()));
         assert_eq!(again.card.document, before.card.document, "{name}");
         let names = before.assets.names().collect::<Vec<_>>();
         assert_eq!(again.assets.names().collect::<Vec<_>>(), names, "{name}");
@@ -319,15 +319,15 @@ fn what_leaves_comes_back_equal_from_every_container() {
         "numbers_for_version.json",
     ] {
         let before = opened(name).card.document;
-        let json = leaving(opened(name)).document(None).to_string();
+        let json = to_export(opened(name)).document(None).to_string();
         assert_eq!(from_bytes(json.as_bytes()).card.document, before, "{name}");
     }
 }
 
 #[test]
 fn assets_go_from_one_container_into_the_other() {
-    let as_png = from_bytes(&bytes_of(leaving(opened("whole.charx")).as_png()));
-    let as_charx = from_bytes(&bytes_of(leaving(opened("assets.png")).as_charx()));
+    let as_png = from_bytes(&bytes_of(to_export(opened("whole.charx")).as_png()));
+    let as_charx = from_bytes(&bytes_of(to_export(opened("assets.png")).as_charx()));
 
     assert_eq!(as_png.assets.names().count(), 2);
     let uris = |it: &Value| {
@@ -342,7 +342,7 @@ fn assets_go_from_one_container_into_the_other() {
     );
     assert_eq!(uris(&as_charx.card.document), "embeded://joy");
     assert!(
-        as_charx.picture.is_some(),
+        as_charx.avatar.is_some(),
         "its picture is listed for other tools"
     );
     assert!(as_charx.assets.names().any(|it| it == "joy"));
@@ -350,8 +350,11 @@ fn assets_go_from_one_container_into_the_other() {
 
 #[test]
 fn a_form_can_be_asked_for() {
-    let card = leaving(opened("v2_bom_crlf.json"));
+    let card = to_export(opened("v2_bom_crlf.json"));
 
     assert_eq!(card.document(None)["spec"], "chara_card_v2");
-    assert_eq!(card.document(Some(Spec::V3))["spec"], "chara_card_v3");
+    assert_eq!(
+        card.document(Some(ExportVersion::V3))["spec"],
+        "chara_card_v3"
+    );
 }

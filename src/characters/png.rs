@@ -27,16 +27,16 @@ pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The largest file of this kind.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// The longest text of a card in a chunk: base64 takes four bytes for three.
-const MAX_TEXT: usize = card::MAX_BYTES / 3 * 4 + 1024;
+const MAX_TEXT_BYTES: usize = card::MAX_BYTES / 3 * 4 + 1024;
 const MAX_CHUNKS: usize = 100_000;
 const MAX_ASSETS: usize = 1_000;
 /// After so many broken cards of a keyword none is looked at: each may have to be inflated to be
 /// known as one.
 const MAX_BROKEN: usize = 2;
 /// A keyword has 1 to 79 bytes and a zero after it.
-const HEAD_BYTES: usize = 80;
+const MAX_KEYWORD_BYTES: usize = 80;
 /// What the keyword of an asset begins with, in lower case.
-const ASSET: &str = "chara-ext-asset_";
+const ASSET_PREFIX: &str = "chara-ext-asset_";
 
 /// Forgives what writers of base64 get wrong.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -48,13 +48,13 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// What was found in a file.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct PngCard {
     /// The first `ccv3`, as JSON.
     pub v3: Option<Vec<u8>>,
     /// The first `chara`, as JSON.
     pub v2: Option<Vec<u8>>,
     /// Where assets lie, by their paths.
-    pub assets: Vec<Asset>,
+    pub assets: Vec<PngAsset>,
     /// Why the first card that could not be read was not.
     pub broken: Option<CardError>,
     pub warnings: Vec<ImportWarning>,
@@ -65,14 +65,14 @@ pub struct Found {
 
 /// An asset in base64, not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asset {
+pub struct PngAsset {
     /// What the card calls `__asset:<path>`.
     pub path: String,
     at: u64,
     length: usize,
 }
 
-struct Chunk {
+struct PngChunk {
     kind: [u8; 4],
     /// Where its data begin.
     at: u64,
@@ -83,29 +83,29 @@ struct Chunk {
 ///
 /// # Errors
 /// When it is past a limit, has no card but broken ones, or ends before any card.
-pub fn read(file: impl Read + Seek) -> Result<Found, CardError> {
+pub fn read(file: impl Read + Seek) -> Result<PngCard, CardError> {
     let mut file = BufReader::new(file);
     let n_bytes = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
     if n_bytes > MAX_BYTES {
         return Err(too_large("The PNG is larger than 20 MiB."));
     }
-    let mut found = Found::default();
+    let mut found = PngCard::default();
     let mut at = SIGNATURE.len() as u64;
     file.seek(SeekFrom::Start(at)).map_err(unreadable)?;
     for _ in 0..MAX_CHUNKS {
         let Some(chunk) = next_chunk(&mut file, at, n_bytes)? else {
-            return cut(found, at, n_bytes);
+            return truncated(found, at, n_bytes);
         };
         if chunk.kind == *b"IEND" {
-            return read_to_its_end(found);
+            return finish(found);
         }
         let after = chunk.at + chunk.length as u64 + 4;
         if after > n_bytes {
             let kind = String::from_utf8_lossy(&chunk.kind).into_owned();
-            return cut_in(found, &kind, n_bytes);
+            return truncated_in_chunk(found, &kind, n_bytes);
         }
         if [*b"tEXt", *b"zTXt", *b"iTXt"].contains(&chunk.kind) {
-            take_text(&mut file, &chunk, &mut found)?;
+            read_text_chunk(&mut file, &chunk, &mut found)?;
         }
         let here = file.stream_position().map_err(unreadable)?;
         let ahead = after.cast_signed() - here.cast_signed();
@@ -116,14 +116,14 @@ pub fn read(file: impl Read + Seek) -> Result<Found, CardError> {
 }
 
 /// The bytes of an asset.
-pub fn asset(mut file: impl Read + Seek, asset: &Asset) -> Option<Vec<u8>> {
+pub fn read_asset(mut file: impl Read + Seek, asset: &PngAsset) -> Option<Vec<u8>> {
     let mut text = vec![0; asset.length];
     file.seek(SeekFrom::Start(asset.at)).ok()?;
     file.read_exact(&mut text).ok()?;
-    from_base64(text)
+    decode_base64(text)
 }
 
-fn read_to_its_end(mut found: Found) -> Result<Found, CardError> {
+fn finish(mut found: PngCard) -> Result<PngCard, CardError> {
     match found.v3.is_none() && found.v2.is_none() {
         true => found.broken.take().map_or(Ok(found), Err),
         false => Ok(found),
@@ -134,7 +134,7 @@ fn next_chunk(
     file: &mut (impl Read + Seek),
     at: u64,
     n_bytes: u64,
-) -> Result<Option<Chunk>, CardError> {
+) -> Result<Option<PngChunk>, CardError> {
     if at + 8 > n_bytes {
         return Ok(None);
     }
@@ -144,32 +144,32 @@ fn next_chunk(
     let length = u32::from_be_bytes([a, b, c, d]);
     if length > i32::MAX as u32 || !kind.iter().all(u8::is_ascii_alphabetic) {
         let reason = format!("The PNG is broken: there is no chunk at byte {at}.");
-        return Err(CardError::because(reason));
+        return Err(CardError::reason(reason));
     }
-    Ok(Some(Chunk {
+    Ok(Some(PngChunk {
         kind,
         at: at + 8,
         length: length as usize,
     }))
 }
 
-fn take_text(
+fn read_text_chunk(
     file: &mut BufReader<impl Read + Seek>,
-    chunk: &Chunk,
-    found: &mut Found,
+    chunk: &PngChunk,
+    found: &mut PngCard,
 ) -> Result<(), CardError> {
-    let mut head = [0; HEAD_BYTES];
-    let head = &mut head[..chunk.length.min(HEAD_BYTES)];
+    let mut head = [0; MAX_KEYWORD_BYTES];
+    let head = &mut head[..chunk.length.min(MAX_KEYWORD_BYTES)];
     file.read_exact(head).map_err(unreadable)?;
     let Some(end) = head.iter().position(|it| *it == 0) else {
         return Ok(());
     };
     // Latin-1: each byte is a character.
-    let word: String = head[..end].iter().map(|it| char::from(*it)).collect();
-    let keyword = word.to_lowercase();
-    if let Some(path) = keyword.strip_prefix(ASSET) {
-        let path = &word[word.len() - path.len()..];
-        keep_asset(path, end, chunk, found);
+    let keyword_text: String = head[..end].iter().map(|it| char::from(*it)).collect();
+    let keyword = keyword_text.to_lowercase();
+    if let Some(path) = keyword.strip_prefix(ASSET_PREFIX) {
+        let path = &keyword_text[keyword_text.len() - path.len()..];
+        add_asset(path, end, chunk, found);
         return Ok(());
     }
     let is_new = match keyword.as_str() {
@@ -189,7 +189,8 @@ fn take_text(
     if found.n_broken[kind] == MAX_BROKEN {
         return Ok(());
     }
-    match whole(file, chunk, &keyword, found).and_then(|data| json_in(chunk, &data, end, &keyword))
+    match read_chunk_data(file, chunk, &keyword, found)
+        .and_then(|data| chunk_json(chunk, &data, end, &keyword))
     {
         Ok(json) if keyword == "ccv3" => found.v3 = Some(json),
         Ok(json) => found.v2 = Some(json),
@@ -201,20 +202,25 @@ fn take_text(
     Ok(())
 }
 
-fn json_in(chunk: &Chunk, data: &[u8], end: usize, keyword: &str) -> Result<Vec<u8>, CardError> {
-    let text = text_of(&chunk.kind, data, end)?;
-    json_of(text)
-        .ok_or_else(|| CardError::because(format!("`{keyword}` in the PNG is not base64.")))
+fn chunk_json(
+    chunk: &PngChunk,
+    data: &[u8],
+    end: usize,
+    keyword: &str,
+) -> Result<Vec<u8>, CardError> {
+    let text = chunk_text(&chunk.kind, data, end)?;
+    decode_json(text)
+        .ok_or_else(|| CardError::reason(format!("`{keyword}` in the PNG is not base64.")))
 }
 
 /// All data of a chunk that is ours.
-fn whole(
+fn read_chunk_data(
     file: &mut BufReader<impl Read + Seek>,
-    chunk: &Chunk,
+    chunk: &PngChunk,
     keyword: &str,
-    found: &mut Found,
+    found: &mut PngCard,
 ) -> Result<Vec<u8>, CardError> {
-    if chunk.length > MAX_TEXT + HEAD_BYTES {
+    if chunk.length > MAX_TEXT_BYTES + MAX_KEYWORD_BYTES {
         return Err(too_large("The card in the PNG is larger than 5 MiB."));
     }
     file.seek(SeekFrom::Start(chunk.at)).map_err(unreadable)?;
@@ -231,14 +237,14 @@ fn whole(
     Ok(data)
 }
 
-fn keep_asset(path: &str, end: usize, chunk: &Chunk, found: &mut Found) {
+fn add_asset(path: &str, end: usize, chunk: &PngChunk, found: &mut PngCard) {
     let path = path.strip_prefix(':').unwrap_or(path);
     let is_full = found.assets.len() == MAX_ASSETS;
     if chunk.kind != *b"tEXt" || path.is_empty() || is_full || !found.paths.insert(path.to_owned())
     {
         return;
     }
-    found.assets.push(Asset {
+    found.assets.push(PngAsset {
         path: path.to_owned(),
         at: chunk.at + end as u64 + 1,
         length: chunk.length - end - 1,
@@ -246,19 +252,19 @@ fn keep_asset(path: &str, end: usize, chunk: &Chunk, found: &mut Found) {
 }
 
 /// The text of a chunk whose keyword ends at `end`.
-fn text_of(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardError> {
+fn chunk_text(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardError> {
     let rest = &data[end + 1..];
     match kind {
         b"tEXt" => Ok(rest.to_vec()),
         // The way it was compressed, then the text.
-        b"zTXt" => inflated(rest.get(1..).unwrap_or_default()),
+        b"zTXt" => inflate(rest.get(1..).unwrap_or_default()),
         _ => {
             let is_compressed = rest.first() == Some(&1);
             let mut after = rest.get(2..).unwrap_or_default().splitn(3, |it| *it == 0);
             // A language, the keyword in that language, the text.
             let text = after.nth(2).unwrap_or_default();
             match is_compressed {
-                true => inflated(text),
+                true => inflate(text),
                 false => Ok(text.to_vec()),
             }
         }
@@ -266,8 +272,8 @@ fn text_of(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardError
 }
 
 /// What was packed with zlib, by way of a PNG around it: the decoder counts while it inflates.
-fn inflated(packed: &[u8]) -> Result<Vec<u8>, CardError> {
-    let broken = || CardError::because("The card in the PNG cannot be unpacked.");
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, CardError> {
+    let broken = || CardError::reason("The card in the PNG cannot be unpacked.");
     let mut picture = SIGNATURE.to_vec();
     push_chunk(&mut picture, b"IHDR", b"\0\0\0\x01\0\0\0\x01\x08\0\0\0\0");
     push_chunk(&mut picture, b"zTXt", &[b"x\0\0", packed].concat());
@@ -277,7 +283,7 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, CardError> {
     let mut chunks = reader.info().compressed_latin1_text.iter().cloned();
     let mut chunk = chunks.next().ok_or_else(broken)?;
     chunk
-        .decompress_text_with_limit(MAX_TEXT)
+        .decompress_text_with_limit(MAX_TEXT_BYTES)
         .map_err(|_| broken())?;
     let text = chunk.get_text().map_err(|_| broken())?;
     // Latin-1 again: what is not, is no base64 either.
@@ -285,27 +291,27 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, CardError> {
 }
 
 /// JSON out of base64; some tools write it as it is.
-fn json_of(text: Vec<u8>) -> Option<Vec<u8>> {
+fn decode_json(text: Vec<u8>) -> Option<Vec<u8>> {
     match text.trim_ascii_start().first() {
         Some(b'{') => Some(text),
-        _ => from_base64(text),
+        _ => decode_base64(text),
     }
 }
 
-fn from_base64(mut text: Vec<u8>) -> Option<Vec<u8>> {
+fn decode_base64(mut text: Vec<u8>) -> Option<Vec<u8>> {
     text.retain(|it| !it.is_ascii_whitespace());
     LENIENT.decode(text).ok()
 }
 
-fn cut(found: Found, at: u64, n_bytes: u64) -> Result<Found, CardError> {
+fn truncated(found: PngCard, at: u64, n_bytes: u64) -> Result<PngCard, CardError> {
     match at == n_bytes {
-        true => cut_in(found, "IEND", n_bytes),
-        false => cut_in(found, "after the last whole one", n_bytes),
+        true => truncated_in_chunk(found, "IEND", n_bytes),
+        false => truncated_in_chunk(found, "after the last whole one", n_bytes),
     }
 }
 
 /// A file that ends too early: with a card it is taken, without one it is said where.
-fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError> {
+fn truncated_in_chunk(mut found: PngCard, kind: &str, n_bytes: u64) -> Result<PngCard, CardError> {
     let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {
         true => {
@@ -313,12 +319,12 @@ fn cut_in(mut found: Found, kind: &str, n_bytes: u64) -> Result<Found, CardError
             found.warnings.push(warning.with("n", n_bytes));
             Ok(found)
         }
-        false => Err(CardError::because(sentence)),
+        false => Err(CardError::reason(sentence)),
     }
 }
 
 fn unreadable(_: std::io::Error) -> CardError {
-    CardError::because("The file cannot be read.")
+    CardError::reason("The file cannot be read.")
 }
 
 fn too_large(reason: &str) -> CardError {

@@ -14,7 +14,7 @@ pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
 /// Writes a chunk whose data come in pieces.
 pub struct ChunkWriter<W> {
     out: W,
-    sum: u32,
+    crc: u32,
 }
 
 impl<W: Write> ChunkWriter<W> {
@@ -22,11 +22,11 @@ impl<W: Write> ChunkWriter<W> {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn begin(mut out: W, kind: &[u8; 4], length: u32) -> std::io::Result<Self> {
+    pub fn start(mut out: W, kind: &[u8; 4], length: u32) -> std::io::Result<Self> {
         out.write_all(&length.to_be_bytes())?;
         out.write_all(kind)?;
-        let sum = add_to_sum(u32::MAX, kind);
-        Ok(Self { out, sum })
+        let sum = update_crc(u32::MAX, kind);
+        Ok(Self { out, crc: sum })
     }
 
     /// Writes a piece of the data.
@@ -34,7 +34,7 @@ impl<W: Write> ChunkWriter<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn push(&mut self, data: &[u8]) -> std::io::Result<()> {
-        self.sum = add_to_sum(self.sum, data);
+        self.crc = update_crc(self.crc, data);
         self.out.write_all(data)
     }
 
@@ -42,24 +42,24 @@ impl<W: Write> ChunkWriter<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn end(mut self) -> std::io::Result<()> {
-        self.out.write_all(&(!self.sum).to_be_bytes())
+    pub fn finish(mut self) -> std::io::Result<()> {
+        self.out.write_all(&(!self.crc).to_be_bytes())
     }
 }
 
 /// The CRC-32 of a chunk.
 pub fn checksum(kind: &[u8; 4], data: &[u8]) -> u32 {
-    !add_to_sum(add_to_sum(u32::MAX, kind), data)
+    !update_crc(update_crc(u32::MAX, kind), data)
 }
 
-fn add_to_sum(sum: u32, bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = table();
+fn update_crc(sum: u32, bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = crc_table();
     bytes.iter().fold(sum, |sum, byte| {
         TABLE[(sum as u8 ^ byte) as usize] ^ (sum >> 8)
     })
 }
 
-const fn table() -> [u32; 256] {
+const fn crc_table() -> [u32; 256] {
     let mut table = [0; 256];
     let mut i = 0;
     while i < table.len() {
@@ -89,11 +89,11 @@ mod tests {
         push_chunk(&mut whole, b"tEXt", b"keyword\0text");
 
         let mut pieces = Vec::new();
-        let mut chunk = ChunkWriter::begin(&mut pieces, b"tEXt", 12).unwrap();
+        let mut chunk = ChunkWriter::start(&mut pieces, b"tEXt", 12).unwrap();
         for piece in [&b"keyword"[..], b"", b"\0te", b"xt"] {
             chunk.push(piece).unwrap();
         }
-        chunk.end().unwrap();
+        chunk.finish().unwrap();
 
         assert_eq!(pieces, whole);
     }

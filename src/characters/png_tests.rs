@@ -1,12 +1,12 @@
 //! PNG files of every oddity, whole and cut at every byte.
 
-use super::Asset;
 use super::Cursor;
-use super::Found;
+use super::PngAsset;
+use super::PngCard;
 use super::SIGNATURE;
-use super::asset;
 use super::push_chunk;
 use super::read;
+use super::read_asset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -29,7 +29,7 @@ fn file(chunks: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-fn found(chunks: &[Vec<u8>]) -> Found {
+fn found(chunks: &[Vec<u8>]) -> PngCard {
     read(Cursor::new(file(chunks))).expect("a PNG")
 }
 
@@ -100,7 +100,7 @@ fn few_broken_cards_are_unpacked() {
 }
 
 #[test]
-fn too_many_chunks_are_not_walked() {
+fn reading_stops_at_the_chunk_limit() {
     let many = chunk(b"teSt", b"").repeat(100_001);
 
     let refused = read(Cursor::new(file(&[many]))).expect_err("too many");
@@ -109,7 +109,7 @@ fn too_many_chunks_are_not_walked() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_told_of_and_what_is_whole_is_read() {
+fn a_truncated_file_is_reported_and_its_complete_chunks_are_read() {
     let whole = file(&[
         chunk(b"IDAT", b"pixels"),
         text("chara", "{1}"),
@@ -145,17 +145,17 @@ fn assets_are_found_by_their_paths() {
     let paths: Vec<&str> = found
         .assets
         .iter()
-        .map(|it: &Asset| it.path.as_str())
+        .map(|it: &PngAsset| it.path.as_str())
         .collect();
     assert_eq!(paths, ["joy"]);
     assert_eq!(
-        asset(Cursor::new(&bytes), &found.assets[0]).as_deref(),
+        read_asset(Cursor::new(&bytes), &found.assets[0]).as_deref(),
         Some(&b"abc"[..])
     );
 }
 
 #[test]
-fn what_is_no_chunk_is_said() {
+fn an_invalid_chunk_is_reported() {
     let mut bytes = file(&[]);
     bytes.truncate(33);
     bytes.extend(b"\xFF\xFF\xFF\xFFtEXtchara");

@@ -19,7 +19,7 @@ pub struct PublicCard {
 
 impl PublicCard {
     /// The public part of a card.
-    pub fn of(card: &Card) -> Self {
+    pub fn from_card(card: &Card) -> Self {
         let first = Some(card.first_mes()).filter(|it| !it.trim().is_empty());
         let greetings = first
             .into_iter()
@@ -35,7 +35,7 @@ impl PublicCard {
 }
 
 /// A card document that holds nothing but the public part.
-pub fn document_of(card: &Card) -> Value {
+pub fn public_document(card: &Card) -> Value {
     json!({
         "spec": "chara_card_v3",
         "spec_version": "3.0",

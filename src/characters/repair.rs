@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::accounts::names;
 use crate::characters::card::CardError;
 use crate::characters::card::CardSpec;
-use crate::characters::forms::kind_of;
-use crate::characters::forms::kind_word;
+use crate::characters::card_versions::describe_kind;
+use crate::characters::card_versions::kind_name;
 use crate::import_warning::ImportWarning;
 
 /// As long as any name that is shown.
 const MAX_NAME_CHARS: usize = 100;
 /// Text that every V2 card has, if only empty.
-const TEXTS: [&str; 11] = [
+const TEXT_FIELDS: [&str; 11] = [
     "name",
     "description",
     "personality",
@@ -29,9 +29,9 @@ const TEXTS: [&str; 11] = [
     "character_version",
 ];
 /// Lists of texts that every V2 card has.
-const LISTS: [&str; 2] = ["alternate_greetings", "tags"];
+const LIST_FIELDS: [&str; 2] = ["alternate_greetings", "tags"];
 /// Lists that only some cards have.
-const RARE_LISTS: [&str; 2] = ["group_only_greetings", "source"];
+const OPTIONAL_LIST_FIELDS: [&str; 2] = ["group_only_greetings", "source"];
 
 /// Gives each known field of `data` its right type. What is unknown is not touched.
 pub fn repair(
@@ -45,14 +45,14 @@ pub fn repair(
     }
     repair_version(document);
     let data = document.get_mut("data").and_then(Value::as_object_mut);
-    let data = data.ok_or_else(|| CardError::because("The card has no `data`."))?;
-    for field in TEXTS {
+    let data = data.ok_or_else(|| CardError::reason("The card has no `data`."))?;
+    for field in TEXT_FIELDS {
         repair_text(data, field, warnings);
     }
-    for field in LISTS {
+    for field in LIST_FIELDS {
         repair_list(data, field, warnings);
     }
-    for field in RARE_LISTS {
+    for field in OPTIONAL_LIST_FIELDS {
         if data.contains_key(field) || (spec == CardSpec::V3 && field == "group_only_greetings") {
             repair_list(data, field, warnings);
         }
@@ -66,7 +66,7 @@ pub fn repair(
             repair_nickname(data, warnings);
             Ok(())
         }
-        false => Err(CardError::because("The card has no name.")),
+        false => Err(CardError::reason("The card has no name.")),
     }
 }
 
@@ -103,7 +103,7 @@ fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarni
 /// Text, whatever it was: numbers are written out, lists become lines.
 fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
-    let kept = kept_as_text(field, value);
+    let kept = kept_as_text_warning(field, value);
     let text = match &*value {
         Value::String(_) => return,
         Value::Null => {
@@ -123,7 +123,7 @@ fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Im
 /// A list of texts: a text alone is a list of one, tags are separated by commas.
 fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
-    let kept = kept_as_list(field, value);
+    let kept = kept_as_list_warning(field, value);
     let texts: Vec<String> = match &*value {
         Value::Array(items) if items.iter().all(Value::is_string) => return,
         Value::Null => {
@@ -137,7 +137,7 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Im
         }
         Value::String(text) => {
             warnings.push(kept);
-            pieces(field, text)
+            split_text(field, text)
         }
         other => {
             warnings.push(kept);
@@ -147,19 +147,25 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Im
     *value = json!(texts);
 }
 
-fn kept_as_text(field: &str, value: &Value) -> ImportWarning {
-    let sentence = format!("`{field}` was {}; it is kept as text.", kind_of(value));
+fn kept_as_text_warning(field: &str, value: &Value) -> ImportWarning {
+    let sentence = format!(
+        "`{field}` was {}; it is kept as text.",
+        describe_kind(value)
+    );
     let warning = ImportWarning::new("kept_as_text", sentence).with("field", field);
-    warning.with("found", kind_word(value))
+    warning.with("found", kind_name(value))
 }
 
-fn kept_as_list(field: &str, value: &Value) -> ImportWarning {
-    let sentence = format!("`{field}` was {}; it is kept as a list.", kind_of(value));
+fn kept_as_list_warning(field: &str, value: &Value) -> ImportWarning {
+    let sentence = format!(
+        "`{field}` was {}; it is kept as a list.",
+        describe_kind(value)
+    );
     let warning = ImportWarning::new("kept_as_list", sentence).with("field", field);
-    warning.with("found", kind_word(value))
+    warning.with("found", kind_name(value))
 }
 
-fn pieces(field: &str, text: &str) -> Vec<String> {
+fn split_text(field: &str, text: &str) -> Vec<String> {
     let pieces: Vec<&str> = match field {
         "tags" => text.split(',').collect(),
         _ => vec![text],
@@ -176,10 +182,10 @@ fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWar
     let value = data.entry("extensions").or_insert_with(|| json!({}));
     if !value.is_object() {
         if !value.is_null() {
-            let found = kind_of(value);
+            let found = describe_kind(value);
             let sentence = format!("`extensions` was {found}; it was replaced by an empty object.");
             let warning = ImportWarning::new("extensions_replaced", sentence);
-            warnings.push(warning.with("found", kind_word(value)));
+            warnings.push(warning.with("found", kind_name(value)));
         }
         *value = json!({});
     }

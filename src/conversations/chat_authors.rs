@@ -16,32 +16,32 @@ use unicode_normalization::UnicodeNormalization;
 const MAX_NEW: usize = 200;
 
 /// Who shares it.
-const OTHERS: &str = "Others";
+const OTHERS_NAME: &str = "Others";
 
 /// What was said of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    Seat(MembershipId),
+pub enum AuthorChoice {
+    Membership(MembershipId),
     /// A seat of its own, whoever else has the name.
     New,
 }
 
 /// A person or a character by the name they have in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
+pub struct AuthorName {
     pub name: String,
     pub is_user: bool,
 }
 
 /// Who wrote a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Author {
-    Seated(MembershipId),
+pub enum AuthorTarget {
+    Existing(MembershipId),
     /// Nobody yet: a seat is to be made, and told by [`Authors::seat`].
-    New(Name),
+    New(AuthorName),
 }
 
-impl Name {
+impl AuthorName {
     /// Which kind of seat they get.
     pub fn kind(&self) -> MembershipKind {
         match self.is_user {
@@ -53,29 +53,29 @@ impl Name {
 
 /// Everybody who may have written something.
 #[derive(Debug)]
-pub struct Authors {
-    seats: Vec<(MembershipKind, MembershipStatus, Vec<String>, MembershipId)>,
+pub struct AuthorMap {
+    members: Vec<(MembershipKind, MembershipStatus, Vec<String>, MembershipId)>,
     /// Whoever imports, until a name is theirs.
     importer: Option<MembershipId>,
-    chosen: HashMap<String, Choice>,
-    known: HashMap<Name, Author>,
+    chosen: HashMap<String, AuthorChoice>,
+    known: HashMap<AuthorName, AuthorTarget>,
     n_new: usize,
 }
 
-impl Authors {
+impl AuthorMap {
     /// The seats of a space, whoever imports, and what they said of the names.
-    pub fn of(
-        seats: &[Model],
+    pub fn new(
+        memberships: &[Model],
         importer: Option<MembershipId>,
-        chosen: HashMap<String, Choice>,
+        chosen: HashMap<String, AuthorChoice>,
     ) -> Self {
-        let named = seats.iter().map(|it| {
-            let mut names = vec![folded(&it.cached_display_name)];
-            names.extend(it.alias_list().iter().map(|it| folded(it)));
+        let named = memberships.iter().map(|it| {
+            let mut names = vec![fold_name(&it.cached_display_name)];
+            names.extend(it.alias_list().iter().map(|it| fold_name(it)));
             (it.kind, it.status, names, it.id)
         });
         Self {
-            seats: named.collect(),
+            members: named.collect(),
             importer,
             chosen,
             known: HashMap::new(),
@@ -84,63 +84,63 @@ impl Authors {
     }
 
     /// Whose a name is; the same one each time.
-    pub fn of_name(&mut self, name: Name) -> Author {
+    pub fn resolve(&mut self, name: AuthorName) -> AuthorTarget {
         if let Some(author) = self.known.get(&name) {
             return author.clone();
         }
         let author = match self.chosen.get(&name.name) {
-            Some(Choice::Seat(seat)) => Author::Seated(*seat),
-            Some(Choice::New) => self.new_one(&name),
-            None => self.by_itself(&name),
+            Some(AuthorChoice::Membership(seat)) => AuthorTarget::Existing(*seat),
+            Some(AuthorChoice::New) => self.new_author(&name),
+            None => self.resolve_unchosen(&name),
         };
         self.known.insert(name, author.clone());
         author
     }
 
     /// Tells which seat was made for a new author.
-    pub fn seat(&mut self, new: &Name, seat: MembershipId) {
+    pub fn set_membership(&mut self, new: &AuthorName, seat: MembershipId) {
         for author in self.known.values_mut() {
-            if *author == Author::New(new.clone()) {
-                *author = Author::Seated(seat);
+            if *author == AuthorTarget::New(new.clone()) {
+                *author = AuthorTarget::Existing(seat);
             }
         }
     }
 
-    fn by_itself(&mut self, name: &Name) -> Author {
-        let called = folded(&name.name);
-        let mut so_called: Vec<_> = self
-            .seats
+    fn resolve_unchosen(&mut self, name: &AuthorName) -> AuthorTarget {
+        let folded_name = fold_name(&name.name);
+        let mut matches: Vec<_> = self
+            .members
             .iter()
-            .filter(|(_, _, names, _)| names.contains(&called))
+            .filter(|(_, _, names, _)| names.contains(&folded_name))
             .collect();
         // One of the right kind before any other, one who is here before one who left.
-        so_called.sort_by_key(|(kind, status, _, _)| {
+        matches.sort_by_key(|(kind, status, _, _)| {
             (*kind != name.kind(), *status != MembershipStatus::Active)
         });
-        if let Some((_, _, _, seat)) = so_called.first() {
-            return Author::Seated(*seat);
+        if let Some((_, _, _, seat)) = matches.first() {
+            return AuthorTarget::Existing(*seat);
         }
         match self.importer.take_if(|_| name.is_user) {
-            Some(importer) => Author::Seated(importer),
-            None => self.new_one(name),
+            Some(importer) => AuthorTarget::Existing(importer),
+            None => self.new_author(name),
         }
     }
 
-    fn new_one(&mut self, name: &Name) -> Author {
+    fn new_author(&mut self, name: &AuthorName) -> AuthorTarget {
         self.n_new += 1;
         if self.n_new <= MAX_NEW {
-            return Author::New(name.clone());
+            return AuthorTarget::New(name.clone());
         }
-        let others = Name {
-            name: OTHERS.to_owned(),
+        let others = AuthorName {
+            name: OTHERS_NAME.to_owned(),
             is_user: false,
         };
         let shared = self.known.entry(others.clone());
-        shared.or_insert(Author::New(others)).clone()
+        shared.or_insert(AuthorTarget::New(others)).clone()
     }
 }
 
-fn folded(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     let plain: String = name.trim().nfkc().collect();
     caseless::default_case_fold_str(&plain)
 }

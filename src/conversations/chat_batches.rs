@@ -1,12 +1,12 @@
 //! A chat file as batches of messages: what is held at once does not grow with the file.
 
 use crate::conversations::chat_line;
+use crate::conversations::chat_line::ChatHeader;
+use crate::conversations::chat_line::ChatLine;
+use crate::conversations::chat_line::ChatLineError;
 use crate::conversations::chat_line::ChatMessage;
-use crate::conversations::chat_line::Header;
-use crate::conversations::chat_line::Line;
-use crate::conversations::chat_line::LineError;
-use crate::conversations::chat_reader::Lines;
-use crate::conversations::chat_reader::Piece;
+use crate::conversations::chat_reader::LineReader;
+use crate::conversations::chat_reader::RawLine;
 use crate::import_warning::ImportWarning;
 use serde::Deserialize;
 use serde::Serialize;
@@ -18,18 +18,18 @@ pub const MAX_MESSAGES: usize = 100;
 const MAX_BYTES: usize = 256 * 1024;
 
 /// So many troubles are told one by one, the others as a number.
-const MAX_TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// What comes out of a file, in order.
 #[derive(Debug)]
-pub enum Step {
-    Header(Header),
-    Batch(Batch),
+pub enum BatchEvent {
+    Header(ChatHeader),
+    Batch(MessageBatch),
 }
 
 /// Some messages, and how far the file is read.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct MessageBatch {
     pub messages: Vec<ChatMessage>,
     pub bytes_read: u64,
     n_bytes: usize,
@@ -38,7 +38,7 @@ pub struct Batch {
 /// What became of the lines of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportReport)]
-pub struct Report {
+pub struct LineReport {
     /// Lines that hold no message that can be kept.
     #[serde(default)]
     pub n_skipped: u64,
@@ -47,13 +47,13 @@ pub struct Report {
     pub n_repaired: u64,
     /// The first hundred of both.
     #[serde(default)]
-    pub lines: Vec<Trouble>,
+    pub lines: Vec<LineProblem>,
 }
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportTrouble)]
-pub struct Trouble {
+pub struct LineProblem {
     /// From 1.
     pub line: u64,
     pub reason: String,
@@ -64,17 +64,17 @@ pub struct Trouble {
     pub skipped: bool,
 }
 
-impl Report {
-    fn tell(&mut self, line: u64, what: &ImportWarning, skipped: bool) {
+impl LineReport {
+    fn record(&mut self, line: u64, warning: &ImportWarning, skipped: bool) {
         match skipped {
             true => self.n_skipped += 1,
             false => self.n_repaired += 1,
         }
-        if self.lines.len() < MAX_TOLD {
-            self.lines.push(Trouble {
+        if self.lines.len() < MAX_REPORTED {
+            self.lines.push(LineProblem {
                 line,
-                reason: what.message.clone(),
-                code: what.code.to_string(),
+                reason: warning.message.clone(),
+                code: warning.code.to_string(),
                 skipped,
             });
         }
@@ -89,46 +89,46 @@ impl Report {
 pub fn read(
     file: impl BufRead,
     count: &dyn Fn(&str) -> i64,
-    take: &mut dyn FnMut(Step) -> bool,
-) -> std::io::Result<Report> {
-    let mut lines = Lines::of(file);
-    let mut report = Report::default();
-    let mut batch = Batch::default();
+    on_event: &mut dyn FnMut(BatchEvent) -> bool,
+) -> std::io::Result<LineReport> {
+    let mut lines = LineReader::new(file);
+    let mut report = LineReport::default();
+    let mut batch = MessageBatch::default();
     let mut is_first = true;
-    while let Some((number, piece)) = lines.next_line()? {
-        let read = match piece {
-            Piece::Line([]) => continue,
-            Piece::Line(line) => chat_line::read(line, is_first),
-            Piece::TooLong => Err(LineError::TooLong),
+    while let Some((number, raw_line)) = lines.next_line()? {
+        let read = match raw_line {
+            RawLine::Line([]) => continue,
+            RawLine::Line(line) => chat_line::read(line, is_first),
+            RawLine::TooLong => Err(ChatLineError::TooLong),
         };
         is_first = false;
         match read {
-            Ok(Line::Header(header)) => {
-                if !take(Step::Header(header)) {
+            Ok(ChatLine::Header(header)) => {
+                if !on_event(BatchEvent::Header(header)) {
                     return Ok(report);
                 }
             }
-            Ok(Line::Message(message)) => {
+            Ok(ChatLine::Message(message)) => {
                 if let Some(repair) = message.repairs.first() {
-                    report.tell(number, repair, false);
+                    report.record(number, repair, false);
                 }
                 batch.push(*message, count);
             }
-            Err(error) => report.tell(number, &error.told(), true),
+            Err(error) => report.record(number, &error.describe(), true),
         }
         if batch.is_full() {
             batch.bytes_read = lines.n_bytes();
-            if !take(Step::Batch(std::mem::take(&mut batch))) {
+            if !on_event(BatchEvent::Batch(std::mem::take(&mut batch))) {
                 return Ok(report);
             }
         }
     }
     batch.bytes_read = lines.n_bytes();
-    take(Step::Batch(batch));
+    on_event(BatchEvent::Batch(batch));
     Ok(report)
 }
 
-impl Batch {
+impl MessageBatch {
     fn push(&mut self, mut message: ChatMessage, count: &dyn Fn(&str) -> i64) {
         for text in &mut message.texts {
             text.token_count = count(&text.content);

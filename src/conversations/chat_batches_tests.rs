@@ -1,29 +1,29 @@
 //! A whole file, batch by batch.
 
-use super::Batch;
+use super::BatchEvent;
+use super::LineReport;
 use super::MAX_BYTES;
 use super::MAX_MESSAGES;
-use super::Report;
-use super::Step;
+use super::MessageBatch;
 use super::read;
 use crate::conversations::chat_reader::MAX_LINE;
 use std::io::BufReader;
 use std::io::Read;
 
-fn all(file: &[u8]) -> (Vec<Batch>, usize, Report) {
+fn read_all(file: &[u8]) -> (Vec<MessageBatch>, usize, LineReport) {
     let mut batches = Vec::new();
     let mut n_headers = 0;
     let report = read(file, &|it| it.len() as i64, &mut |step| {
         match step {
-            Step::Header(_) => n_headers += 1,
-            Step::Batch(batch) => batches.push(batch),
+            BatchEvent::Header(_) => n_headers += 1,
+            BatchEvent::Batch(batch) => batches.push(batch),
         }
         true
     });
     (batches, n_headers, report.unwrap())
 }
 
-fn contents(batches: &[Batch]) -> Vec<&str> {
+fn contents(batches: &[MessageBatch]) -> Vec<&str> {
     let messages = batches.iter().flat_map(|it| &it.messages);
     messages
         .map(|it| it.texts[it.active].content.as_str())
@@ -31,9 +31,9 @@ fn contents(batches: &[Batch]) -> Vec<&str> {
 }
 
 #[test]
-fn broken_lines_are_told_and_the_others_kept() {
+fn broken_lines_are_reported_and_others_kept() {
     let file = include_bytes!("../../tests/fixtures/chats/broken_lines.jsonl");
-    let (batches, n_headers, report) = all(file);
+    let (batches, n_headers, report) = read_all(file);
 
     assert_eq!(
         (contents(&batches), n_headers),
@@ -47,19 +47,19 @@ fn broken_lines_are_told_and_the_others_kept() {
 #[test]
 fn marks_line_ends_and_missing_headers_change_nothing() {
     let crlf = include_bytes!("../../tests/fixtures/chats/bom_crlf.jsonl");
-    let (batches, n_headers, report) = all(crlf);
+    let (batches, n_headers, report) = read_all(crlf);
     assert_eq!((contents(&batches), n_headers), (vec!["One.", "Two."], 1));
-    assert_eq!(report, Report::default());
+    assert_eq!(report, LineReport::default());
 
     let bare = include_bytes!("../../tests/fixtures/chats/no_header.jsonl");
-    let (batches, n_headers, report) = all(bare);
+    let (batches, n_headers, report) = read_all(bare);
     assert_eq!((contents(&batches).len(), n_headers), (2, 0));
-    assert_eq!(report, Report::default());
+    assert_eq!(report, LineReport::default());
 }
 
 #[test]
-fn dates_of_every_form_are_told_apart_from_nonsense() {
-    let (batches, _, _) = all(include_bytes!("../../tests/fixtures/chats/dates.jsonl"));
+fn dates_of_every_format_are_recognized() {
+    let (batches, _, _) = read_all(include_bytes!("../../tests/fixtures/chats/dates.jsonl"));
 
     let dated: Vec<bool> = batches[0]
         .messages
@@ -72,19 +72,19 @@ fn dates_of_every_form_are_told_apart_from_nonsense() {
 #[test]
 fn the_report_of_a_file_of_noise_is_short() {
     let noise = b"noise\n".repeat(100_000);
-    let (_, _, report) = all(&noise);
+    let (_, _, report) = read_all(&noise);
 
     assert_eq!((report.n_skipped, report.lines.len()), (100_000, 100));
 }
 
 /// Gives a file of 100 MB without there being one.
-struct Endless<'a> {
+struct EndlessFile<'a> {
     line: &'a [u8],
     left: usize,
     at: usize,
 }
 
-impl Read for Endless<'_> {
+impl Read for EndlessFile<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let part = &self.line[self.at..];
         let n = part.len().min(into.len()).min(self.left);
@@ -96,13 +96,13 @@ impl Read for Endless<'_> {
 }
 
 #[test]
-fn of_a_hundred_megabytes_a_batch_and_a_line_are_held() {
+fn a_large_file_holds_one_batch_and_one_line_in_memory() {
     let text = "word ".repeat(400);
     let line = format!(
         "{{\"name\":\"Ada\",\"is_user\":false,\"mes\":\"{text}\",\"swipes\":[\"{text}\",\"other {text}\"],\"swipe_id\":0}}\n"
     );
     let size = 100 * 1024 * 1024 / line.len() * line.len();
-    let file = Endless {
+    let file = EndlessFile {
         line: line.as_bytes(),
         left: size,
         at: 0,
@@ -110,7 +110,7 @@ fn of_a_hundred_megabytes_a_batch_and_a_line_are_held() {
     let (mut most, mut n_messages, mut read_to) = (0, 0, 0);
 
     let report = read(BufReader::new(file), &|_| 1, &mut |step| {
-        if let Step::Batch(batch) = step {
+        if let BatchEvent::Batch(batch) = step {
             let texts = batch.messages.iter().flat_map(|it| &it.texts);
             most = most.max(texts.map(|it| it.content.len()).sum());
             assert!(batch.messages.len() <= MAX_MESSAGES);
@@ -120,13 +120,13 @@ fn of_a_hundred_megabytes_a_batch_and_a_line_are_held() {
         true
     });
 
-    assert_eq!(report.unwrap(), Report::default());
+    assert_eq!(report.unwrap(), LineReport::default());
     assert_eq!((n_messages, read_to), (size / line.len(), size as u64));
     assert!(most <= MAX_BYTES + MAX_LINE, "{most} bytes held at once");
 }
 
 #[test]
-fn who_wants_no_more_is_given_no_more() {
+fn reading_stops_when_the_consumer_stops() {
     let line = b"{\"name\":\"Ada\",\"mes\":\"Hi.\"}\n".repeat(1_000);
     let mut n_batches = 0;
 

@@ -10,10 +10,10 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Numbers below this are seconds since 1970, and not milliseconds: they would be in spring 1973.
-const LEAST_MS: i64 = 100_000_000_000;
+const MIN_MS: i64 = 100_000_000_000;
 
 /// The last instant that RFC 3339 can spell.
-const MOST_MS: i64 = 253_402_300_799_999;
+const MAX_MS: i64 = 253_402_300_799_999;
 
 /// Reads an instant. A date without a zone is taken for UTC, since nobody knows better.
 pub fn parse(value: &Value) -> Option<Timestamp> {
@@ -30,10 +30,10 @@ pub fn parse(value: &Value) -> Option<Timestamp> {
 
 fn from_number(number: i64) -> Option<Timestamp> {
     let ms = match number {
-        1..LEAST_MS => number.checked_mul(1000)?,
+        1..MIN_MS => number.checked_mul(1000)?,
         _ => number,
     };
-    (1..=MOST_MS).contains(&ms).then_some(Timestamp(ms))
+    (1..=MAX_MS).contains(&ms).then_some(Timestamp(ms))
 }
 
 fn from_text(text: &str) -> Option<Timestamp> {
@@ -51,23 +51,23 @@ fn from_text(text: &str) -> Option<Timestamp> {
         .filter(|it| !it.is_empty())
         .map(|it| it.parse().ok())
         .collect::<Option<_>>()?;
-    match month_in(text) {
-        Some(month) => spoken(text, month, &numbers),
-        None => counted(&numbers),
+    match find_month(text) {
+        Some(month) => from_month_name(text, month, &numbers),
+        None => from_numeric_date(&numbers),
     }
 }
 
 /// `2023-4-21 @20h 02m 47s 124ms`, `2023-04-21@20h02m47s`, `2023-04-21 20:02`.
-fn counted(numbers: &[u32]) -> Option<Timestamp> {
+fn from_numeric_date(numbers: &[u32]) -> Option<Timestamp> {
     let [year @ 1970..=9999, month, day, time @ ..] = numbers else {
         return None;
     };
     let part = |at: usize| time.get(at).copied().unwrap_or(0);
-    instant([*year, *month, *day], [part(0), part(1), part(2), part(3)])
+    to_timestamp([*year, *month, *day], [part(0), part(1), part(2), part(3)])
 }
 
 /// `June 3, 2024 1:02pm`, `3 Jun 2024 13:02`.
-fn spoken(text: &str, month: u32, numbers: &[u32]) -> Option<Timestamp> {
+fn from_month_name(text: &str, month: u32, numbers: &[u32]) -> Option<Timestamp> {
     let [day, year @ 1970..=9999, time @ ..] = numbers else {
         return None;
     };
@@ -78,10 +78,10 @@ fn spoken(text: &str, month: u32, numbers: &[u32]) -> Option<Timestamp> {
         (12, _, true) => 0,
         (hour, _, _) => hour,
     };
-    instant([*year, month, *day], [hour, part(1), part(2), 0])
+    to_timestamp([*year, month, *day], [hour, part(1), part(2), 0])
 }
 
-fn instant(
+fn to_timestamp(
     [year, month, day]: [u32; 3],
     [hour, minute, second, ms]: [u32; 4],
 ) -> Option<Timestamp> {
@@ -91,7 +91,7 @@ fn instant(
 }
 
 /// The number of the month that a text begins with, or names in its second word.
-fn month_in(text: &str) -> Option<u32> {
+fn find_month(text: &str) -> Option<u32> {
     let words = text.split(|it: char| !it.is_alphabetic());
     let mut words = words
         .filter(|it| it.len() >= 3)

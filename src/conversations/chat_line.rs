@@ -6,7 +6,7 @@
 use crate::accounts::names;
 use crate::clock::Timestamp;
 use crate::conversations::chat_dates;
-use crate::conversations::chat_extra;
+use crate::conversations::chat_metadata;
 use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use crate::conversations::message_text;
@@ -25,14 +25,14 @@ const MAX_NAME: usize = 100;
 
 /// What a line says.
 #[derive(Debug)]
-pub enum Line {
-    Header(Header),
+pub enum ChatLine {
+    Header(ChatHeader),
     Message(Box<ChatMessage>),
 }
 
 /// The first line of most files.
 #[derive(Debug, Default)]
-pub struct Header {
+pub struct ChatHeader {
     pub user_name: Option<String>,
     pub character_name: Option<String>,
     pub created_at: Option<Timestamp>,
@@ -57,7 +57,7 @@ pub struct ChatMessage {
 
 /// Why a line is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
+pub enum ChatLineError {
     #[error("This line is no JSON object.")]
     Broken,
     #[error("This line is longer than a message can be.")]
@@ -68,9 +68,9 @@ pub enum LineError {
     Blank,
 }
 
-impl LineError {
+impl ChatLineError {
     /// The same, for whoever brought the file.
-    pub fn told(self) -> ImportWarning {
+    pub fn describe(self) -> ImportWarning {
         let sentence = self.to_string();
         match self {
             Self::Broken => ImportWarning::new("chat_line_broken", sentence),
@@ -85,10 +85,10 @@ impl LineError {
 ///
 /// # Errors
 /// When it is no message.
-pub fn read(line: &[u8], is_first: bool) -> Result<Line, LineError> {
-    let line = object(line)?;
+pub fn read(line: &[u8], is_first: bool) -> Result<ChatLine, ChatLineError> {
+    let line = parse_object(line)?;
     if line.contains_key("mes") || line.contains_key("swipes") {
-        return message(&line).map(|it| Line::Message(Box::new(it)));
+        return read_message(&line).map(|it| ChatLine::Message(Box::new(it)));
     }
     let of_headers = [
         "chat_metadata",
@@ -97,23 +97,23 @@ pub fn read(line: &[u8], is_first: bool) -> Result<Line, LineError> {
         "create_date",
     ];
     match is_first && of_headers.iter().any(|it| line.contains_key(*it)) {
-        true => Ok(Line::Header(header(&line))),
-        false => Err(LineError::NoMessage),
+        true => Ok(ChatLine::Header(read_header(&line))),
+        false => Err(ChatLineError::NoMessage),
     }
 }
 
-fn object(line: &[u8]) -> Result<Map<String, Value>, LineError> {
+fn parse_object(line: &[u8]) -> Result<Map<String, Value>, ChatLineError> {
     let read = |line: &[u8]| serde_json::from_slice(line).ok();
-    let value = read(line).or_else(|| read(&without_halves(line)));
+    let value = read(line).or_else(|| read(&replace_lone_surrogates(line)));
     match value {
         Some(Value::Object(line)) => Ok(line),
-        _ => Err(LineError::Broken),
+        _ => Err(ChatLineError::Broken),
     }
 }
 
 /// The same line without halves of surrogate pairs: a text that was cut in the middle of an emoji
 /// is spelt so, and no reader of JSON takes it.
-fn without_halves(line: &[u8]) -> Vec<u8> {
+fn replace_lone_surrogates(line: &[u8]) -> Vec<u8> {
     let unit = |at: usize| {
         let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -140,32 +140,32 @@ fn without_halves(line: &[u8]) -> Vec<u8> {
     out
 }
 
-fn header(line: &Map<String, Value>) -> Header {
+fn read_header(line: &Map<String, Value>) -> ChatHeader {
     // Newer files have this word in place of both names.
-    let name = |key: &str| name(line.get(key)).filter(|it| it != "unused");
-    Header {
+    let name = |key: &str| read_name(line.get(key)).filter(|it| it != "unused");
+    ChatHeader {
         user_name: name("user_name"),
         character_name: name("character_name"),
         created_at: line.get("create_date").and_then(chat_dates::parse),
         settings: line
             .get("chat_metadata")
             .and_then(Value::as_object)
-            .map(chat_extra::settings)
+            .map(chat_metadata::settings)
             .unwrap_or_default(),
     }
 }
 
-fn name(value: Option<&Value>) -> Option<String> {
+fn read_name(value: Option<&Value>) -> Option<String> {
     names::truncate_to_display_name(value?.as_str()?, MAX_NAME)
 }
 
-fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
+fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError> {
     let mut repairs = Vec::new();
-    let (current, swipes) = spoken(line);
-    let current = current.and_then(|it| clean(it, &mut repairs));
+    let (current, swipes) = current_and_swipes(line);
+    let current = current.and_then(|it| clean_text(it, &mut repairs));
     let active_in_file = line.get("swipe_id").and_then(Value::as_u64);
     let is_user = is_true(line.get("is_user"));
-    let role = match (chat_extra::is_narrator(line), is_user) {
+    let role = match (chat_metadata::is_narrator(line), is_user) {
         (true, _) => MessageRole::System,
         (false, true) => MessageRole::User,
         (false, false) => MessageRole::Assistant,
@@ -174,7 +174,7 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
     let mut texts = Vec::new();
     let mut active = None;
     for (at, swipe) in swipes.iter().enumerate().take(MAX_SWIPES) {
-        let Some(content) = text_of(swipe).and_then(|it| clean(it, &mut repairs)) else {
+        let Some(content) = unwrap_text(swipe).and_then(|it| clean_text(it, &mut repairs)) else {
             continue;
         };
         if active_in_file == Some(at as u64) {
@@ -182,7 +182,7 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
         }
         let mut text = Text::new(content, 0);
         if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
-            text.metadata = chat_extra::metadata(info, role);
+            text.metadata = chat_metadata::metadata(info, role);
         }
         texts.push(text);
     }
@@ -190,14 +190,15 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
         let sentence = "It had more versions than are kept.";
         repairs.push(ImportWarning::new("chat_versions_left_out", sentence));
     }
-    let active = shown(current, &mut texts, active, &mut repairs).ok_or(LineError::Blank)?;
-    let about = chat_extra::metadata(line, role);
+    let active =
+        select_active(current, &mut texts, active, &mut repairs).ok_or(ChatLineError::Blank)?;
+    let about = chat_metadata::metadata(line, role);
     // What the line says of its text holds; of a narrator's it says at least that.
     if role == MessageRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
     Ok(ChatMessage {
-        name: name(line.get("name")),
+        name: read_name(line.get("name")),
         is_user,
         role,
         visibility: match is_true(line.get("is_system")) {
@@ -212,16 +213,16 @@ fn message(line: &Map<String, Value>) -> Result<ChatMessage, LineError> {
 }
 
 /// The text that is shown and the others, also where both are nested in `mes`.
-fn spoken(line: &Map<String, Value>) -> (Option<&str>, &[Value]) {
+fn current_and_swipes(line: &Map<String, Value>) -> (Option<&str>, &[Value]) {
     let mes = line.get("mes");
     let nested = mes.and_then(|it| it.get("swipes"));
     let lists = [line.get("swipes"), nested];
     let swipes = lists.into_iter().flatten().find_map(Value::as_array);
-    (mes.and_then(text_of), swipes.map_or(&[], Vec::as_slice))
+    (mes.and_then(unwrap_text), swipes.map_or(&[], Vec::as_slice))
 }
 
 /// A text, or one that is wrapped.
-fn text_of(value: &Value) -> Option<&str> {
+fn unwrap_text(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),
         Value::Object(wrapped) => ["message", "mes", "content"]
@@ -232,19 +233,19 @@ fn text_of(value: &Value) -> Option<&str> {
 }
 
 /// Makes the current text one of the texts, and answers at which place.
-fn shown(
+fn select_active(
     current: Option<String>,
     texts: &mut Vec<Text>,
-    said: Option<usize>,
+    stated_active: Option<usize>,
     repairs: &mut Vec<ImportWarning>,
 ) -> Option<usize> {
     let Some(current) = current else {
         let last = texts.len().checked_sub(1)?;
         let sentence = "It had no text of its own; one of its versions is shown.";
         repairs.push(ImportWarning::new("chat_without_own_text", sentence));
-        return Some(said.unwrap_or(last));
+        return Some(stated_active.unwrap_or(last));
     };
-    if let Some(at) = said.filter(|at| texts[*at].content == current) {
+    if let Some(at) = stated_active.filter(|at| texts[*at].content == current) {
         return Some(at);
     }
     if let Some(at) = texts.iter().position(|it| it.content == current) {
@@ -261,20 +262,20 @@ fn shown(
 }
 
 /// A text as a message may have it; `None`: nothing of it can be seen.
-fn clean(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
+fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),
         Err(TextError::Blank) => None,
         Err(TextError::Nul) => {
             let sentence = "Characters that no text may hold were left out.";
             repairs.push(ImportWarning::new("chat_signs_removed", sentence));
-            clean(&text.replace('\0', ""), repairs)
+            clean_text(&text.replace('\0', ""), repairs)
         }
         Err(TextError::TooLong) => {
             let sentence = "It was longer than 64 KiB and was cut there.";
             repairs.push(ImportWarning::new("chat_text_cut", sentence));
             let to = text.floor_char_boundary(message_text::MAX_BYTES);
-            clean(&text[..to], repairs)
+            clean_text(&text[..to], repairs)
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What is read out of the lines of chat files, and what is repaired.
 
+use super::ChatLine;
+use super::ChatLineError;
 use super::ChatMessage;
-use super::Line;
-use super::LineError;
 use super::read;
 use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
@@ -18,8 +18,8 @@ fn messages(file: &[u8]) -> Vec<ChatMessage> {
     let lines = file.split(|it| *it == b'\n').filter(|it| !it.is_empty());
     let read = lines.map(|it| read(it, true));
     read.filter_map(|it| match it.unwrap() {
-        Line::Message(message) => Some(*message),
-        Line::Header(_) => None,
+        ChatLine::Message(message) => Some(*message),
+        ChatLine::Header(_) => None,
     })
     .collect()
 }
@@ -53,24 +53,24 @@ fn a_message_has_all_its_texts_and_what_is_known_of_each() {
 }
 
 #[test]
-fn a_header_tells_names_note_and_scenario() {
+fn a_header_has_names_note_and_scenario() {
     let first = fixture!("group.jsonl")
         .split(|it| *it == b'\n')
         .next()
         .unwrap();
 
-    let Ok(Line::Header(header)) = read(first, true) else {
+    let Ok(ChatLine::Header(header)) = read(first, true) else {
         panic!("no header");
     };
 
     assert_eq!((header.user_name, header.character_name), (None, None));
     assert_eq!(header.settings["author_note"]["text"], "It rains.");
     assert_eq!(header.settings["scenario_override"], "A harbour at night.");
-    assert_eq!(read(first, false).unwrap_err(), LineError::NoMessage);
+    assert_eq!(read(first, false).unwrap_err(), ChatLineError::NoMessage);
 }
 
 #[test]
-fn whatever_the_number_of_a_version_says_the_shown_text_is_shown() {
+fn the_displayed_text_wins_over_the_swipe_number() {
     let all = messages(fixture!("swipes_odd.jsonl"));
 
     assert_eq!(texts(&all[0]), (vec!["Other.", "Shown."], 1));
@@ -85,7 +85,7 @@ fn whatever_the_number_of_a_version_says_the_shown_text_is_shown() {
 }
 
 #[test]
-fn texts_are_found_where_another_house_nests_them() {
+fn nested_texts_of_other_frontends_are_found() {
     let all = messages(fixture!("chub_nested.jsonl"));
 
     let both = ["The first one.", "The second one."];
@@ -95,7 +95,7 @@ fn texts_are_found_where_another_house_nests_them() {
 }
 
 #[test]
-fn narrators_are_heard_and_what_is_hidden_from_the_model_stays_so() {
+fn narrators_are_imported_and_hidden_messages_stay_hidden() {
     let all = messages(fixture!("system.jsonl"));
 
     let told: Vec<_> = all.iter().map(|it| (it.role, it.visibility)).collect();
@@ -150,20 +150,23 @@ fn half_an_emoji_costs_a_character_and_not_a_message() {
 }
 
 #[test]
-fn what_is_no_message_says_why() {
+fn an_invalid_line_is_reported_with_its_reason() {
     for (line, why) in [
-        ("{\"mes\":\"cut in the mid", LineError::Broken),
-        ("[1,2]", LineError::Broken),
-        ("null", LineError::Broken),
-        ("{\"name\":\"Ada\"}", LineError::NoMessage),
-        ("{\"mes\":\" \\n\"}", LineError::Blank),
-        ("{\"mes\":null,\"swipes\":[]}", LineError::Blank),
-        ("{\"mes\":{\"a\":1},\"swipes\":\"x\"}", LineError::Blank),
+        ("{\"mes\":\"cut in the mid", ChatLineError::Broken),
+        ("[1,2]", ChatLineError::Broken),
+        ("null", ChatLineError::Broken),
+        ("{\"name\":\"Ada\"}", ChatLineError::NoMessage),
+        ("{\"mes\":\" \\n\"}", ChatLineError::Blank),
+        ("{\"mes\":null,\"swipes\":[]}", ChatLineError::Blank),
+        ("{\"mes\":{\"a\":1},\"swipes\":\"x\"}", ChatLineError::Blank),
     ] {
         assert_eq!(read(line.as_bytes(), false).unwrap_err(), why, "{line}");
     }
     let deep = format!("{{\"mes\":{}", "[".repeat(100_000));
-    assert_eq!(read(deep.as_bytes(), false).unwrap_err(), LineError::Broken);
+    assert_eq!(
+        read(deep.as_bytes(), false).unwrap_err(),
+        ChatLineError::Broken
+    );
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_text_that_is_too_long_is_cut_and_versions_have_a_number() {
     let swipes = vec!["again"; 1_000];
     let line = json!({"name": "A", "mes": "é".repeat(40_000), "swipes": swipes}).to_string();
 
-    let Ok(Line::Message(message)) = read(line.as_bytes(), false) else {
+    let Ok(ChatLine::Message(message)) = read(line.as_bytes(), false) else {
         panic!("no message");
     };
 
@@ -188,7 +191,7 @@ fn a_name_is_made_fit_to_be_shown() {
         (json!(5), None),
     ] {
         let line = json!({"name": name, "mes": "Hi."}).to_string();
-        let Ok(Line::Message(message)) = read(line.as_bytes(), false) else {
+        let Ok(ChatLine::Message(message)) = read(line.as_bytes(), false) else {
             panic!("no message");
         };
         assert_eq!(message.name.as_deref(), shown);

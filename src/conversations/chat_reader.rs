@@ -8,23 +8,23 @@ pub const MAX_LINE: usize = 2 * 1024 * 1024;
 
 /// A line of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum RawLine<'a> {
     Line(&'a [u8]),
     /// It was longer than [`MAX_LINE`], and skipped.
     TooLong,
 }
 
 /// Reads lines; knows how many there were, and how many bytes.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     input: R,
     line: Vec<u8>,
     n_lines: u64,
     n_bytes: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     /// Begins at the beginning.
-    pub fn of(input: R) -> Self {
+    pub fn new(input: R) -> Self {
         Self {
             input,
             line: Vec::new(),
@@ -43,7 +43,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn next_line(&mut self) -> std::io::Result<Option<(u64, Piece<'_>)>> {
+    pub fn next_line(&mut self) -> std::io::Result<Option<(u64, RawLine<'_>)>> {
         self.line.clear();
         let mut is_too_long = false;
         let mut n_read = 0;
@@ -73,31 +73,31 @@ impl<R: BufRead> Lines<R> {
         self.n_bytes += n_read;
         self.n_lines += 1;
         if is_too_long {
-            return Ok(Some((self.n_lines, Piece::TooLong)));
+            return Ok(Some((self.n_lines, RawLine::TooLong)));
         }
         let mut line = self.line.as_slice();
         if self.n_lines == 1 {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
-        Ok(Some((self.n_lines, Piece::Line(line.trim_ascii()))))
+        Ok(Some((self.n_lines, RawLine::Line(line.trim_ascii()))))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Lines;
+    use super::LineReader;
     use super::MAX_LINE;
-    use super::Piece;
+    use super::RawLine;
     use std::io::BufReader;
     use std::io::Read;
 
     fn all(text: &[u8]) -> Vec<String> {
-        let mut lines = Lines::of(BufReader::with_capacity(7, text));
+        let mut lines = LineReader::new(BufReader::with_capacity(7, text));
         let mut all = Vec::new();
         while let Some((number, piece)) = lines.next_line().unwrap() {
             all.push(match piece {
-                Piece::Line(line) => format!("{number}:{}", String::from_utf8_lossy(line)),
-                Piece::TooLong => format!("{number}!"),
+                RawLine::Line(line) => format!("{number}:{}", String::from_utf8_lossy(line)),
+                RawLine::TooLong => format!("{number}!"),
             });
         }
         assert_eq!(lines.n_bytes(), text.len() as u64);
@@ -123,11 +123,11 @@ mod tests {
     fn a_line_without_end_is_skipped_and_never_held() {
         let endless = std::io::repeat(b'x').take(20 * MAX_LINE as u64);
         let file = BufReader::new(endless.chain(&b"\n{}\n"[..]));
-        let mut lines = Lines::of(file);
+        let mut lines = LineReader::new(file);
 
-        assert_eq!(lines.next_line().unwrap(), Some((1, Piece::TooLong)));
+        assert_eq!(lines.next_line().unwrap(), Some((1, RawLine::TooLong)));
         assert!(lines.line.capacity() <= 2 * MAX_LINE);
-        assert_eq!(lines.next_line().unwrap(), Some((2, Piece::Line(b"{}"))));
+        assert_eq!(lines.next_line().unwrap(), Some((2, RawLine::Line(b"{}"))));
         assert_eq!(lines.next_line().unwrap(), None);
     }
 }

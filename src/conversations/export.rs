@@ -4,7 +4,7 @@
 //! the conversation and however many its versions are; what is said while it is being read is not in it.
 
 use crate::clock::Timestamp;
-use crate::conversations::chat_extra;
+use crate::conversations::chat_metadata;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::message::MessageRole;
@@ -158,7 +158,7 @@ impl<C: ConnectionTrait> Export<C> {
                     "user_name": named(MembershipKind::Human),
                     "character_name": named(MembershipKind::Character),
                     "create_date": self.conversation.created_at,
-                    "chat_metadata": chat_extra::chat_metadata(&self.conversation.settings),
+                    "chat_metadata": chat_metadata::to_chat_metadata(&self.conversation.settings),
                 });
                 format!("{header}\n")
             }
@@ -214,7 +214,7 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
     );
     put("send_date", json!(message.created_at));
     put("mes", json!(message.content));
-    for (key, value) in chat_extra::said_of_line(&message.metadata, message.role) {
+    for (key, value) in chat_metadata::extra_of_line(&message.metadata, message.role) {
         put(&key, value);
     }
     if texts.len() > 1 {
@@ -230,7 +230,7 @@ pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Val
 }
 
 fn info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Value {
-    let mut info = chat_extra::said_of(&text.metadata, role);
+    let mut info = chat_metadata::extra_of_message(&text.metadata, role);
     info.insert("send_date".to_owned(), json!(sent_at));
     Value::Object(info)
 }

@@ -4,15 +4,15 @@
 use crate::accounts::names;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
-use crate::conversations::chat_authors::Author;
-use crate::conversations::chat_authors::Authors;
-use crate::conversations::chat_authors::Name;
+use crate::conversations::chat_authors::AuthorMap;
+use crate::conversations::chat_authors::AuthorName;
+use crate::conversations::chat_authors::AuthorTarget;
 use crate::conversations::chat_batches;
-use crate::conversations::chat_batches::Batch;
-use crate::conversations::chat_batches::Report;
-use crate::conversations::chat_batches::Step;
+use crate::conversations::chat_batches::BatchEvent;
+use crate::conversations::chat_batches::LineReport;
+use crate::conversations::chat_batches::MessageBatch;
+use crate::conversations::chat_line::ChatHeader;
 use crate::conversations::chat_line::ChatMessage;
-use crate::conversations::chat_line::Header;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
 use crate::conversations::import_rows;
@@ -48,7 +48,7 @@ pub struct Chat {
     pub job: import_job::Model,
     pub target: SpaceId,
     pub title: Option<String>,
-    pub authors: Authors,
+    pub authors: AuthorMap,
 }
 
 /// Brings a chat in, and tells in its row how that ended.
@@ -104,7 +104,7 @@ struct Importer<'a> {
     chat: Chat,
     hidden: SpaceId,
     conversation: ConversationId,
-    header: Header,
+    header: ChatHeader,
     next_seq: i64,
     bytes_read: u64,
     /// When the message before was sent: where one does not say, it was then.
@@ -122,7 +122,7 @@ impl<'a> Importer<'a> {
             chat,
             hidden,
             conversation,
-            header: Header::default(),
+            header: ChatHeader::default(),
             next_seq: 1,
             bytes_read: 0,
             latest: now,
@@ -143,11 +143,11 @@ impl<'a> Importer<'a> {
                 return Err(ImportError::Canceled);
             }
             match step {
-                Step::Header(header) => {
+                BatchEvent::Header(header) => {
                     self.latest = header.created_at.unwrap_or(self.latest);
                     self.header = header;
                 }
-                Step::Batch(batch) => self.write(batch).await?,
+                BatchEvent::Batch(batch) => self.write(batch).await?,
             }
         }
         let report = reading
@@ -159,7 +159,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<(), ImportError> {
+    async fn write(&mut self, batch: MessageBatch) -> Result<(), ImportError> {
         self.bytes_read = batch.bytes_read;
         let place = Place {
             import: self.chat.job.id,
@@ -178,7 +178,7 @@ impl<'a> Importer<'a> {
         let seats = import_rows::write(&self.tools.db, place, entries).await?;
         self.tools.db.merge_segments().await;
         for (name, seat) in seats {
-            self.chat.authors.seat(&name, seat);
+            self.chat.authors.set_membership(&name, seat);
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl<'a> Importer<'a> {
             false => self.header.character_name.as_deref().unwrap_or("Character"),
         };
         let name = message.name.clone().unwrap_or_else(|| said.to_owned());
-        let author: Author = self.chat.authors.of_name(Name { name, is_user });
+        let author: AuthorTarget = self.chat.authors.resolve(AuthorName { name, is_user });
         self.latest = message.sent_at.unwrap_or(self.latest);
         Entry {
             author,
@@ -199,7 +199,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    async fn finish(self, report: Report) -> Result<conversation::Model, ImportError> {
+    async fn finish(self, report: LineReport) -> Result<conversation::Model, ImportError> {
         let named = [self.chat.title, self.header.character_name];
         let title = named
             .into_iter()

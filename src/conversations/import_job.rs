@@ -5,7 +5,7 @@
 //! next start after a crash delete that space with all that is in it.
 
 use crate::clock::Timestamp;
-use crate::conversations::chat_batches::Report;
+use crate::conversations::chat_batches::LineReport;
 use crate::db::connect::Backend;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
@@ -81,7 +81,7 @@ pub struct View {
     pub n_messages: i64,
     pub bytes_read: i64,
     pub bytes_total: i64,
-    pub report: Report,
+    pub report: LineReport,
     /// Why it failed.
     pub error: Option<Trouble>,
     pub created_at: Timestamp,

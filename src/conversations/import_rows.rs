@@ -1,11 +1,11 @@
 //! The transactions of an import: the first one hides a place, each batch writes into it, the last
 //! one shows it.
 
-use crate::characters::room::Full;
-use crate::characters::room::RoomError;
+use crate::characters::quota::QuotaError;
+use crate::characters::quota::QuotaExceeded;
 use crate::clock::Timestamp;
-use crate::conversations::chat_authors::Author;
-use crate::conversations::chat_authors::Name;
+use crate::conversations::chat_authors::AuthorName;
+use crate::conversations::chat_authors::AuthorTarget;
 use crate::conversations::chat_line::ChatMessage;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
@@ -60,18 +60,18 @@ pub enum ImportError {
     #[error("{0}")]
     NotASpace(String),
     #[error(transparent)]
-    Full(#[from] Full),
+    Full(#[from] QuotaExceeded),
     #[error("The file could not be read.")]
     Io(#[from] std::io::Error),
     #[error("The database could not take it.")]
     Db(#[from] DbErr),
 }
 
-impl From<RoomError> for ImportError {
-    fn from(error: RoomError) -> Self {
+impl From<QuotaError> for ImportError {
+    fn from(error: QuotaError) -> Self {
         match error {
-            RoomError::Full(full) => Self::Full(full),
-            RoomError::Db(error) => Self::Db(error),
+            QuotaError::Exceeded(full) => Self::Full(full),
+            QuotaError::Db(error) => Self::Db(error),
         }
     }
 }
@@ -147,7 +147,7 @@ pub struct Place {
 /// A message of a batch, whole but for its number.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub author: Author,
+    pub author: AuthorTarget,
     pub created_at: Timestamp,
     pub message: ChatMessage,
 }
@@ -157,7 +157,7 @@ pub async fn write(
     db: &Db,
     place: Place,
     entries: Vec<Entry>,
-) -> Result<HashMap<Name, MembershipId>, ImportError> {
+) -> Result<HashMap<AuthorName, MembershipId>, ImportError> {
     db.write(move |tx| {
         Box::pin(async move {
             let n_messages = place.first_seq - 1 + i64::try_from(entries.len()).unwrap_or(0);
@@ -180,10 +180,10 @@ async fn make_seats(
     tx: &impl ConnectionTrait,
     place: Place,
     entries: &[Entry],
-) -> Result<HashMap<Name, MembershipId>, DbErr> {
+) -> Result<HashMap<AuthorName, MembershipId>, DbErr> {
     let mut seats = HashMap::new();
     for entry in entries {
-        if let Author::New(name) = &entry.author
+        if let AuthorTarget::New(name) = &entry.author
             && !seats.contains_key(name)
         {
             let position = i64::try_from(seats.len()).unwrap_or(0);
@@ -208,12 +208,16 @@ pub struct Line {
 }
 
 /// The rows of a batch.
-fn lines(place: Place, entries: Vec<Entry>, seats: &HashMap<Name, MembershipId>) -> Vec<Line> {
+fn lines(
+    place: Place,
+    entries: Vec<Entry>,
+    seats: &HashMap<AuthorName, MembershipId>,
+) -> Vec<Line> {
     let numbered = (place.first_seq..).zip(entries);
     let line = |(seq, entry): (i64, Entry)| {
         let author = match &entry.author {
-            Author::Seated(seat) => *seat,
-            Author::New(name) => seats[name],
+            AuthorTarget::Existing(seat) => *seat,
+            AuthorTarget::New(name) => seats[name],
         };
         let mut texts = entry.message.texts;
         let active = entry.message.active;

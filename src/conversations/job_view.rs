@@ -1,7 +1,7 @@
 //! The documents of jobs: those of the table `jobs`, and imports in the same form.
 
 use crate::clock::Timestamp;
-use crate::conversations::chat_batches::Report;
+use crate::conversations::chat_batches::LineReport;
 use crate::conversations::import_job;
 use crate::conversations::job;
 use crate::conversations::job::JobStatus;
@@ -57,7 +57,7 @@ pub struct View {
     pub n_done: i64,
     pub n_total: i64,
     /// Of an import: what was left out or repaired.
-    pub report: Option<Report>,
+    pub report: Option<LineReport>,
     /// Why it failed.
     pub error: Option<import_job::Trouble>,
     pub created_at: Timestamp,

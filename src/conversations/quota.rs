@@ -3,9 +3,9 @@
 //! The text of a conversation is counted in its own row, under its own lock, so that no two
 //! conversations wait for each other to count. It counts for the owner of the space.
 
-use crate::characters::room;
-use crate::characters::room::RoomError;
-use crate::characters::room::Shelf;
+use crate::characters::quota;
+use crate::characters::quota::QuotaError;
+use crate::characters::quota::StorageQuota;
 use crate::conversations::conversation;
 use crate::ids::ConversationId;
 use crate::ids::UserId;
@@ -58,7 +58,7 @@ impl Quota {
         db: &impl ConnectionTrait,
         id: ConversationId,
         text: &str,
-    ) -> Result<(), RoomError> {
+    ) -> Result<(), QuotaError> {
         if self.limit == 0 || self.roomy.contains_key(&id) {
             return Ok(());
         }
@@ -67,11 +67,11 @@ impl Quota {
         };
         let shelf = self.shelf(owner);
         let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        if room::must_fit(db, shelf, ROOMY_BYTES).await.is_ok() {
+        if quota::require_quota(db, shelf, ROOMY_BYTES).await.is_ok() {
             self.roomy.insert(id, ());
             return Ok(());
         }
-        room::must_fit(db, shelf, more).await
+        quota::require_quota(db, shelf, more).await
     }
 
     /// Whether so many bytes fit for this owner of a space.
@@ -83,18 +83,18 @@ impl Quota {
         db: &impl ConnectionTrait,
         owner: Option<UserId>,
         bytes: i64,
-    ) -> Result<(), RoomError> {
+    ) -> Result<(), QuotaError> {
         match owner {
             Some(owner) => {
                 let more = u64::try_from(bytes).unwrap_or(0);
-                room::must_fit(db, self.shelf(owner), more).await
+                quota::require_quota(db, self.shelf(owner), more).await
             }
             None => Ok(()),
         }
     }
 
-    fn shelf(&self, owner: UserId) -> Shelf {
-        Shelf {
+    fn shelf(&self, owner: UserId) -> StorageQuota {
+        StorageQuota {
             owner,
             limit: self.limit,
         }

@@ -4,14 +4,14 @@
 //! **Invariant:** what is not known stays where it was, and an entry that went out and came back is
 //! equal to what it was.
 
-use crate::lore::loose;
+use crate::lore::lenient_json;
 use crate::lore::pattern;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
 /// Fields of a world file, and what they are in `extensions`.
-const PAIRS: [(&str, &str); 33] = [
+const EXTENSION_FIELDS: [(&str, &str); 33] = [
     ("vectorized", "vectorized"),
     ("selectiveLogic", "selectiveLogic"),
     ("addMemo", "add_memo"),
@@ -48,7 +48,7 @@ const PAIRS: [(&str, &str); 33] = [
 ];
 
 /// What stands in a world file under another name than in a `character_book`.
-const RENAMED: [(&str, &str); 4] = [
+const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("key", "keys"),
     ("keysecondary", "secondary_keys"),
     ("order", "insertion_order"),
@@ -56,10 +56,10 @@ const RENAMED: [(&str, &str); 4] = [
 ];
 
 /// Where a world file keeps what stands in an entry under a word that means something else there.
-const BESIDE: &str = "troupe_beside";
+const CONFLICTING_FIELDS: &str = "troupe_beside";
 
 /// What an entry is that does not say otherwise.
-fn usual_extensions() -> Value {
+fn default_extensions() -> Value {
     json!({
         "vectorized": false, "selectiveLogic": 0, "add_memo": true, "position": 1,
         "ignore_budget": false, "exclude_recursion": false, "prevent_recursion": false,
@@ -76,24 +76,25 @@ fn usual_extensions() -> Value {
 
 /// Are these the entries of a world file? The first that has keys tells it of all that have none;
 /// where none has, the first with another word that only one of the two kinds has.
-pub fn is_world<'a>(entries: impl Iterator<Item = &'a Value> + Clone) -> bool {
+pub fn is_world_info<'a>(entries: impl Iterator<Item = &'a Value> + Clone) -> bool {
     let by_word = |entry: &Map<String, Value>| {
         let has = |words: &[&str]| words.iter().any(|it| entry.contains_key(*it));
         let is_of_card = has(&["insertion_order", "enabled"]);
         (is_of_card || has(&["order", "disable", "uid"])).then_some(!is_of_card)
     };
     let entries = entries.filter_map(Value::as_object);
-    let told = entries.clone().find_map(told_by_keys);
-    told.or_else(|| entries.into_iter().find_map(by_word))
+    let format = entries.clone().find_map(format_by_keys);
+    format
+        .or_else(|| entries.into_iter().find_map(by_word))
         .unwrap_or(false)
 }
 
 /// Is this an entry of a world file? `in_world`: those it stands among are.
-pub fn is_of_world(entry: &Map<String, Value>, in_world: bool) -> bool {
-    told_by_keys(entry).unwrap_or(in_world)
+pub fn is_world_info_entry(entry: &Map<String, Value>, in_world: bool) -> bool {
+    format_by_keys(entry).unwrap_or(in_world)
 }
 
-fn told_by_keys(entry: &Map<String, Value>) -> Option<bool> {
+fn format_by_keys(entry: &Map<String, Value>) -> Option<bool> {
     let has = |words: &[&str]| words.iter().any(|it| entry.contains_key(*it));
     if has(&["keys"]) {
         return Some(false);
@@ -103,28 +104,31 @@ fn told_by_keys(entry: &Map<String, Value>) -> Option<bool> {
 }
 
 /// Does this word mean something in a world file that it does not mean in a `character_book`?
-fn is_word_of_worlds(field: &str) -> bool {
-    let mut words = PAIRS.iter().chain(&RENAMED).map(|(theirs, _)| *theirs);
-    field == "disable" || field == BESIDE || words.any(|it| it == field)
+fn is_world_info_field(field: &str) -> bool {
+    let mut words = EXTENSION_FIELDS
+        .iter()
+        .chain(&RENAMED_FIELDS)
+        .map(|(theirs, _)| *theirs);
+    field == "disable" || field == CONFLICTING_FIELDS || words.any(|it| it == field)
 }
 
 /// An entry of a world file as a `character_book` has it.
-pub fn from_world(mut world: Map<String, Value>) -> Map<String, Value> {
+pub fn from_world_info(mut world: Map<String, Value>) -> Map<String, Value> {
     let mut entry = Map::new();
-    for (theirs, ours) in RENAMED {
+    for (theirs, ours) in RENAMED_FIELDS {
         if let Some(value) = world.shift_remove(theirs) {
             entry.insert(ours.to_owned(), value);
         }
     }
     if let Some(disabled) = world.shift_remove("disable") {
-        let disabled = loose::truth(Some(&disabled)).unwrap_or(false);
+        let disabled = lenient_json::boolean(Some(&disabled)).unwrap_or(false);
         entry.insert("enabled".to_owned(), json!(!disabled));
     }
     let mut extensions = match world.shift_remove("extensions") {
         Some(Value::Object(extensions)) => extensions,
         _ => Map::new(),
     };
-    for (theirs, ours) in PAIRS {
+    for (theirs, ours) in EXTENSION_FIELDS {
         if let Some(value) = world.shift_remove(theirs) {
             extensions.insert(ours.to_owned(), value);
         }
@@ -132,31 +136,31 @@ pub fn from_world(mut world: Map<String, Value>) -> Map<String, Value> {
     // In a world file nothing is a pattern but what stands between slashes.
     extensions.entry("selectiveLogic").or_insert(json!(0));
     entry.insert("extensions".to_owned(), Value::Object(extensions));
-    let beside = match world.shift_remove(BESIDE) {
+    let beside = match world.shift_remove(CONFLICTING_FIELDS) {
         Some(Value::Object(beside)) => beside,
-        Some(other) => Map::from_iter([(BESIDE.to_owned(), other)]),
+        Some(other) => Map::from_iter([(CONFLICTING_FIELDS.to_owned(), other)]),
         None => Map::new(),
     };
     for (field, value) in world.into_iter().chain(beside) {
         entry.entry(field).or_insert(value);
     }
-    complete(entry)
+    complete_entry(entry)
 }
 
 /// An entry as a world file has it, with all that SillyTavern expects there.
-pub fn to_world(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
-    let mut rest = complete(entry.clone());
+pub fn to_world_info(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
+    let mut rest = complete_entry(entry.clone());
     rest.shift_remove("id");
     rest.shift_remove("position");
     let mut world = Map::new();
     world.insert("uid".to_owned(), uid.clone());
-    for (theirs, ours) in RENAMED {
+    for (theirs, ours) in RENAMED_FIELDS {
         if let Some(value) = rest.shift_remove(ours) {
             world.insert(theirs.to_owned(), value);
         }
     }
     let enabled = rest.shift_remove("enabled");
-    let enabled = loose::truth(enabled.as_ref()).unwrap_or(true);
+    let enabled = lenient_json::boolean(enabled.as_ref()).unwrap_or(true);
     world.insert("disable".to_owned(), json!(!enabled));
     let extensions = rest.shift_remove("extensions");
     let mut unknown = Map::new();
@@ -166,20 +170,20 @@ pub fn to_world(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
         .into_iter()
         .flatten()
     {
-        match PAIRS.iter().find(|(_, ours)| ours == name) {
+        match EXTENSION_FIELDS.iter().find(|(_, ours)| ours == name) {
             Some((theirs, _)) => world.insert((*theirs).to_owned(), value.clone()),
             None => unknown.insert(name.clone(), value.clone()),
         };
     }
     let mut beside = Map::new();
     for (field, value) in rest {
-        match is_word_of_worlds(&field) {
+        match is_world_info_field(&field) {
             true => beside.insert(field, value),
             false => world.insert(field, value),
         };
     }
     if !beside.is_empty() {
-        world.insert(BESIDE.to_owned(), Value::Object(beside));
+        world.insert(CONFLICTING_FIELDS.to_owned(), Value::Object(beside));
     }
     if !unknown.is_empty() {
         world.insert("extensions".to_owned(), Value::Object(unknown));
@@ -188,34 +192,34 @@ pub fn to_world(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
 }
 
 /// Gives an entry all that an entry has, each of its right type.
-pub fn complete(mut entry: Map<String, Value>) -> Map<String, Value> {
+pub fn complete_entry(mut entry: Map<String, Value>) -> Map<String, Value> {
     let mut extensions = match entry.shift_remove("extensions") {
         Some(Value::Object(extensions)) => extensions,
         _ => Map::new(),
     };
-    let truth = |entry: &Map<String, Value>, field: &str| loose::truth(entry.get(field));
+    let truth = |entry: &Map<String, Value>, field: &str| lenient_json::boolean(entry.get(field));
     let is_from_silly_tavern = extensions.contains_key("selectiveLogic");
     if truth(&entry, "use_regex") == Some(true) && !is_from_silly_tavern {
-        state_patterns(&mut entry);
+        write_pattern_keys(&mut entry);
     }
     for field in ["keys", "secondary_keys"] {
-        let texts = loose::texts(entry.get(field));
+        let texts = lenient_json::texts(entry.get(field));
         entry.insert(field.to_owned(), json!(texts));
     }
     for field in ["content", "name", "comment"] {
-        let text = loose::text(entry.get(field));
+        let text = lenient_json::text(entry.get(field));
         entry.insert(field.to_owned(), json!(text));
     }
-    fill_from(&mut entry, "name", "comment");
-    fill_from(&mut entry, "comment", "name");
+    fill_if_blank(&mut entry, "name", "comment");
+    fill_if_blank(&mut entry, "comment", "name");
     for (field, usual) in [("enabled", true), ("constant", false), ("selective", true)] {
         let stated = truth(&entry, field).unwrap_or(usual);
         entry.insert(field.to_owned(), json!(stated));
     }
-    let order = loose::int(entry.get("insertion_order"));
-    let order = order.unwrap_or(crate::lore::entry::USUAL_ORDER);
+    let order = lenient_json::int(entry.get("insertion_order"));
+    let order = order.unwrap_or(crate::lore::entry::DEFAULT_ORDER);
     entry.insert("insertion_order".to_owned(), json!(order));
-    for (field, usual) in usual_extensions().as_object().into_iter().flatten() {
+    for (field, usual) in default_extensions().as_object().into_iter().flatten() {
         if !extensions.contains_key(field) {
             let of_entry = match field.as_str() {
                 "position" if entry.get("position") == Some(&json!("before_char")) => json!(0),
@@ -225,7 +229,7 @@ pub fn complete(mut entry: Map<String, Value>) -> Map<String, Value> {
             extensions.insert(field.clone(), of_entry);
         }
     }
-    let is_before = loose::int(extensions.get("position")) == Some(0);
+    let is_before = lenient_json::int(extensions.get("position")) == Some(0);
     let word = if is_before {
         "before_char"
     } else {
@@ -237,7 +241,7 @@ pub fn complete(mut entry: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// `field` is `other` where it is blank.
-fn fill_from(entry: &mut Map<String, Value>, field: &str, other: &str) {
+fn fill_if_blank(entry: &mut Map<String, Value>, field: &str, other: &str) {
     let is_blank = |it: &Value| it.as_str().is_none_or(|it| it.trim().is_empty());
     if entry.get(field).is_none_or(is_blank)
         && let Some(value) = entry.get(other).cloned()
@@ -247,14 +251,14 @@ fn fill_from(entry: &mut Map<String, Value>, field: &str, other: &str) {
 }
 
 /// Writes keys that are patterns between slashes, where everybody sees what they are.
-fn state_patterns(entry: &mut Map<String, Value>) {
-    let is_exact = loose::truth(entry.get("case_sensitive")) == Some(true);
+fn write_pattern_keys(entry: &mut Map<String, Value>) {
+    let is_exact = lenient_json::boolean(entry.get("case_sensitive")) == Some(true);
     let flags = if is_exact { "" } else { "i" };
     for field in ["keys", "secondary_keys"] {
-        let keys = loose::texts(entry.get(field)).into_iter();
-        let keys = keys.map(|key| match pattern::literal(&key) {
+        let keys = lenient_json::texts(entry.get(field)).into_iter();
+        let keys = keys.map(|key| match pattern::parse_literal(&key) {
             Some(_) => key,
-            None => format!("/{}/{flags}", pattern::slashes_escaped(&key)),
+            None => format!("/{}/{flags}", pattern::escape_slashes(&key)),
         });
         let keys: Vec<String> = keys.collect();
         entry.insert(field.to_owned(), json!(keys));

@@ -4,7 +4,7 @@
 //! name the first counts; a line that is not known is left out and does nothing.
 
 use crate::llm::request::PromptRole;
-use crate::lore::book::Place;
+use crate::lore::engine_lorebook::InsertionPosition;
 
 /// What the decorators of an entry say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Decorators {
     /// So many messages after the first one.
     pub reverse_depth: Option<usize>,
     pub role: Option<PromptRole>,
-    pub position: Option<Place>,
+    pub position: Option<InsertionPosition>,
     pub probability: Option<f64>,
     pub priority: Option<i64>,
     /// First to go when not all fits.
@@ -58,7 +58,7 @@ pub fn split(content: &str) -> (Decorators, &str) {
         let line = line.trim();
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if !(is_fallback && is_settled) {
-            is_settled = seen.contains(&name) || decorators.take(name, value.trim());
+            is_settled = seen.contains(&name) || decorators.apply(name, value.trim());
             if is_settled {
                 seen.push(name);
             }
@@ -70,7 +70,7 @@ pub fn split(content: &str) -> (Decorators, &str) {
 
 impl Decorators {
     /// Whether this one is known, and can be read.
-    fn take(&mut self, name: &str, value: &str) -> bool {
+    fn apply(&mut self, name: &str, value: &str) -> bool {
         match name {
             "activate" => self.activate = true,
             "dont_activate" => self.dont_activate = true,
@@ -82,44 +82,44 @@ impl Decorators {
             "match_full_word" => self.whole_words = Some(true),
             "match_partial_word" => self.whole_words = Some(false),
             "end" => self.depth = Some(0),
-            "additional_keys" => return list(&mut self.additional_keys, value),
-            "exclude_keys" => return list(&mut self.exclude_keys, value),
-            "exclude_keys_all" => return list(&mut self.exclude_keys_all, value),
-            "activate_only_after" => return number(&mut self.activate_only_after, value),
+            "additional_keys" => return parse_list(&mut self.additional_keys, value),
+            "exclude_keys" => return parse_list(&mut self.exclude_keys, value),
+            "exclude_keys_all" => return parse_list(&mut self.exclude_keys_all, value),
+            "activate_only_after" => return parse_number(&mut self.activate_only_after, value),
             "activate_only_every" => {
-                let is_read = number(&mut self.activate_only_every, value);
+                let is_read = parse_number(&mut self.activate_only_every, value);
                 self.activate_only_every = self.activate_only_every.filter(|it| *it > 0);
                 return is_read;
             }
-            "scan_depth" => return number(&mut self.scan_depth, value),
-            "depth" => return number(&mut self.depth, value),
-            "reverse_depth" => return number(&mut self.reverse_depth, value),
-            "probability" => return number(&mut self.probability, value),
-            "priority" => return number(&mut self.priority, value),
-            "role" => return known(&mut self.role, role(value)),
-            "position" => return known(&mut self.position, position(value)),
+            "scan_depth" => return parse_number(&mut self.scan_depth, value),
+            "depth" => return parse_number(&mut self.depth, value),
+            "reverse_depth" => return parse_number(&mut self.reverse_depth, value),
+            "probability" => return parse_number(&mut self.probability, value),
+            "priority" => return parse_number(&mut self.priority, value),
+            "role" => return store_parsed(&mut self.role, parse_role(value)),
+            "position" => return store_parsed(&mut self.position, parse_position(value)),
             _ => return false,
         }
         true
     }
 }
 
-fn known<T>(place: &mut Option<T>, read: Option<T>) -> bool {
-    *place = read;
-    place.is_some()
+fn store_parsed<T>(target: &mut Option<T>, read: Option<T>) -> bool {
+    *target = read;
+    target.is_some()
 }
 
-fn number<T: std::str::FromStr>(place: &mut Option<T>, value: &str) -> bool {
-    known(place, value.parse().ok())
+fn parse_number<T: std::str::FromStr>(target: &mut Option<T>, value: &str) -> bool {
+    store_parsed(target, value.parse().ok())
 }
 
-fn list(place: &mut Vec<String>, value: &str) -> bool {
+fn parse_list(target: &mut Vec<String>, value: &str) -> bool {
     let items = value.split(',').map(|it| it.trim().to_owned());
-    *place = items.filter(|it| !it.is_empty()).collect();
-    !place.is_empty()
+    *target = items.filter(|it| !it.is_empty()).collect();
+    !target.is_empty()
 }
 
-fn role(word: &str) -> Option<PromptRole> {
+fn parse_role(word: &str) -> Option<PromptRole> {
     match word {
         "system" => Some(PromptRole::System),
         "user" => Some(PromptRole::User),
@@ -128,12 +128,12 @@ fn role(word: &str) -> Option<PromptRole> {
     }
 }
 
-fn position(word: &str) -> Option<Place> {
+fn parse_position(word: &str) -> Option<InsertionPosition> {
     match word {
-        "before_desc" => Some(Place::BeforeCharacter),
-        "after_desc" => Some(Place::AfterCharacter),
-        "personality" => Some(Place::Personality),
-        "scenario" => Some(Place::Scenario),
+        "before_desc" => Some(InsertionPosition::BeforeCharacter),
+        "after_desc" => Some(InsertionPosition::AfterCharacter),
+        "personality" => Some(InsertionPosition::Personality),
+        "scenario" => Some(InsertionPosition::Scenario),
         _ => None,
     }
 }

@@ -1,11 +1,11 @@
 //! Decorators, in order and out of it.
 
-use super::Place;
+use super::InsertionPosition;
 use super::PromptRole;
 use super::split;
 
 #[test]
-fn decorator_lines_are_read_and_taken_out_of_the_text() {
+fn decorator_lines_are_read_and_removed_from_the_text() {
     let (decorators, text) = split(
         "@@depth 3\n@@role assistant\n@@position scenario\n@@scan_depth 7\r\n@@additional_keys a, b\n\
          @@exclude_keys c\n@@activate_only_after 5\n@@activate_only_every 2\nThe lake.\n@@depth 9",
@@ -14,7 +14,7 @@ fn decorator_lines_are_read_and_taken_out_of_the_text() {
     assert_eq!(text, "The lake.\n@@depth 9");
     assert_eq!(decorators.depth, Some(3));
     assert_eq!(decorators.role, Some(PromptRole::Assistant));
-    assert_eq!(decorators.position, Some(Place::Scenario));
+    assert_eq!(decorators.position, Some(InsertionPosition::Scenario));
     assert_eq!(decorators.scan_depth, Some(7));
     assert_eq!(decorators.additional_keys, ["a", "b"]);
     assert_eq!(decorators.exclude_keys, ["c"]);
@@ -52,7 +52,7 @@ fn a_value_that_cannot_be_read_is_as_if_the_line_were_not_known() {
 }
 
 #[test]
-fn a_text_of_decorators_alone_says_nothing_and_one_without_stays_as_it_is() {
+fn a_text_of_decorators_alone_is_empty_and_one_without_is_unchanged() {
     assert_eq!(split("@@activate").1, "");
     assert!(split("@@activate").0.activate);
     assert_eq!(split("  plain @@depth 1").1, "  plain @@depth 1");

@@ -4,23 +4,23 @@
 //! leave some; what these say may wake others in the next pass.
 
 use crate::import_warning::ImportWarning;
-use crate::lore::dice;
-use crate::lore::groups;
-use crate::lore::groups::Candidate;
-use crate::lore::groups::Rules;
-use crate::lore::judge::Judge;
-use crate::lore::outcome::Because;
-use crate::lore::outcome::Fired;
-use crate::lore::outcome::NotFired;
-use crate::lore::outcome::Outcome;
-use crate::lore::outcome::WhyNot;
-use crate::lore::prepared;
-use crate::lore::prepared::Prepared;
-use crate::lore::prepared::Sleep;
-use crate::lore::scan::Scan;
-use crate::lore::search::Search;
-use crate::lore::search::Zone;
-use crate::lore::timed::Timed;
+use crate::lore::activation::ActivationCheck;
+use crate::lore::compiled_entry;
+use crate::lore::compiled_entry::CompiledEntry;
+use crate::lore::compiled_entry::KeyProblem;
+use crate::lore::inclusion_groups;
+use crate::lore::inclusion_groups::GroupCandidate;
+use crate::lore::inclusion_groups::GroupRules;
+use crate::lore::key_search::KeySearch;
+use crate::lore::key_search::ScanZone;
+use crate::lore::probability;
+use crate::lore::scan_request::ScanRequest;
+use crate::lore::scan_result::ActivatedEntry;
+use crate::lore::scan_result::ActivationReason;
+use crate::lore::scan_result::ScanResult;
+use crate::lore::scan_result::SkipReason;
+use crate::lore::scan_result::SkippedEntry;
+use crate::lore::timed_effects::TimedEffects;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -31,15 +31,15 @@ const MAX_STEPS: usize = 10;
 const MAX_DEPTH: usize = 1_000;
 
 /// Finds out which entries enter.
-pub fn run(scan: &Scan) -> Outcome {
-    let mut turn = Turn::new(scan);
-    turn.go_through();
-    turn.outcome()
+pub fn activate(scan: &ScanRequest) -> ScanResult {
+    let mut state = ScanState::new(scan);
+    state.run_passes();
+    state.into_result()
 }
 
 /// Why the books are gone through once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
+enum PassKind {
     First,
     /// Entries that entered may wake others.
     Recursion,
@@ -49,39 +49,39 @@ enum Pass {
 
 /// What is known of an entry.
 #[derive(Clone, Debug)]
-enum State {
+enum EntryState {
     /// It may still be woken; why it has not been.
-    Asleep(WhyNot),
+    Inactive(SkipReason),
     /// It does not enter any more.
-    Out(WhyNot),
-    In,
+    Excluded(SkipReason),
+    Active,
 }
 
-struct Turn<'s, 'a> {
-    scan: &'s Scan<'a>,
+struct ScanState<'s, 'a> {
+    scan: &'s ScanRequest<'a>,
     /// By precedence.
-    entries: Vec<Prepared<'a>>,
-    states: Vec<State>,
-    search: Search,
-    timed: Timed,
+    entries: Vec<CompiledEntry<'a>>,
+    states: Vec<EntryState>,
+    search: KeySearch,
+    timed_effects: TimedEffects,
     /// How many messages are looked at by entries that do not say it.
     depth: usize,
     /// How many have been read.
     n_read: usize,
     /// The level for which entries may wait by now.
     level: u32,
-    fired: Vec<(usize, Fired)>,
+    activated: Vec<(usize, ActivatedEntry)>,
     n_tokens: i64,
-    n_tokens_of_book: HashMap<&'a str, i64>,
+    n_tokens_by_lorebook: HashMap<&'a str, i64>,
     is_full: bool,
     warnings: Vec<ImportWarning>,
 }
 
-impl<'s, 'a> Turn<'s, 'a> {
-    fn new(scan: &'s Scan<'a>) -> Self {
-        let (mut search, mut warnings) = (Search::new(), Vec::new());
-        let entries = prepared::all(scan, &mut search, &mut warnings);
-        let mut timed = scan.timed.clone();
+impl<'s, 'a> ScanState<'s, 'a> {
+    fn new(scan: &'s ScanRequest<'a>) -> Self {
+        let (mut search, mut warnings) = (KeySearch::new(), Vec::new());
+        let entries = compiled_entry::compile_all(scan, &mut search, &mut warnings);
+        let mut timed = scan.timed_effects.clone();
         let by_key: HashMap<&str, _> = entries
             .iter()
             .map(|it| (it.key.as_str(), it.entry))
@@ -89,16 +89,16 @@ impl<'s, 'a> Turn<'s, 'a> {
         timed.advance(scan.n_messages, |key| by_key.get(key).copied());
         let mut turn = Self {
             scan,
-            states: vec![State::Asleep(WhyNot::Disabled); entries.len()],
+            states: vec![EntryState::Inactive(SkipReason::Disabled); entries.len()],
             entries,
             search,
-            timed,
+            timed_effects: timed,
             depth: scan.settings.scan_depth.min(MAX_DEPTH),
             n_read: 0,
             level: 0,
-            fired: Vec::new(),
+            activated: Vec::new(),
             n_tokens: 0,
-            n_tokens_of_book: HashMap::new(),
+            n_tokens_by_lorebook: HashMap::new(),
             is_full: false,
             warnings,
         };
@@ -109,10 +109,10 @@ impl<'s, 'a> Turn<'s, 'a> {
     /// Reads all that is looked at in the first pass.
     fn read_texts(&mut self) {
         let own = self.entries.iter();
-        let deepest = own.map(|it| it.view(self.depth, false).depth).max();
+        let deepest = own.map(|it| it.scope(self.depth, false).depth).max();
         self.read_messages(deepest.unwrap_or(0));
-        for text in self.scan.extras {
-            self.search.read(Zone::Extra, text.trim());
+        for text in self.scan.extra_texts {
+            self.search.scan_text(ScanZone::Extra, text.trim());
         }
         let texts = &self.scan.texts;
         let texts = [
@@ -123,11 +123,11 @@ impl<'s, 'a> Turn<'s, 'a> {
             texts.scenario,
             texts.creator_notes,
         ];
-        let views = self.entries.iter().map(|it| it.view(0, false).texts);
-        let wanted = views.fold(0, |all, it| all | it);
+        let views = self.entries.iter().map(|it| it.scope(0, false).texts);
+        let needed = views.fold(0, |all, it| all | it);
         for (n, text) in texts.iter().enumerate() {
-            if wanted & (1 << n) != 0 {
-                self.search.read(Zone::Text(1 << n), text.trim());
+            if needed & (1 << n) != 0 {
+                self.search.scan_text(ScanZone::Text(1 << n), text.trim());
             }
         }
     }
@@ -146,38 +146,38 @@ impl<'s, 'a> Turn<'s, 'a> {
             match self.scan.settings.include_names {
                 true => {
                     let text = format!("{}: {text}", message.name);
-                    self.search.read(Zone::Message(n), &text);
+                    self.search.scan_text(ScanZone::Message(n), &text);
                 }
-                false => self.search.read(Zone::Message(n), text),
+                false => self.search.scan_text(ScanZone::Message(n), text),
             }
         }
         self.n_read = self.n_read.max(depth);
     }
 
-    fn go_through(&mut self) {
-        let mut levels = self.levels();
+    fn run_passes(&mut self) {
+        let mut levels = self.recursion_levels();
         self.level = levels.pop_front().unwrap_or(0);
-        let mut pass = Pass::First;
+        let mut pass = PassKind::First;
         let mut n_steps = 1;
         loop {
-            let new = self.pass(pass);
-            let Some(next) = self.next(&new, n_steps, &mut levels) else {
+            let new = self.run_pass(pass);
+            let Some(next) = self.next_pass(&new, n_steps, &mut levels) else {
                 return;
             };
             pass = next;
-            n_steps += usize::from(pass == Pass::Recursion);
+            n_steps += usize::from(pass == PassKind::Recursion);
             for n in new {
-                let (index, fired) = &self.fired[n];
-                if self.entries[*index].wakes_others() {
+                let (index, fired) = &self.activated[n];
+                if self.entries[*index].can_trigger_others() {
                     let text = fired.text.clone();
-                    self.search.read(Zone::Recursion, &text);
+                    self.search.scan_text(ScanZone::Recursion, &text);
                 }
             }
         }
     }
 
     /// The levels of recursion that entries wait for.
-    fn levels(&self) -> VecDeque<u32> {
+    fn recursion_levels(&self) -> VecDeque<u32> {
         let levels = self.entries.iter().map(|it| it.entry.recursion_level);
         let mut levels: Vec<u32> = levels.filter(|it| *it > 0).collect();
         levels.sort_unstable();
@@ -186,7 +186,12 @@ impl<'s, 'a> Turn<'s, 'a> {
     }
 
     /// Whether the books are gone through once more, and why.
-    fn next(&mut self, new: &[usize], n_steps: usize, levels: &mut VecDeque<u32>) -> Option<Pass> {
+    fn next_pass(
+        &mut self,
+        new: &[usize],
+        n_steps: usize,
+        levels: &mut VecDeque<u32>,
+    ) -> Option<PassKind> {
         if self.is_full {
             return None;
         }
@@ -197,26 +202,26 @@ impl<'s, 'a> Turn<'s, 'a> {
             (n, 0) => n.min(MAX_STEPS),
         };
         let wakes = |n: &usize| {
-            let entry = &self.entries[self.fired[*n].0];
-            entry.wakes_others() && entry.recurses(settings)
+            let entry = &self.entries[self.activated[*n].0];
+            entry.can_trigger_others() && entry.is_recursive(settings)
         };
         if n_steps < limit && new.iter().any(wakes) {
-            return Some(Pass::Recursion);
+            return Some(PassKind::Recursion);
         }
-        if self.fired.len() < settings.min_activations && self.widen() {
-            return Some(Pass::Wider);
+        if self.activated.len() < settings.min_activations && self.increase_depth() {
+            return Some(PassKind::Wider);
         }
         if n_steps < MAX_STEPS
             && let Some(level) = levels.pop_front()
         {
             self.level = level;
-            return Some(Pass::Recursion);
+            return Some(PassKind::Recursion);
         }
         None
     }
 
     /// Looks one message further back, if there is one.
-    fn widen(&mut self) -> bool {
+    fn increase_depth(&mut self) -> bool {
         let furthest = match self.scan.settings.min_activations_depth {
             0 => MAX_DEPTH,
             n => n.min(MAX_DEPTH),
@@ -230,140 +235,156 @@ impl<'s, 'a> Turn<'s, 'a> {
     }
 
     /// Goes through the books once. Answers which have entered, as places in `fired`.
-    fn pass(&mut self, pass: Pass) -> Vec<usize> {
-        let judge = Judge {
+    fn run_pass(&mut self, pass: PassKind) -> Vec<usize> {
+        let judge = ActivationCheck {
             scan: self.scan,
             search: &self.search,
-            timed: &self.timed,
+            timed_effects: &self.timed_effects,
             depth: self.depth,
-            is_recursion: pass == Pass::Recursion,
+            is_recursion: pass == PassKind::Recursion,
             level: self.level,
         };
-        let mut awake = Vec::new();
+        let mut active = Vec::new();
         for (index, state) in self.states.iter_mut().enumerate() {
-            let State::Asleep(present) = state else {
+            let EntryState::Inactive(present) = state else {
                 continue;
             };
-            match judge.judge(&self.entries[index]) {
-                Ok(because) => awake.push((index, because)),
+            match judge.check(&self.entries[index]) {
+                Ok(because) => active.push((index, because)),
                 // What was found out by looking further is worth more than what stopped early.
-                Err(why) if why.step() >= present.step() => *state = State::Asleep(why),
+                Err(why) if why.check_rank() >= present.check_rank() => {
+                    *state = EntryState::Inactive(why)
+                }
                 Err(_) => {}
             }
         }
-        let candidates = awake.iter().map(|(index, _)| Candidate {
+        let candidates = active.iter().map(|(index, _)| GroupCandidate {
             index: *index,
             entry: self.entries[*index].entry,
             is_sticky: judge.is_sticky(&self.entries[*index]),
         });
         let settled = self
-            .fired
+            .activated
             .iter()
             .flat_map(|(n, _)| &self.entries[*n].entry.groups);
-        let rules = Rules {
-            settled: &settled.map(String::as_str).collect(),
+        let rules = GroupRules {
+            decided: &settled.map(String::as_str).collect(),
             score: &|index| judge.score(&self.entries[index]),
             scoring: self.scan.settings.group_scoring,
             seed: self.scan.seed,
         };
-        let lost = groups::losers(&candidates.collect::<Vec<_>>(), &rules);
-        for (index, group) in lost {
-            self.states[index] = State::Asleep(WhyNot::Group(group));
-            awake.retain(|(it, _)| *it != index);
+        let excluded = inclusion_groups::excluded_entries(&candidates.collect::<Vec<_>>(), &rules);
+        for (index, group) in excluded {
+            self.states[index] = EntryState::Inactive(SkipReason::Group(group));
+            active.retain(|(it, _)| *it != index);
         }
-        self.enter_all(awake)
+        self.activate_all(active)
     }
 
     /// Throws the dice, and lets in what there is room for, the most important first.
-    fn enter_all(&mut self, mut awake: Vec<(usize, Because)>) -> Vec<usize> {
-        let is_sticky = |it: &Prepared| self.timed.sticky.contains_key(&it.key);
-        awake.sort_by_key(|(index, _)| {
+    fn activate_all(&mut self, mut active: Vec<(usize, ActivationReason)>) -> Vec<usize> {
+        let is_sticky = |it: &CompiledEntry| self.timed_effects.sticky.contains_key(&it.key);
+        active.sort_by_key(|(index, _)| {
             let entry = &self.entries[*index];
             (!is_sticky(entry), Reverse(entry.priority()))
         });
-        let first = self.fired.len();
-        for (index, because) in awake {
-            let why = match self.is_lucky(index) {
-                false => Err(WhyNot::Dice(self.entries[index].probability())),
-                true => self.enter(index, because),
+        let first = self.activated.len();
+        for (index, because) in active {
+            let why = match self.passes_probability(index) {
+                false => Err(SkipReason::Probability(self.entries[index].probability())),
+                true => self.activate_entry(index, because),
             };
             self.states[index] = match why {
-                Ok(()) => State::In,
-                Err(why) => State::Out(why),
+                Ok(()) => EntryState::Active,
+                Err(why) => EntryState::Excluded(why),
             };
         }
-        (first..self.fired.len()).collect()
+        (first..self.activated.len()).collect()
     }
 
-    fn is_lucky(&self, index: usize) -> bool {
-        let it = &self.entries[index];
-        let probability = it.probability();
+    fn passes_probability(&self, index: usize) -> bool {
+        let entry = &self.entries[index];
+        let probability = entry.probability();
         probability >= 100.0
-            || self.timed.sticky.contains_key(&it.key)
-            || dice::throw(self.scan.seed, &it.key) * 100.0 < probability
+            || self.timed_effects.sticky.contains_key(&entry.key)
+            || probability::roll(self.scan.seed, &entry.key) * 100.0 < probability
     }
 
     /// Lets an entry in, if there is room.
-    fn enter(&mut self, index: usize, because: Because) -> Result<(), WhyNot> {
-        let it = &self.entries[index];
-        let text = (self.scan.expand)(it.content).trim().to_owned();
-        let tokens = (self.scan.count)(&text);
-        if !it.entry.ignore_budget {
+    fn activate_entry(
+        &mut self,
+        index: usize,
+        because: ActivationReason,
+    ) -> Result<(), SkipReason> {
+        let entry = &self.entries[index];
+        let text = (self.scan.expand)(entry.content).trim().to_owned();
+        let tokens = (self.scan.count_tokens)(&text);
+        if !entry.entry.ignore_budget {
             // Full to the last token is too full, as SillyTavern has it.
             if self.is_full || self.n_tokens.saturating_add(tokens) >= self.scan.settings.budget {
                 self.is_full = true;
-                return Err(WhyNot::Budget);
+                return Err(SkipReason::Budget);
             }
-            let of_book = self.n_tokens_of_book.entry(&it.book.key).or_default();
-            if of_book.saturating_add(tokens) > it.book.token_budget.unwrap_or(i64::MAX) {
-                return Err(WhyNot::BookBudget);
+            let of_book = self
+                .n_tokens_by_lorebook
+                .entry(&entry.lorebook.key)
+                .or_default();
+            if of_book.saturating_add(tokens) > entry.lorebook.token_budget.unwrap_or(i64::MAX) {
+                return Err(SkipReason::LorebookBudget);
             }
             *of_book = of_book.saturating_add(tokens);
         }
         self.n_tokens = self.n_tokens.saturating_add(tokens);
-        let fired = Fired {
-            entry: it.named(),
-            because,
+        let fired = ActivatedEntry {
+            entry: entry.entry_ref(),
+            reason: because,
             text,
             tokens,
-            order: it.entry.order,
-            priority: it.priority(),
-            place: it.place(self.scan.n_messages),
+            order: entry.entry.order,
+            priority: entry.priority(),
+            position: entry.position(self.scan.n_messages),
         };
-        self.fired.push((index, fired));
+        self.activated.push((index, fired));
         Ok(())
     }
 
-    fn outcome(mut self) -> Outcome {
-        for (index, _) in &self.fired {
+    fn into_result(mut self) -> ScanResult {
+        for (index, _) in &self.activated {
             let it = &self.entries[*index];
-            self.timed.entered(&it.key, it.entry, self.scan.n_messages);
-            if it.remembers() {
-                self.timed.woken(&it.key, it.entry, self.scan.n_messages);
+            self.timed_effects
+                .record_activation(&it.key, it.entry, self.scan.n_messages);
+            if it.is_timed() {
+                self.timed_effects
+                    .record_match(&it.key, it.entry, self.scan.n_messages);
             }
         }
         let mut not_fired = Vec::new();
         for (it, state) in self.entries.iter().zip(self.states) {
-            let (State::Asleep(because) | State::Out(because)) = state else {
+            let (EntryState::Inactive(because) | EntryState::Excluded(because)) = state else {
                 continue;
             };
-            if let WhyNot::TooSlow(key) = &because {
-                self.warnings.push(it.warning(Sleep::TooSlow, key));
+            if let SkipReason::TooSlow(key) = &because {
+                self.warnings.push(it.warning(KeyProblem::TooSlow, key));
             }
-            let entry = it.named();
-            not_fired.push(NotFired { entry, because });
+            let entry = it.entry_ref();
+            not_fired.push(SkippedEntry {
+                entry,
+                reason: because,
+            });
         }
         // What came first is the stronger, and the end of a prompt weighs most.
-        self.fired.reverse();
-        self.fired.sort_by_key(|(_, it)| it.order);
-        let is_dropped = |it: &&NotFired| matches!(it.because, WhyNot::Budget | WhyNot::BookBudget);
+        self.activated.reverse();
+        self.activated.sort_by_key(|(_, it)| it.order);
+        let is_dropped = |it: &&SkippedEntry| {
+            matches!(it.reason, SkipReason::Budget | SkipReason::LorebookBudget)
+        };
         let dropped = not_fired.iter().filter(is_dropped);
-        Outcome {
-            fired: self.fired.into_iter().map(|(_, it)| it).collect(),
+        ScanResult {
+            activated: self.activated.into_iter().map(|(_, it)| it).collect(),
             dropped: dropped.map(|it| it.entry.clone()).collect(),
-            not_fired,
+            skipped: not_fired,
             warnings: self.warnings,
-            timed: self.timed,
+            timed_effects: self.timed_effects,
         }
     }
 }

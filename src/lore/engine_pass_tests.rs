@@ -1,7 +1,7 @@
 //! What wakes what: recursion, levels, looking further back, groups, dice, and the budget.
 
-use super::stage::stage;
-use crate::lore::outcome::WhyNot;
+use super::stage::fixture;
+use crate::lore::scan_result::SkipReason;
 use serde_json::Value;
 use serde_json::json;
 
@@ -15,11 +15,14 @@ fn chain(extensions: [Value; 3]) -> Value {
     ])
 }
 
-fn n_fired(extensions: [Value; 3], change: impl FnOnce(&mut super::stage::Stage)) -> usize {
-    let mut stage = stage(&["the castle"], chain(extensions));
+fn n_activated(
+    extensions: [Value; 3],
+    change: impl FnOnce(&mut super::stage::EngineFixture),
+) -> usize {
+    let mut stage = fixture(&["the castle"], chain(extensions));
     stage.settings.recursive = true;
     change(&mut stage);
-    stage.run().fired.len()
+    stage.run().activated.len()
 }
 
 fn plain() -> [Value; 3] {
@@ -27,23 +30,23 @@ fn plain() -> [Value; 3] {
 }
 
 #[test]
-fn entries_wake_each_other_where_that_is_allowed() {
-    assert_eq!(n_fired(plain(), |_| {}), 3);
-    assert_eq!(n_fired(plain(), |it| it.settings.recursive = false), 1);
-    assert_eq!(n_fired(plain(), |it| it.settings.max_steps = 2), 2);
+fn entries_activate_each_other_where_recursion_is_allowed() {
+    assert_eq!(n_activated(plain(), |_| {}), 3);
+    assert_eq!(n_activated(plain(), |it| it.settings.recursive = false), 1);
+    assert_eq!(n_activated(plain(), |it| it.settings.max_steps = 2), 2);
     assert_eq!(
-        n_fired(plain(), |it| it.books[0].recursive = Some(false)),
+        n_activated(plain(), |it| it.lorebooks[0].recursive = Some(false)),
         1
     );
-    let of_book = n_fired(plain(), |it| {
+    let of_book = n_activated(plain(), |it| {
         it.settings.recursive = false;
-        it.books[0].recursive = Some(true);
+        it.lorebooks[0].recursive = Some(true);
     });
     assert_eq!(of_book, 3);
     let excluded = [json!({}), json!({"exclude_recursion": true}), json!({})];
-    assert_eq!(n_fired(excluded, |_| {}), 1);
+    assert_eq!(n_activated(excluded, |_| {}), 1);
     let prevented = [json!({}), json!({"prevent_recursion": true}), json!({})];
-    assert_eq!(n_fired(prevented, |_| {}), 2);
+    assert_eq!(n_activated(prevented, |_| {}), 2);
 }
 
 #[test]
@@ -51,11 +54,11 @@ fn an_endless_chain_ends() {
     let entries: Vec<Value> = (0..50)
         .map(|n| json!({"keys": [format!("k{n}.")], "content": format!("k{}.", n + 1)}))
         .collect();
-    let mut stage = stage(&["k0."], json!(entries));
+    let mut stage = fixture(&["k0."], json!(entries));
     stage.settings.recursive = true;
     stage.settings.max_steps = 0;
 
-    assert_eq!(stage.run().fired.len(), 10);
+    assert_eq!(stage.run().activated.len(), 10);
 }
 
 #[test]
@@ -65,32 +68,32 @@ fn an_entry_waits_for_its_level_of_recursion() {
         {"keys": ["castle"], "content": "Waits.", "extensions": {"delay_until_recursion": true}},
         {"keys": ["tower"], "content": "Waits longer.", "extensions": {"delay_until_recursion": 2}},
     ]);
-    let mut recursive = stage(&["the castle"], entries.clone());
+    let mut recursive = fixture(&["the castle"], entries.clone());
     recursive.settings.recursive = true;
     // Levels beyond the first have a pass of their own, recursion or not.
-    let levels_alone = stage(&["the castle"], entries);
+    let levels_alone = fixture(&["the castle"], entries);
     let first_alone = json!([{"keys": ["castle"], "extensions": {"delay_until_recursion": 1}}]);
 
-    assert_eq!(recursive.run().fired.len(), 3);
-    assert_eq!(levels_alone.run().fired.len(), 3);
+    assert_eq!(recursive.run().activated.len(), 3);
+    assert_eq!(levels_alone.run().activated.len(), 3);
     assert_eq!(
-        stage(&["the castle"], first_alone).why(),
+        fixture(&["the castle"], first_alone).reason(),
         "not: waits_for_recursion"
     );
 }
 
 #[test]
-fn looking_goes_further_back_until_enough_are_awake() {
+fn the_scan_depth_grows_until_enough_entries_are_active() {
     let entries = json!([
         {"keys": ["one"], "content": "1"}, {"keys": ["two"], "content": "2"},
         {"keys": ["three"], "content": "3"}, {"keys": ["four"], "content": "4"},
     ]);
     let awake = |min: usize, furthest: usize| {
-        let mut stage = stage(&["one", "two", "three", "four"], entries.clone());
+        let mut stage = fixture(&["one", "two", "three", "four"], entries.clone());
         stage.settings.scan_depth = 1;
         stage.settings.min_activations = min;
         stage.settings.min_activations_depth = furthest;
-        stage.run().fired.len()
+        stage.run().activated.len()
     };
 
     assert_eq!(
@@ -107,7 +110,7 @@ fn of_a_group_one_enters() {
             it["group"] = json!("weather");
             json!({"keys": ["sky"], "content": n.to_string(), "insertion_order": n, "extensions": it})
         });
-        stage(&["the sky"], json!(entries.collect::<Vec<_>>()))
+        fixture(&["the sky"], json!(entries.collect::<Vec<_>>()))
     };
     let by_weight =
         |weights: [i64; 3]| group(weights.map(|it| json!({"group_weight": it}))).texts();
@@ -122,9 +125,9 @@ fn of_a_group_one_enters() {
     let outcome = overriding.run();
     assert!(
         outcome
-            .not_fired
+            .skipped
             .iter()
-            .all(|it| it.because == WhyNot::Group("weather".into()))
+            .all(|it| it.reason == SkipReason::Group("weather".into()))
     );
 }
 
@@ -134,7 +137,7 @@ fn the_weights_of_a_group_are_its_odds() {
         {"keys": ["sky"], "content": "rare", "extensions": {"group": "g", "group_weight": 10}},
         {"keys": ["sky"], "content": "usual", "extensions": {"group": "g", "group_weight": 90}},
     ]);
-    let mut stage = stage(&["sky"], entries);
+    let mut stage = fixture(&["sky"], entries);
 
     let rare = (0..1_000).filter(|seed| {
         stage.seed = *seed;
@@ -151,7 +154,7 @@ fn where_the_score_counts_the_entry_with_most_keys_found_wins() {
         {"keys": ["sky", "blue"], "content": "two", "extensions": {"group": "g"}},
         {"keys": ["sky", "red"], "secondary_keys": ["blue"], "content": "three", "extensions": {"group": "h"}},
     ]);
-    let mut stage = stage(&["blue sky"], entries);
+    let mut stage = fixture(&["blue sky"], entries);
     stage.settings.group_scoring = true;
 
     let mut texts = stage.texts();
@@ -160,7 +163,7 @@ fn where_the_score_counts_the_entry_with_most_keys_found_wins() {
 }
 
 #[test]
-fn an_entry_in_two_groups_that_loses_twice_takes_nobody_with_it() {
+fn an_entry_that_loses_in_two_groups_excludes_no_other() {
     let entries = json!([
         {"keys": ["sky"], "content": "a", "insertion_order": 9, "extensions": {"group": "g, h", "group_weight": 0}},
         {"keys": ["sky"], "content": "b", "extensions": {"group": "g", "group_override": true}},
@@ -168,30 +171,30 @@ fn an_entry_in_two_groups_that_loses_twice_takes_nobody_with_it() {
         {"keys": ["sky"], "content": "bystander"},
     ]);
 
-    let mut texts = stage(&["sky"], entries).texts();
+    let mut texts = fixture(&["sky"], entries).texts();
     texts.sort();
     assert_eq!(texts, ["b", "bystander", "c"]);
 }
 
 #[test]
-fn a_group_that_has_one_in_takes_no_more_however_many_groups_that_one_is_in() {
+fn a_group_with_an_active_entry_activates_no_other() {
     let entries = json!([
         {"keys": ["sky"], "content": "a storm", "extensions": {"group": "g, h"}},
         {"keys": ["storm"], "content": "b", "extensions": {"group": "h"}},
     ]);
-    let mut stage = stage(&["sky"], entries);
+    let mut stage = fixture(&["sky"], entries);
     stage.settings.recursive = true;
 
     let outcome = stage.run();
-    assert_eq!(outcome.fired.len(), 1);
-    assert_eq!(outcome.not_fired[0].because, WhyNot::Group("h".into()));
+    assert_eq!(outcome.activated.len(), 1);
+    assert_eq!(outcome.skipped[0].reason, SkipReason::Group("h".into()));
 }
 
 #[test]
-fn the_dice_fall_once_a_turn_and_the_same_way_for_the_same_seed() {
+fn probability_is_rolled_once_per_scan_and_depends_on_the_seed() {
     let mut entries = chain(plain());
     entries[1]["extensions"] = json!({"probability": 50, "useProbability": true});
-    let mut stage = stage(&["castle tower"], entries);
+    let mut stage = fixture(&["castle tower"], entries);
     stage.settings.recursive = true;
 
     let n = (0..400)
@@ -199,49 +202,49 @@ fn the_dice_fall_once_a_turn_and_the_same_way_for_the_same_seed() {
             stage.seed = *seed;
             let first = stage.run();
             assert_eq!(first, stage.run());
-            first.fired.len() == 3
+            first.activated.len() == 3
         })
         .count();
 
     // Were it thrown in every pass, three in four would come through.
     assert!((150..250).contains(&n), "{n}");
     let never = json!([{"constant": true, "extensions": {"probability": 0}}]);
-    assert_eq!(super::stage::stage(&[], never).why(), "not: dice: 0");
+    assert_eq!(super::stage::fixture(&[], never).reason(), "not: dice: 0");
     let unused =
         json!([{"constant": true, "extensions": {"probability": 0, "useProbability": false}}]);
-    assert_eq!(super::stage::stage(&[], unused).why(), "constant");
+    assert_eq!(super::stage::fixture(&[], unused).reason(), "constant");
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_by_priority_and_told() {
+fn entries_past_the_budget_are_dropped_by_priority_and_reported() {
     let entries = json!([
         {"keys": ["sky"], "content": "low low", "comment": "low", "priority": 1, "insertion_order": 300},
         {"keys": ["sky"], "content": "high high", "comment": "high", "priority": 50},
         {"keys": ["sky"], "content": "free free", "comment": "free", "priority": 0, "extensions": {"ignore_budget": true}},
     ]);
-    let mut stage = stage(&["sky"], entries);
+    let mut stage = fixture(&["sky"], entries);
     stage.settings.budget = 4;
 
     let outcome = stage.run();
     let mut names: Vec<&str> = outcome
-        .fired
+        .activated
         .iter()
         .map(|it| it.entry.name.as_str())
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["free", "high"]);
     assert_eq!(outcome.dropped.len(), 1);
-    assert_eq!(outcome.not_fired[0].because, WhyNot::Budget);
+    assert_eq!(outcome.skipped[0].reason, SkipReason::Budget);
 }
 
 #[test]
-fn without_priorities_the_higher_order_stays_and_nothing_after_the_first_that_does_not_fit() {
+fn without_priorities_the_higher_order_stays_until_the_first_that_does_not_fit() {
     let entries = json!([
         {"keys": ["sky"], "content": "small", "insertion_order": 1},
         {"keys": ["sky"], "content": "much too long for it", "insertion_order": 2},
         {"keys": ["sky"], "content": "two words", "insertion_order": 3},
     ]);
-    let mut stage = stage(&["sky"], entries);
+    let mut stage = fixture(&["sky"], entries);
     stage.settings.budget = 5;
 
     assert_eq!(stage.texts(), ["two words"]);
@@ -253,8 +256,8 @@ fn the_budget_of_a_book_holds_its_own_entries_only() {
         {"keys": ["sky"], "content": "one two three", "insertion_order": 3},
         {"keys": ["sky"], "content": "one", "insertion_order": 2},
     ]);
-    let mut stage = stage(&["sky"], entries);
-    stage.books[0].token_budget = Some(2);
+    let mut stage = fixture(&["sky"], entries);
+    stage.lorebooks[0].token_budget = Some(2);
 
     assert_eq!(stage.texts(), ["one"]);
     assert_eq!(stage.run().dropped.len(), 1);

@@ -1,6 +1,6 @@
 //! Keys that are patterns, good ones and bad ones.
 
-use super::stage::stage;
+use super::stage::fixture;
 use crate::import_warning::ImportWarning;
 use serde_json::Value;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn patterns_are_read_as_javascript_has_them() {
     for (key, line, expected) in cases {
         let entry = json!([{"keys": [key], "extensions": {"match_whole_words": true}}]);
         assert_eq!(
-            stage(&[line], entry).run().fired.len() == 1,
+            fixture(&[line], entry).run().activated.len() == 1,
             expected,
             "{key} in {line:?}"
         );
@@ -38,28 +38,34 @@ fn patterns_are_read_as_javascript_has_them() {
 fn the_keys_of_an_entry_with_use_regex_are_patterns_and_it_is_never_constant() {
     let entry = |key: &str| json!([{"keys": [key], "use_regex": true, "constant": true}]);
 
-    assert_eq!(stage(&["a DRAGON"], entry("drag.n")).why(), "key: drag.n");
-    assert_eq!(stage(&["a wolf"], entry("drag.n")).why(), "not: no_key");
+    assert_eq!(
+        fixture(&["a DRAGON"], entry("drag.n")).reason(),
+        "key: drag.n"
+    );
+    assert_eq!(
+        fixture(&["a wolf"], entry("drag.n")).reason(),
+        "not: no_key"
+    );
     // SillyTavern writes it of every entry; there plain keys are plain.
     let exported =
         json!([{"keys": ["c++"], "use_regex": true, "extensions": {"selectiveLogic": 0}}]);
-    assert_eq!(stage(&["I like c++"], exported).why(), "key: c++");
+    assert_eq!(fixture(&["I like c++"], exported).reason(), "key: c++");
 }
 
 #[test]
-fn an_entry_with_a_pattern_that_cannot_be_read_sleeps_and_a_warning_says_so() {
+fn an_entry_with_an_invalid_pattern_is_inactive_with_a_warning() {
     for key in [
         "/dra(gon/",
         "/.{0,5000}x{0,5000}/",
         "/(?<=a{1,900}b{1,900}){900}/",
     ] {
-        let stage = stage(
+        let stage = fixture(
             &["a dragon"],
             json!([{"keys": ["dragon", key], "comment": "Smaug"}]),
         );
         let outcome = stage.run();
 
-        assert_eq!(stage.why(), format!("not: bad_pattern: {key}"));
+        assert_eq!(stage.reason(), format!("not: bad_pattern: {key}"));
         assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
         assert!(outcome.warnings[0].contains("Smaug") && outcome.warnings[0].contains("Book 1"));
         let coded = json!({
@@ -71,9 +77,9 @@ fn an_entry_with_a_pattern_that_cannot_be_read_sleeps_and_a_warning_says_so() {
 }
 
 #[test]
-fn a_pattern_that_runs_wild_is_stopped_and_a_warning_says_so() {
+fn a_slow_pattern_is_stopped_with_a_warning() {
     let line = "a".repeat(20_000);
-    let stage = stage(&[&line], json!([{"keys": [r"/(?=a)(a+)+\1$x/"]}]));
+    let stage = fixture(&[&line], json!([{"keys": [r"/(?=a)(a+)+\1$x/"]}]));
 
     let began = std::time::Instant::now();
     let outcome = stage.run();
@@ -88,10 +94,10 @@ fn of_the_patterns_of_a_book_the_first_two_hundred_count() {
     let entries: Vec<Value> = (0..201)
         .map(|n| json!({"keys": [format!("/x{n}y/")]}))
         .collect();
-    let outcome = stage(&["x199y x200y"], json!(entries)).run();
+    let outcome = fixture(&["x199y x200y"], json!(entries)).run();
 
-    assert_eq!(outcome.fired.len(), 1);
-    assert_eq!(outcome.fired[0].entry.key, "199");
+    assert_eq!(outcome.activated.len(), 1);
+    assert_eq!(outcome.activated[0].entry.key, "199");
     assert!(outcome.warnings[0].contains("more than 200"));
     assert_eq!(outcome.warnings[0].code, "lore_key_too_many");
     assert_eq!(outcome.warnings[0].params["n"], 200);

@@ -1,7 +1,7 @@
 //! What holds for any book, any text and any settings.
 
-use super::stage::Stage;
-use super::stage::stage;
+use super::stage::EngineFixture;
+use super::stage::fixture;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
 use proptest::prelude::any;
@@ -88,9 +88,13 @@ fn any_entry() -> impl Strategy<Value = Value> {
 }
 
 /// A turn in any state: the first one after `entries` and the lines.
-fn staged<'a>(lines: &'a [String], entries: &[Value], numbers: [usize; 6]) -> Stage<'a> {
+fn fixture_of<'a>(
+    lines: &'a [String],
+    entries: &[Value],
+    numbers: [usize; 6],
+) -> EngineFixture<'a> {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let mut stage = stage(&lines, json!(entries));
+    let mut stage = fixture(&lines, json!(entries));
     let [depth, budget, steps, min, flags, seed] = numbers;
     stage.settings.scan_depth = depth;
     stage.settings.budget = budget as i64;
@@ -112,20 +116,20 @@ proptest! {
         numbers in (0_usize..6, 0_usize..30, 0_usize..14, 0_usize..5, 0_usize..16, any::<usize>()),
     ) {
         let (a, b, c, d, e, f) = numbers;
-        let mut stage = staged(&lines, &entries, [a, b, c, d, e, f]);
+        let mut stage = fixture_of(&lines, &entries, [a, b, c, d, e, f]);
         let outcome = stage.run();
 
         prop_assert_eq!(&outcome, &stage.run(), "the same seed, the same outcome");
-        let keys = outcome.fired.iter().map(|it| &it.entry.key);
-        let all: Vec<&String> = keys.chain(outcome.not_fired.iter().map(|it| &it.entry.key)).collect();
+        let keys = outcome.activated.iter().map(|it| &it.entry.key);
+        let all: Vec<&String> = keys.chain(outcome.skipped.iter().map(|it| &it.entry.key)).collect();
         prop_assert_eq!(all.len(), entries.len(), "each entry has one end");
         prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), entries.len());
-        let of = |key: &str| &stage.books[0].entries[key.parse::<usize>().unwrap()];
-        let counted = outcome.fired.iter().filter(|it| !of(&it.entry.key).ignore_budget);
+        let of = |key: &str| &stage.lorebooks[0].entries[key.parse::<usize>().unwrap()];
+        let counted = outcome.activated.iter().filter(|it| !of(&it.entry.key).ignore_budget);
         let n_tokens: i64 = counted.map(|it| it.tokens).sum();
         prop_assert!(n_tokens == 0 || n_tokens < stage.settings.budget);
-        prop_assert!(outcome.fired.is_sorted_by_key(|it| it.order));
-        stage.timed = outcome.timed;
+        prop_assert!(outcome.activated.is_sorted_by_key(|it| it.order));
+        stage.timed_effects = outcome.timed_effects;
         stage.n_messages += 1;
         stage.run();
     }

@@ -1,12 +1,12 @@
 //! Keys, secondary keys, what an entry sees, for whom it is, and where it enters.
 
-use super::stage::book;
-use super::stage::stage;
+use super::stage::fixture;
+use super::stage::lorebook;
 use crate::llm::request::PromptRole;
-use crate::lore::book::Place;
-use crate::lore::book::Source;
-use crate::lore::scan::Generation;
-use crate::lore::scan::Strategy;
+use crate::lore::engine_lorebook::InsertionPosition;
+use crate::lore::engine_lorebook::LorebookSource;
+use crate::lore::scan_request::LoreInsertionStrategy;
+use crate::lore::scan_request::ScanTrigger;
 use serde_json::Value;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn a_key_is_found_whatever_its_case_and_inside_words_unless_it_says_otherwise() 
 
     for (entry, line, expected) in cases {
         assert_eq!(
-            stage(&[line], json!([entry])).why(),
+            fixture(&[line], json!([entry])).reason(),
             expected,
             "{entry} in {line:?}"
         );
@@ -57,12 +57,12 @@ fn a_key_is_found_whatever_its_case_and_inside_words_unless_it_says_otherwise() 
 
 #[test]
 fn names_are_looked_at_unless_the_settings_say_otherwise() {
-    let mut stage = stage(&["hello"], json!([{"keys": ["ben"]}]));
-    assert_eq!(stage.why(), "key: ben");
+    let mut stage = fixture(&["hello"], json!([{"keys": ["ben"]}]));
+    assert_eq!(stage.reason(), "key: ben");
 
     stage.settings.include_names = false;
 
-    assert_eq!(stage.why(), "not: no_key");
+    assert_eq!(stage.reason(), "not: no_key");
 }
 
 #[test]
@@ -80,16 +80,16 @@ fn whole_words_end_where_the_script_ends_them_or_where_silly_tavern_does() {
     ];
 
     for (key, line, unicode, ascii) in cases {
-        let mut stage = stage(&[line], json!([{"keys": [key], "constant": false}]));
+        let mut stage = fixture(&[line], json!([{"keys": [key], "constant": false}]));
         stage.settings.whole_words = true;
         assert_eq!(
-            stage.run().fired.len() == 1,
+            stage.run().activated.len() == 1,
             unicode,
             "{key} in {line}, Unicode"
         );
         stage.settings.ascii_words = true;
         assert_eq!(
-            stage.run().fired.len() == 1,
+            stage.run().activated.len() == 1,
             ascii,
             "{key} in {line}, ASCII"
         );
@@ -111,23 +111,24 @@ fn secondary_keys_count_in_four_ways() {
             json!([{"keys": ["dragon"], "secondary_keys": ["fire", "gold"], "selective": selective,
                 "extensions": {"selectiveLogic": logic}}])
         };
-        let fires = lines.map(|it| stage(&[it], entry(json!(true))).run().fired.len() == 1);
-        let ignored = lines.map(|it| stage(&[it], entry(json!(false))).run().fired.len() == 1);
+        let fires = lines.map(|it| fixture(&[it], entry(json!(true))).run().activated.len() == 1);
+        let ignored =
+            lines.map(|it| fixture(&[it], entry(json!(false))).run().activated.len() == 1);
         assert_eq!(fires, expected, "logic {logic}");
         assert_eq!(ignored, [true; 3], "not selective");
     }
     let none = json!([{"keys": ["dragon"], "secondary_keys": ["fire"]}]);
-    assert_eq!(stage(&["dragon"], none).why(), "not: secondary_keys");
+    assert_eq!(fixture(&["dragon"], none).reason(), "not: secondary_keys");
 }
 
 #[test]
-fn an_entry_looks_as_far_back_as_it_says_or_its_book_or_the_settings() {
+fn scan_depth_comes_from_the_entry_then_the_lorebook_then_the_settings() {
     let lines = ["one", "two", "three dragon", "four wolf"];
     let sees = |entry: Value, of_book: Option<usize>, of_space: usize| {
-        let mut stage = stage(&lines, json!([entry]));
-        stage.books[0].scan_depth = of_book;
+        let mut stage = fixture(&lines, json!([entry]));
+        stage.lorebooks[0].scan_depth = of_book;
         stage.settings.scan_depth = of_space;
-        stage.run().fired.len() == 1
+        stage.run().activated.len() == 1
     };
 
     assert!(!sees(json!({"keys": ["dragon"]}), None, 2));
@@ -152,98 +153,101 @@ fn an_entry_looks_as_far_back_as_it_says_or_its_book_or_the_settings() {
 
 #[test]
 fn an_entry_sees_the_texts_it_asks_for_and_what_all_see() {
-    let mut by_description = stage(
+    let mut by_description = fixture(
         &["hello"],
         json!([{"keys": ["sorcerer"], "extensions": {"match_character_description": true}}]),
     );
     by_description.texts.description = "A Sorcerer.";
-    let mut unasked = stage(&["hello"], json!([{"keys": ["sorcerer"]}]));
+    let mut unasked = fixture(&["hello"], json!([{"keys": ["sorcerer"]}]));
     unasked.texts.description = "A Sorcerer.";
-    let mut extra = stage(&["hello"], json!([{"keys": ["storm"]}]));
+    let mut extra = fixture(&["hello"], json!([{"keys": ["storm"]}]));
     extra.extras = vec!["A storm comes."];
 
-    assert_eq!(by_description.why(), "key: sorcerer");
-    assert_eq!(unasked.why(), "not: no_key");
-    assert_eq!(extra.why(), "key: storm");
+    assert_eq!(by_description.reason(), "key: sorcerer");
+    assert_eq!(unasked.reason(), "not: no_key");
+    assert_eq!(extra.reason(), "key: storm");
 }
 
 #[test]
-fn an_entry_is_for_the_speakers_and_turns_it_names() {
+fn an_entry_is_for_the_speakers_and_triggers_it_names() {
     let filtered =
         |filter: Value| json!([{"constant": true, "extensions": {"character_filter": filter}}]);
     let only = filtered(json!({"isExclude": false, "names": ["ada"], "tags": []}));
     let not = filtered(json!({"isExclude": true, "names": ["Ada"], "tags": []}));
     let tagged = filtered(json!({"isExclude": false, "names": [], "tags": ["Math"]}));
 
-    assert_eq!(stage(&[], only.clone()).why(), "constant");
-    assert_eq!(stage(&[], not).why(), "not: character_filter");
-    assert_eq!(stage(&[], tagged.clone()).why(), "not: character_filter");
-    let mut other = stage(&[], only);
+    assert_eq!(fixture(&[], only.clone()).reason(), "constant");
+    assert_eq!(fixture(&[], not).reason(), "not: character_filter");
+    assert_eq!(
+        fixture(&[], tagged.clone()).reason(),
+        "not: character_filter"
+    );
+    let mut other = fixture(&[], only);
     other.names = vec!["Bo"];
-    assert_eq!(other.why(), "not: character_filter");
-    let mut with_tag = stage(&[], tagged);
+    assert_eq!(other.reason(), "not: character_filter");
+    let mut with_tag = fixture(&[], tagged);
     with_tag.tags = vec!["math"];
-    assert_eq!(with_tag.why(), "constant");
+    assert_eq!(with_tag.reason(), "constant");
 
-    let mut turn = stage(
+    let mut turn = fixture(
         &[],
         json!([{"constant": true, "extensions": {"triggers": ["swipe", "quiet"]}}]),
     );
-    assert_eq!(turn.why(), "not: trigger");
-    turn.kind = Generation::Swipe;
-    assert_eq!(turn.why(), "constant");
+    assert_eq!(turn.reason(), "not: trigger");
+    turn.trigger = ScanTrigger::Swipe;
+    assert_eq!(turn.reason(), "constant");
 }
 
 #[test]
-fn every_position_of_silly_tavern_has_its_place() {
+fn every_position_of_silly_tavern_is_supported() {
     let place = |extensions: Value| {
-        let stage = stage(&[], json!([{"constant": true, "extensions": extensions}]));
-        stage.run().fired[0].place.clone()
+        let stage = fixture(&[], json!([{"constant": true, "extensions": extensions}]));
+        stage.run().activated[0].position.clone()
     };
 
-    let numbered: Vec<Place> = (0..4)
+    let numbered: Vec<InsertionPosition> = (0..4)
         .chain(5..7)
         .map(|n| place(json!({"position": n})))
         .collect();
     assert_eq!(
         numbered,
         [
-            Place::BeforeCharacter,
-            Place::AfterCharacter,
-            Place::NoteTop,
-            Place::NoteBottom,
-            Place::BeforeExamples,
-            Place::AfterExamples,
+            InsertionPosition::BeforeCharacter,
+            InsertionPosition::AfterCharacter,
+            InsertionPosition::NoteTop,
+            InsertionPosition::NoteBottom,
+            InsertionPosition::BeforeExamples,
+            InsertionPosition::AfterExamples,
         ]
     );
     assert_eq!(
         place(json!({"position": 4, "depth": 2, "role": 1})),
-        Place::AtDepth {
+        InsertionPosition::AtDepth {
             depth: 2,
             role: PromptRole::User
         }
     );
     assert_eq!(
         place(json!({"position": 4})),
-        Place::AtDepth {
+        InsertionPosition::AtDepth {
             depth: 4,
             role: PromptRole::System
         }
     );
     assert_eq!(
         place(json!({"position": 7, "outlet_name": "sky"})),
-        Place::Outlet("sky".into())
+        InsertionPosition::Outlet("sky".into())
     );
     let words = json!([{"constant": true, "position": "before_char"}]);
     assert_eq!(
-        stage(&[], words).run().fired[0].place,
-        Place::BeforeCharacter
+        fixture(&[], words).run().activated[0].position,
+        InsertionPosition::BeforeCharacter
     );
 }
 
 #[test]
-fn decorators_place_an_entry_and_decide_when_it_wakes() {
-    let mut stage = stage(
+fn decorators_position_an_entry_and_decide_when_it_activates() {
+    let mut stage = fixture(
         &["a dragon", "b", "c"],
         json!([
             {"keys": ["dragon"], "content": "@@depth 2\n@@role user\nAt depth"},
@@ -262,31 +266,31 @@ fn decorators_place_an_entry_and_decide_when_it_wakes() {
 
     let place = |text: &str| {
         outcome
-            .fired
+            .activated
             .iter()
             .find(|it| it.text == text)
-            .map(|it| it.place.clone())
+            .map(|it| it.position.clone())
     };
     assert_eq!(
         place("At depth"),
-        Some(Place::AtDepth {
+        Some(InsertionPosition::AtDepth {
             depth: 2,
             role: PromptRole::User
         })
     );
     assert_eq!(
         place("From above"),
-        Some(Place::AtDepth {
+        Some(InsertionPosition::AtDepth {
             depth: 2,
             role: PromptRole::System
         })
     );
-    assert_eq!(place("Beside"), Some(Place::Personality));
+    assert_eq!(place("Beside"), Some(InsertionPosition::Personality));
     assert!(place("Always").is_some() && place("Even").is_some());
     let why: Vec<String> = outcome
-        .not_fired
+        .skipped
         .iter()
-        .map(|it| it.because.to_string())
+        .map(|it| it.reason.to_string())
         .collect();
     assert_eq!(
         why,
@@ -301,7 +305,7 @@ fn decorators_place_an_entry_and_decide_when_it_wakes() {
 
 #[test]
 fn a_higher_order_is_nearer_to_the_end_and_macros_run_in_what_enters() {
-    let stage = stage(
+    let stage = fixture(
         &["dragon"],
         json!([
             {"keys": ["dragon"], "content": "last", "insertion_order": 200},
@@ -315,7 +319,7 @@ fn a_higher_order_is_nearer_to_the_end_and_macros_run_in_what_enters() {
 
 #[test]
 fn orders_at_the_ends_of_their_range_are_orders_too() {
-    let stage = stage(
+    let stage = fixture(
         &["dragon"],
         json!([
             {"keys": ["dragon"], "content": "last", "insertion_order": i64::MAX, "extensions": {"group": "g", "group_override": true}},
@@ -328,15 +332,15 @@ fn orders_at_the_ends_of_their_range_are_orders_too() {
 }
 
 #[test]
-fn books_take_part_by_precedence_and_the_same_one_once() {
+fn lorebooks_are_scanned_by_precedence_and_only_once() {
     let one = |name: &str| json!([{"constant": true, "content": name}]);
-    let mut stage = stage(&[], json!([]));
-    stage.books = vec![
-        book("c", Source::Conversation, one("conversation")),
-        book("p", Source::Persona, one("persona")),
-        book("s", Source::Space, one("space")),
-        book("k", Source::Character, one("character")),
-        book("s", Source::Character, one("again")),
+    let mut stage = fixture(&[], json!([]));
+    stage.lorebooks = vec![
+        lorebook("c", LorebookSource::Conversation, one("conversation")),
+        lorebook("p", LorebookSource::Persona, one("persona")),
+        lorebook("s", LorebookSource::Space, one("space")),
+        lorebook("k", LorebookSource::Character, one("character")),
+        lorebook("s", LorebookSource::Character, one("again")),
     ];
 
     // Of equals the first is nearest to the end.
@@ -344,7 +348,7 @@ fn books_take_part_by_precedence_and_the_same_one_once() {
         stage.texts(),
         ["space", "character", "persona", "conversation"]
     );
-    stage.settings.insertion_strategy = Strategy::GlobalLoreFirst;
+    stage.settings.insertion_strategy = LoreInsertionStrategy::GlobalLoreFirst;
     assert_eq!(
         stage.texts(),
         ["character", "space", "persona", "conversation"]

@@ -1,30 +1,30 @@
 //! Sticky, cooldown and delay: each state, over timelines that grow, and that do not.
 
-use super::stage::stage;
+use super::stage::fixture;
 use serde_json::Value;
 use serde_json::json;
 
 /// Plays the turns of one conversation: `length:state`, whose key stands in every message.
 fn play(extensions: Value, lengths: &[i64]) -> String {
-    let mut stage = stage(
+    let mut stage = fixture(
         &["the dragon"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": extensions}]),
     );
     let mut states = Vec::new();
     for n_messages in lengths {
         stage.n_messages = *n_messages;
-        let state = match stage.why().split(':').next().unwrap_or_default() {
+        let state = match stage.reason().split(':').next().unwrap_or_default() {
             "key" => "hit",
             "sticky" => "sticky",
             "kept_after_match" => "kept",
-            _ if stage.why() == "not: cooldown" => "cool",
-            _ if stage.why().starts_with("not: delay") => "delay",
+            _ if stage.reason() == "not: cooldown" => "cool",
+            _ if stage.reason().starts_with("not: delay") => "delay",
             _ => "other",
         };
         states.push(format!("{n_messages}:{state}"));
         // What is kept is kept as JSON.
-        let kept = serde_json::to_string(&stage.run().timed).unwrap();
-        stage.timed = serde_json::from_str(&kept).unwrap();
+        let kept = serde_json::to_string(&stage.run().timed_effects).unwrap();
+        stage.timed_effects = serde_json::from_str(&kept).unwrap();
     }
     states.join(" ")
 }
@@ -48,7 +48,7 @@ fn effects_last_as_many_messages_as_they_say() {
 }
 
 #[test]
-fn a_turn_taken_again_begins_from_where_it_began() {
+fn a_repeated_scan_starts_from_the_same_effects() {
     assert_eq!(
         play(
             json!({"sticky": 3, "cooldown": 2}),
@@ -67,73 +67,73 @@ fn what_a_deleted_message_caused_is_gone_with_it() {
 }
 
 #[test]
-fn a_sticky_entry_needs_neither_key_nor_luck() {
+fn a_sticky_entry_needs_neither_key_nor_probability() {
     let entries = json!([{"keys": ["dragon"], "content": "Fire.",
         "extensions": {"sticky": 3, "probability": 100}}]);
-    let mut first = stage(&["the dragon"], entries.clone());
+    let mut first = fixture(&["the dragon"], entries.clone());
     first.n_messages = 1;
-    let mut later = stage(&["nothing of the kind"], entries);
+    let mut later = fixture(&["nothing of the kind"], entries);
     later.n_messages = 2;
-    later.timed = first.run().timed;
-    later.books[0].entries[0].probability = 0.0;
+    later.timed_effects = first.run().timed_effects;
+    later.lorebooks[0].entries[0].probability = 0.0;
 
-    assert_eq!(later.why(), "sticky");
+    assert_eq!(later.reason(), "sticky");
 }
 
 #[test]
-fn an_entry_that_was_written_anew_begins_anew() {
-    let mut stage = stage(
+fn an_edited_entry_loses_its_effects() {
+    let mut stage = fixture(
         &["nothing"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 9}}]),
     );
-    stage.lines = vec!["dragon"];
-    stage.timed = stage.run().timed;
-    stage.lines = vec!["nothing"];
+    stage.messages = vec!["dragon"];
+    stage.timed_effects = stage.run().timed_effects;
+    stage.messages = vec!["nothing"];
     stage.n_messages = 3;
-    assert_eq!(stage.why(), "sticky");
+    assert_eq!(stage.reason(), "sticky");
 
-    stage.books[0].entries[0].content = "Ice.".into();
+    stage.lorebooks[0].entries[0].content = "Ice.".into();
 
-    assert_eq!(stage.why(), "not: no_key");
+    assert_eq!(stage.reason(), "not: no_key");
 }
 
 #[test]
-fn effects_of_a_book_that_takes_no_part_run_on() {
-    let mut stage = stage(
+fn effects_of_an_inactive_lorebook_continue() {
+    let mut stage = fixture(
         &["dragon"],
         json!([{"keys": ["dragon"], "content": "Fire.", "extensions": {"sticky": 5}}]),
     );
-    let books = stage.books.clone();
-    let kept = stage.run().timed;
-    stage.books.clear();
+    let books = stage.lorebooks.clone();
+    let kept = stage.run().timed_effects;
+    stage.lorebooks.clear();
     stage.n_messages = 3;
-    stage.timed = kept;
-    stage.timed = stage.run().timed;
-    stage.books = books;
-    stage.lines = vec!["nothing"];
+    stage.timed_effects = kept;
+    stage.timed_effects = stage.run().timed_effects;
+    stage.lorebooks = books;
+    stage.messages = vec!["nothing"];
     stage.n_messages = 4;
 
-    assert_eq!(stage.why(), "sticky");
+    assert_eq!(stage.reason(), "sticky");
 }
 
 #[test]
-fn an_entry_may_stay_for_good_or_come_only_once() {
-    let mut kept = stage(
+fn an_entry_may_stay_active_forever_or_activate_only_once() {
+    let mut kept = fixture(
         &["dragon"],
         json!([{"keys": ["dragon"], "content": "@@keep_activate_after_match\nFire."}]),
     );
-    let mut once = stage(
+    let mut once = fixture(
         &["dragon"],
         json!([{"keys": ["dragon"], "content": "@@dont_activate_after_match\nFire."}]),
     );
 
-    kept.timed = kept.run().timed;
-    kept.lines = vec!["nothing"];
+    kept.timed_effects = kept.run().timed_effects;
+    kept.messages = vec!["nothing"];
     kept.n_messages = 900;
-    once.timed = once.run().timed;
-    assert_eq!(once.why(), "key: dragon", "the same turn again");
+    once.timed_effects = once.run().timed_effects;
+    assert_eq!(once.reason(), "key: dragon", "the same turn again");
     once.n_messages = 2;
 
-    assert_eq!(kept.why(), "kept_after_match");
-    assert_eq!(once.why(), "not: done_after_match");
+    assert_eq!(kept.reason(), "kept_after_match");
+    assert_eq!(once.reason(), "not: done_after_match");
 }

@@ -7,13 +7,13 @@ use crate::accounts::names;
 use crate::characters::card;
 use crate::import_warning::ImportWarning;
 use crate::lore::convert;
-use crate::lore::foreign;
+use crate::lore::importers;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashSet;
 
-type Object = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
@@ -30,22 +30,22 @@ pub const MAX_NAME_CHARS: usize = 100;
 
 /// Why something is not taken as a book. Each is a sentence for whoever brought it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BookError {
+pub enum LorebookError {
     #[error("{0}")]
-    NotABook(String),
+    NotALorebook(String),
     #[error("{0}")]
     TooLarge(String),
 }
 
-impl BookError {
-    fn because(reason: impl Into<String>) -> Self {
-        Self::NotABook(reason.into())
+impl LorebookError {
+    fn reason(reason: impl Into<String>) -> Self {
+        Self::NotALorebook(reason.into())
     }
 }
 
 /// A book in order, as it is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct ParsedLorebook {
     pub name: String,
     /// All of it but its name and entries; unknown fields are where they were.
     pub document: Map<String, Value>,
@@ -59,16 +59,18 @@ pub struct Draft {
 ///
 /// # Errors
 /// When it is no book, or past a limit.
-pub fn read(bytes: &[u8], file_name: &str) -> Result<Draft, BookError> {
+pub fn read(bytes: &[u8], file_name: &str) -> Result<ParsedLorebook, LorebookError> {
     if bytes.len() > MAX_BYTES {
-        return Err(BookError::TooLarge("The file is larger than 5 MiB.".into()));
+        return Err(LorebookError::TooLarge(
+            "The file is larger than 5 MiB.".into(),
+        ));
     }
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if card::measured(bytes).1 > MAX_VALUES {
+    if card::count_depth_and_values(bytes).1 > MAX_VALUES {
         return Err(too_many_values());
     }
     let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| BookError::because(format!("The file is not valid JSON: {error}.")))?;
+        .map_err(|error| LorebookError::reason(format!("The file is not valid JSON: {error}.")))?;
     from_value(value, file_name)
 }
 
@@ -76,21 +78,21 @@ pub fn read(bytes: &[u8], file_name: &str) -> Result<Draft, BookError> {
 ///
 /// # Errors
 /// When it is no book, or past a limit.
-pub fn from_value(mut value: Value, file_name: &str) -> Result<Draft, BookError> {
-    if n_values(&value) > MAX_VALUES {
+pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, LorebookError> {
+    if count_values(&value) > MAX_VALUES {
         return Err(too_many_values());
     }
     remove_nul(&mut value);
     let Value::Object(root) = value else {
-        return Err(BookError::because("A lorebook is a JSON object."));
+        return Err(LorebookError::reason("A lorebook is a JSON object."));
     };
     let mut warnings = Vec::new();
-    let book = unwrapped(root)?;
-    let (mut document, entries) = match foreign::read(book, &mut warnings) {
+    let book = unwrap_container(root)?;
+    let (mut document, entries) = match importers::read(book, &mut warnings) {
         Ok(read) => read,
-        Err(book) => own_entries(book, &mut warnings)?,
+        Err(book) => read_entries(book, &mut warnings)?,
     };
-    let entries = judged(entries, &mut warnings)?;
+    let entries = validate_all(entries, &mut warnings)?;
     let stated = document.shift_remove("name");
     let stated = stated.as_ref().and_then(Value::as_str).unwrap_or_default();
     let stem = file_name
@@ -99,7 +101,7 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<Draft, BookError>
     let name = names::truncate_to_display_name(stated, MAX_NAME_CHARS)
         .or_else(|| names::truncate_to_display_name(stem, MAX_NAME_CHARS))
         .unwrap_or_else(|| "Lorebook".to_owned());
-    Ok(Draft {
+    Ok(ParsedLorebook {
         name,
         document,
         entries,
@@ -108,16 +110,16 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<Draft, BookError>
 }
 
 /// The book itself: out of a `lorebook_v3`, or out of a card.
-fn unwrapped(mut root: Map<String, Value>) -> Result<Map<String, Value>, BookError> {
+fn unwrap_container(mut root: Map<String, Value>) -> Result<Map<String, Value>, LorebookError> {
     let own = |mut book: Map<String, Value>| {
-        foreign::set_aside(&mut book, &["spec"]);
+        importers::keep_unknown_fields(&mut book, &["spec"]);
         Ok(book)
     };
     let spec = root.get("spec").and_then(Value::as_str).unwrap_or_default();
     if spec.starts_with("lorebook") {
         return match root.shift_remove("data") {
             Some(Value::Object(book)) => own(book),
-            _ => Err(BookError::because("The lorebook has no `data`.")),
+            _ => Err(LorebookError::reason("The lorebook has no `data`.")),
         };
     }
     if spec.starts_with("chara_card") {
@@ -126,17 +128,17 @@ fn unwrapped(mut root: Map<String, Value>) -> Result<Map<String, Value>, BookErr
             .and_then(|it| it.get_mut("character_book"));
         return match book.map(Value::take) {
             Some(Value::Object(book)) => own(book),
-            _ => Err(BookError::because("This card has no lorebook in it.")),
+            _ => Err(LorebookError::reason("This card has no lorebook in it.")),
         };
     }
     Ok(root)
 }
 
 /// The entries of a world file or a `character_book`: a list, or an object by their numbers.
-fn own_entries(
+fn read_entries(
     mut book: Map<String, Value>,
     warnings: &mut Vec<ImportWarning>,
-) -> Result<(Object, Vec<Object>), BookError> {
+) -> Result<(JsonObject, Vec<JsonObject>), LorebookError> {
     let entries: Vec<(Option<String>, Value)> = match book.shift_remove("entries") {
         Some(Value::Array(entries)) => entries.into_iter().map(|it| (None, it)).collect(),
         Some(Value::Object(entries)) => entries
@@ -144,12 +146,12 @@ fn own_entries(
             .map(|(uid, it)| (Some(uid), it))
             .collect(),
         _ => {
-            return Err(BookError::because(
+            return Err(LorebookError::reason(
                 "There are no entries of a lorebook in it.",
             ));
         }
     };
-    let in_world = convert::is_world(entries.iter().map(|(_, it)| it));
+    let in_world = convert::is_world_info(entries.iter().map(|(_, it)| it));
     let mut read = Vec::new();
     for (uid, entry) in entries {
         let Value::Object(mut entry) = entry else {
@@ -165,33 +167,33 @@ fn own_entries(
             warnings.push(ImportWarning::new("entry_empty", sentence));
             continue;
         }
-        let is_of_world = convert::is_of_world(&entry, in_world);
+        let is_of_world = convert::is_world_info_entry(&entry, in_world);
         let own = if is_of_world { "uid" } else { "id" };
         if let (Some(uid), false) = (uid, entry.contains_key(own)) {
             let number = uid.parse::<i64>().map(Value::from);
             entry.insert(own.to_owned(), number.unwrap_or_else(|_| json!(uid)));
         }
         read.push(match is_of_world {
-            true => convert::from_world(entry),
-            false => convert::complete(entry),
+            true => convert::from_world_info(entry),
+            false => convert::complete_entry(entry),
         });
     }
     Ok((book, read))
 }
 
 /// The entries within their limits, each with an `id` of its own.
-fn judged(
+fn validate_all(
     mut entries: Vec<Map<String, Value>>,
     warnings: &mut Vec<ImportWarning>,
-) -> Result<Vec<Map<String, Value>>, BookError> {
+) -> Result<Vec<Map<String, Value>>, LorebookError> {
     if entries.len() > MAX_ENTRIES {
         let message = format!("The lorebook has more than {MAX_ENTRIES} entries.");
-        return Err(BookError::TooLarge(message));
+        return Err(LorebookError::TooLarge(message));
     }
     for entry in &entries {
-        judge(entry)?;
+        validate(entry)?;
     }
-    let n_renamed = give_ids(&mut entries);
+    let n_renamed = assign_ids(&mut entries);
     if n_renamed > 0 {
         let sentence =
             format!("{n_renamed} entries had the number of another; they have new ones.");
@@ -204,7 +206,7 @@ fn judged(
 ///
 /// # Errors
 /// When it is not.
-pub fn judge(entry: &Map<String, Value>) -> Result<(), BookError> {
+pub fn validate(entry: &Map<String, Value>) -> Result<(), LorebookError> {
     let name = entry
         .get("name")
         .and_then(Value::as_str)
@@ -218,19 +220,19 @@ pub fn judge(entry: &Map<String, Value>) -> Result<(), BookError> {
     };
     if n_keys("keys").max(n_keys("secondary_keys")) > MAX_KEYS {
         let message = format!("The entry \"{name}\" has more than {MAX_KEYS} keys.");
-        return Err(BookError::TooLarge(message));
+        return Err(LorebookError::TooLarge(message));
     }
     if json!(entry).to_string().len() > MAX_ENTRY_BYTES {
-        let most = MAX_ENTRY_BYTES / 1024;
-        let message = format!("The entry \"{name}\" is larger than {most} KiB.");
-        return Err(BookError::TooLarge(message));
+        let max_kib = MAX_ENTRY_BYTES / 1024;
+        let message = format!("The entry \"{name}\" is larger than {max_kib} KiB.");
+        return Err(LorebookError::TooLarge(message));
     }
     Ok(())
 }
 
 /// Gives each entry a number of its own where it has none, or that of another. Answers how many had
 /// that of another.
-fn give_ids(entries: &mut [Map<String, Value>]) -> usize {
+fn assign_ids(entries: &mut [Map<String, Value>]) -> usize {
     let known = |entry: &Map<String, Value>| match entry.get("id") {
         Some(id @ (Value::Number(_) | Value::String(_))) => Some(id.to_string().replace('"', "")),
         _ => None,
@@ -253,14 +255,14 @@ fn give_ids(entries: &mut [Map<String, Value>]) -> usize {
     n_renamed
 }
 
-fn too_many_values() -> BookError {
-    BookError::TooLarge(format!("The file holds more than {MAX_VALUES} values."))
+fn too_many_values() -> LorebookError {
+    LorebookError::TooLarge(format!("The file holds more than {MAX_VALUES} values."))
 }
 
-fn n_values(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(n_values).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(n_values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count_values).sum::<usize>(),
         _ => 1,
     }
 }
@@ -282,14 +284,18 @@ fn remove_nul(value: &mut Value) {
 }
 
 /// A book as a world file, which SillyTavern reads.
-pub fn world(name: &str, document: &Map<String, Value>, entries: &[Map<String, Value>]) -> Value {
+pub fn to_world_info(
+    name: &str,
+    document: &Map<String, Value>,
+    entries: &[Map<String, Value>],
+) -> Value {
     let mut entries = entries.to_vec();
-    give_ids(&mut entries);
+    assign_ids(&mut entries);
     let mut world = Map::new();
     let of_world = entries.iter().map(|entry| {
         let uid = entry.get("id").cloned().unwrap_or_default();
-        let key = loose_key(&uid);
-        (key, Value::Object(convert::to_world(entry, &uid)))
+        let key = uid_key(&uid);
+        (key, Value::Object(convert::to_world_info(entry, &uid)))
     });
     world.insert("entries".to_owned(), Value::Object(of_world.collect()));
     world.insert("name".to_owned(), json!(name));
@@ -299,7 +305,7 @@ pub fn world(name: &str, document: &Map<String, Value>, entries: &[Map<String, V
     Value::Object(world)
 }
 
-fn loose_key(uid: &Value) -> String {
+fn uid_key(uid: &Value) -> String {
     uid.as_str().map_or_else(|| uid.to_string(), str::to_owned)
 }
 

@@ -1,12 +1,12 @@
 //! Files of every tool, with the oddities they come with: tests/fixtures/lore.
 
-use super::BookError;
-use super::Draft;
+use super::LorebookError;
 use super::MAX_BYTES;
 use super::MAX_ENTRIES;
+use super::ParsedLorebook;
 use super::from_value;
 use super::read;
-use super::world;
+use super::to_world_info;
 use serde_json::Value;
 use serde_json::json;
 
@@ -29,26 +29,26 @@ const ALL: [(&str, &[u8]); 7] = [
     fixture!("novelai"),
 ];
 
-fn draft(name: &str) -> Draft {
+fn parse_fixture(name: &str) -> ParsedLorebook {
     let (name, bytes) = ALL.iter().find(|(it, _)| *it == name).unwrap();
     read(bytes, &format!("{name}.json")).unwrap()
 }
 
-fn out(draft: &Draft) -> Value {
-    world(&draft.name, &draft.document, &draft.entries)
+fn export(draft: &ParsedLorebook) -> Value {
+    to_world_info(&draft.name, &draft.document, &draft.entries)
 }
 
 #[test]
-fn what_went_out_and_came_back_is_equal() {
+fn an_exported_lorebook_is_imported_equal() {
     for (name, bytes) in ALL {
         let first = read(bytes, "a file.json").unwrap();
-        let second = read(out(&first).to_string().as_bytes(), "b.json").unwrap();
+        let second = read(export(&first).to_string().as_bytes(), "b.json").unwrap();
 
         assert_eq!(second.name, first.name, "{name}");
         assert_eq!(second.document, first.document, "{name}");
         assert_eq!(second.entries, first.entries, "{name}");
         assert_eq!(second.warnings, [""; 0], "{name}");
-        assert_eq!(out(&second), out(&first), "{name}");
+        assert_eq!(export(&second), export(&first), "{name}");
     }
 }
 
@@ -59,7 +59,7 @@ fn small_objects_in_large_numbers_are_not_read_into_memory() {
 
     let refused = read(file.as_bytes(), "a.json").unwrap_err();
 
-    assert!(matches!(refused, BookError::TooLarge(_)), "{refused:?}");
+    assert!(matches!(refused, LorebookError::TooLarge(_)), "{refused:?}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_number_keeps_its_last_digit() {
     let first = read(world, "a.json").unwrap();
 
     assert_eq!(first.document["x"].to_string(), "1.6666666666666668e+41");
-    let second = read(out(&first).to_string().as_bytes(), "b.json").unwrap();
+    let second = read(export(&first).to_string().as_bytes(), "b.json").unwrap();
     assert_eq!(second.document, first.document);
 }
 
@@ -76,7 +76,7 @@ fn a_number_keeps_its_last_digit() {
 fn a_world_file_keeps_all_its_fields() {
     let (_, bytes) = ALL[0];
     let stated: Value = serde_json::from_slice(bytes).unwrap();
-    let exported = out(&draft("world_object"));
+    let exported = export(&parse_fixture("world_object"));
 
     for (uid, entry) in stated["entries"].as_object().unwrap() {
         for (field, value) in entry.as_object().unwrap() {
@@ -91,7 +91,7 @@ fn a_world_file_keeps_all_its_fields() {
 
 #[test]
 fn entries_may_be_a_list_their_numbers_text_and_their_keys_one_text() {
-    let book = draft("world_array");
+    let book = parse_fixture("world_array");
 
     assert_eq!(book.name, "world_array");
     assert_eq!(book.entries.len(), 3);
@@ -104,7 +104,7 @@ fn entries_may_be_a_list_their_numbers_text_and_their_keys_one_text() {
 
 #[test]
 fn a_book_of_a_card_keeps_what_it_says_of_itself() {
-    let book = draft("character_book");
+    let book = parse_fixture("character_book");
 
     assert_eq!(book.name, "Of a card");
     assert_eq!(book.document["scan_depth"], 50);
@@ -122,8 +122,8 @@ fn a_book_of_a_card_keeps_what_it_says_of_itself() {
 }
 
 #[test]
-fn keys_that_are_patterns_are_written_so_that_everybody_sees_it() {
-    let book = draft("lorebook_v3");
+fn keys_that_are_patterns_are_written_as_regex_literals() {
+    let book = parse_fixture("lorebook_v3");
 
     assert_eq!(
         book.entries[0]["keys"],
@@ -134,8 +134,12 @@ fn keys_that_are_patterns_are_written_so_that_everybody_sees_it() {
 }
 
 #[test]
-fn books_of_other_tools_say_the_same_here() {
-    let (agnai, risu, novel_ai) = (draft("agnai"), draft("risu"), draft("novelai"));
+fn lorebooks_of_other_tools_keep_their_meaning() {
+    let (agnai, risu, novel_ai) = (
+        parse_fixture("agnai"),
+        parse_fixture("risu"),
+        parse_fixture("novelai"),
+    );
 
     let moor = &agnai.entries[0];
     assert_eq!(
@@ -176,17 +180,20 @@ fn what_is_no_book_is_refused_and_why() {
         br#"{"spec": "lorebook_v3"}"#,
     ] {
         assert!(
-            matches!(refused(bytes), BookError::NotABook(_)),
+            matches!(refused(bytes), LorebookError::NotALorebook(_)),
             "{bytes:?}"
         );
     }
     let deep = "[".repeat(100_000);
-    assert!(matches!(refused(deep.as_bytes()), BookError::NotABook(_)));
+    assert!(matches!(
+        refused(deep.as_bytes()),
+        LorebookError::NotALorebook(_)
+    ));
 }
 
 #[test]
 fn every_size_has_a_limit() {
-    let is_too_large = |bytes: &[u8]| matches!(read(bytes, "x"), Err(BookError::TooLarge(_)));
+    let is_too_large = |bytes: &[u8]| matches!(read(bytes, "x"), Err(LorebookError::TooLarge(_)));
     let entries = |n: usize| json!({"entries": vec![json!({"keys": ["a"]}); n]}).to_string();
 
     assert!(is_too_large(&vec![b' '; MAX_BYTES + 1]));
@@ -235,7 +242,7 @@ fn an_entry_without_keys_is_what_those_beside_it_are() {
 }
 
 #[test]
-fn what_stands_under_a_word_of_worlds_comes_back_where_it_was() {
+fn conflicting_fields_are_restored() {
     let strays = json!({
         "group": "a,b", "sticky": 2, "order": 3, "key": ["x"], "uid": 9, "disable": "no",
         "scanDepth": 4, "troupe_beside": {"uid": 1},
@@ -243,7 +250,7 @@ fn what_stands_under_a_word_of_worlds_comes_back_where_it_was() {
     let mut entry = strays.clone();
     entry["keys"] = json!(["Vale"]);
     let first = from_value(json!({"entries": [entry]}), "x").unwrap();
-    let second = from_value(out(&first), "x").unwrap();
+    let second = from_value(export(&first), "x").unwrap();
 
     assert_eq!(second.entries, first.entries);
     for (field, value) in strays.as_object().unwrap() {
@@ -252,7 +259,7 @@ fn what_stands_under_a_word_of_worlds_comes_back_where_it_was() {
 }
 
 #[test]
-fn whatever_a_book_of_another_tool_says_of_its_origin_is_kept() {
+fn the_origin_field_of_a_foreign_lorebook_is_kept() {
     let book = json!({"kind": "memory", "origin": "far away", "entries": []});
 
     let draft = from_value(book, "x").unwrap();
@@ -264,7 +271,7 @@ fn whatever_a_book_of_another_tool_says_of_its_origin_is_kept() {
 }
 
 #[test]
-fn what_tells_the_kind_of_a_book_does_not_tell_it_twice() {
+fn a_format_marker_is_not_applied_twice() {
     let books = [
         json!({"spec": "lorebook_v3", "data": {"spec": "lorebook_v3", "entries": []}}),
         json!({"spec": "lorebook_v3", "data": {"spec": "chara_card_v2", "entries": []}}),
@@ -273,7 +280,7 @@ fn what_tells_the_kind_of_a_book_does_not_tell_it_twice() {
 
     for book in books {
         let first = from_value(book, "x").unwrap();
-        let second = from_value(out(&first), "x").unwrap();
+        let second = from_value(export(&first), "x").unwrap();
         assert_eq!(second.document, first.document);
     }
 }

@@ -1,61 +1,61 @@
 //! Groups alone.
 
-use super::Candidate;
-use super::Rules;
-use super::losers;
-use crate::lore::book::Entry;
+use super::GroupCandidate;
+use super::GroupRules;
+use super::excluded_entries;
+use crate::lore::engine_lorebook::LorebookEntry;
 use crate::lore::entry;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashSet;
 
-fn entries(extensions: &[Value]) -> Vec<Entry> {
+fn entries(extensions: &[Value]) -> Vec<LorebookEntry> {
     let one = |it: &Value| entry::read(&json!({"extensions": it}), "0".into(), None);
     extensions.iter().map(one).collect()
 }
 
-fn lost(entries: &[Entry], sticky: &[usize], settled: &[&str]) -> Vec<usize> {
-    let candidates: Vec<Candidate> = entries
+fn excluded(entries: &[LorebookEntry], sticky: &[usize], settled: &[&str]) -> Vec<usize> {
+    let candidates: Vec<GroupCandidate> = entries
         .iter()
         .enumerate()
-        .map(|(index, entry)| Candidate {
+        .map(|(index, entry)| GroupCandidate {
             index,
             entry,
             is_sticky: sticky.contains(&index),
         })
         .collect();
-    let rules = Rules {
-        settled: &settled.iter().copied().collect::<HashSet<_>>(),
+    let rules = GroupRules {
+        decided: &settled.iter().copied().collect::<HashSet<_>>(),
         score: &|index| index,
         scoring: false,
         seed: 1,
     };
-    let mut lost: Vec<usize> = losers(&candidates, &rules).into_keys().collect();
+    let mut lost: Vec<usize> = excluded_entries(&candidates, &rules).into_keys().collect();
     lost.sort_unstable();
     lost
 }
 
 #[test]
-fn who_is_sticky_stays_and_nobody_beside_them() {
+fn a_sticky_entry_stays_alone_in_its_group() {
     let group = entries(&[
         json!({"group": "g"}),
         json!({"group": "g", "group_override": true}),
         json!({"group": "g"}),
     ]);
 
-    assert_eq!(lost(&group, &[0, 2], &[]), [1]);
-    assert_eq!(lost(&group, &[0], &["g"]), [1, 2]);
+    assert_eq!(excluded(&group, &[0, 2], &[]), [1]);
+    assert_eq!(excluded(&group, &[0], &["g"]), [1, 2]);
 }
 
 #[test]
-fn a_group_that_is_settled_takes_nobody() {
+fn a_decided_group_activates_no_entry() {
     let group = entries(&[json!({"group": "g"}), json!({"group": "h"}), json!({})]);
 
-    assert_eq!(lost(&group, &[], &["g"]), [0]);
+    assert_eq!(excluded(&group, &[], &["g"]), [0]);
 }
 
 #[test]
-fn the_score_counts_for_those_who_say_so() {
+fn the_score_counts_for_entries_that_enable_it() {
     let group = entries(&[
         json!({"group": "g", "use_group_scoring": true, "group_override": true}),
         json!({"group": "g", "use_group_scoring": true}),
@@ -63,5 +63,5 @@ fn the_score_counts_for_those_who_say_so() {
     ]);
 
     // The first two are below the best score of all; the third wins without one.
-    assert_eq!(lost(&group, &[], &[]), [0, 1]);
+    assert_eq!(excluded(&group, &[], &[]), [0, 1]);
 }

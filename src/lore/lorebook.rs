@@ -4,8 +4,8 @@ use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::LorebookId;
 use crate::ids::UserId;
-use crate::lore::file::Draft;
-use crate::lore::loose;
+use crate::lore::file::ParsedLorebook;
+use crate::lore::lenient_json;
 use crate::lore::lorebook_entry;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
@@ -40,7 +40,7 @@ impl ActiveModelBehavior for ActiveModel {}
 /// A book, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Lorebook)]
-pub struct View {
+pub struct LorebookView {
     pub id: LorebookId,
     pub name: String,
     pub owner_id: Option<UserId>,
@@ -58,16 +58,16 @@ pub struct View {
 
 impl Model {
     /// What its owner may read of it.
-    pub fn view(&self, n_entries: u64) -> View {
+    pub fn view(&self, n_entries: u64) -> LorebookView {
         let field = |name: &str| self.document.get(name);
-        View {
+        LorebookView {
             id: self.id,
             name: self.name.clone(),
             owner_id: self.owner_id,
-            description: loose::text(field("description")),
-            scan_depth: loose::int(field("scan_depth")),
-            token_budget: loose::int(field("token_budget")),
-            recursive_scanning: loose::truth(field("recursive_scanning")),
+            description: lenient_json::text(field("description")),
+            scan_depth: lenient_json::int(field("scan_depth")),
+            token_budget: lenient_json::int(field("token_budget")),
+            recursive_scanning: lenient_json::boolean(field("recursive_scanning")),
             n_entries,
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -84,19 +84,24 @@ impl Model {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn create(db: &Db, owner: UserId, draft: Draft, now: Timestamp) -> Result<Model, DbErr> {
+pub async fn create(
+    db: &Db,
+    owner: UserId,
+    parsed: ParsedLorebook,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
     let row = ActiveModel {
         id: NotSet,
         owner_id: Set(Some(owner)),
-        name: Set(draft.name),
-        document: Set(Value::Object(draft.document)),
+        name: Set(parsed.name),
+        document: Set(Value::Object(parsed.document)),
         created_at: Set(now),
         updated_at: Set(now),
     };
     db.write(move |tx| {
         Box::pin(async move {
             let made = row.insert(tx).await?;
-            lorebook_entry::append(tx, made.id, 0, draft.entries).await?;
+            lorebook_entry::append(tx, made.id, 0, parsed.entries).await?;
             Ok(made)
         })
     })
@@ -135,7 +140,7 @@ pub async fn delete(db: &Db, id: LorebookId) -> Result<(), DbErr> {
 }
 
 /// The books on a user's shelf.
-pub fn of_owner(owner: UserId) -> Select<Entity> {
+pub fn list_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find().filter(Column::OwnerId.eq(owner))
 }
 
@@ -143,7 +148,7 @@ pub fn of_owner(owner: UserId) -> Select<Entity> {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn n_entries(
+pub async fn count_entries(
     db: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = LorebookId>,
 ) -> Result<HashMap<LorebookId, u64>, DbErr> {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::json;
 
 /// How many rows go into one statement.
-const PIECE: usize = 500;
+const ROWS_PER_INSERT: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "lorebook_entries")]
@@ -37,10 +37,10 @@ impl ActiveModelBehavior for ActiveModel {}
 
 /// Why an entry is not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum AddError {
+pub enum AddEntryError {
     /// The book has as many as a book may have.
     #[error("a lorebook has at most {MAX_ENTRIES} entries")]
-    Full,
+    LimitReached,
     #[error(transparent)]
     Db(#[from] DbErr),
 }
@@ -70,12 +70,18 @@ impl Model {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn of_book(db: &impl ConnectionTrait, book: LorebookId) -> Result<Vec<Model>, DbErr> {
-    of_books(book).order_by_asc(Column::Position).all(db).await
+pub async fn list_for_lorebook(
+    db: &impl ConnectionTrait,
+    book: LorebookId,
+) -> Result<Vec<Model>, DbErr> {
+    list_for_lorebooks(book)
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await
 }
 
 /// The entries of a book, to be paged.
-pub fn of_books(book: LorebookId) -> Select<Entity> {
+pub fn list_for_lorebooks(book: LorebookId) -> Select<Entity> {
     Entity::find().filter(Column::LorebookId.eq(book))
 }
 
@@ -96,7 +102,7 @@ pub async fn append(
         document: Set(Value::Object(entry)),
     });
     let rows: Vec<ActiveModel> = rows.collect();
-    for piece in rows.chunks(PIECE) {
+    for piece in rows.chunks(ROWS_PER_INSERT) {
         Entity::insert_many(piece.to_vec())
             .exec_without_returning(tx)
             .await?;
@@ -112,14 +118,14 @@ pub async fn create(
     db: &Db,
     book: LorebookId,
     mut entry: Map<String, Value>,
-) -> Result<Model, AddError> {
+) -> Result<Model, AddEntryError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let there = of_books(book).count(tx).await?;
-            if there >= MAX_ENTRIES as u64 {
-                return Err(AddError::Full);
+            let n_entries = list_for_lorebooks(book).count(tx).await?;
+            if n_entries >= MAX_ENTRIES as u64 {
+                return Err(AddEntryError::LimitReached);
             }
-            let last: Option<Option<i64>> = of_books(book)
+            let last: Option<Option<i64>> = list_for_lorebooks(book)
                 .select_only()
                 .column_as(Column::Position.max(), "last")
                 .into_tuple()

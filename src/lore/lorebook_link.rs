@@ -50,36 +50,36 @@ impl ActiveModelBehavior for ActiveModel {}
 
 /// Where books take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LinkTarget {
     Space(SpaceId),
     Conversation(ConversationId),
     Character(CharacterId),
-    Seat(MembershipId),
+    Membership(MembershipId),
 }
 
-impl Place {
+impl LinkTarget {
     /// Only its links.
     pub fn condition(self) -> sea_orm::sea_query::SimpleExpr {
         match self {
             Self::Space(id) => Column::SpaceId.eq(id),
             Self::Conversation(id) => Column::ConversationId.eq(id),
             Self::Character(id) => Column::CharacterId.eq(id),
-            Self::Seat(id) => Column::SpaceMembershipId.eq(id),
+            Self::Membership(id) => Column::SpaceMembershipId.eq(id),
         }
     }
 
     /// Is it where this link leads?
-    pub fn has(self, link: &Model) -> bool {
+    pub fn is_target_of(self, link: &Model) -> bool {
         match self {
             Self::Space(id) => link.space_id == Some(id),
             Self::Conversation(id) => link.conversation_id == Some(id),
             Self::Character(id) => link.character_id == Some(id),
-            Self::Seat(id) => link.space_membership_id == Some(id),
+            Self::Membership(id) => link.space_membership_id == Some(id),
         }
     }
 
     /// A link of a book to here, not stored yet.
-    pub fn link(self, book: LorebookId, priority: i64) -> ActiveModel {
+    pub fn new_link(self, book: LorebookId, priority: i64) -> ActiveModel {
         let mut link = ActiveModel {
             id: NotSet,
             lorebook_id: Set(book),
@@ -93,7 +93,7 @@ impl Place {
             Self::Space(id) => link.space_id = Set(Some(id)),
             Self::Conversation(id) => link.conversation_id = Set(Some(id)),
             Self::Character(id) => link.character_id = Set(Some(id)),
-            Self::Seat(id) => link.space_membership_id = Set(Some(id)),
+            Self::Membership(id) => link.space_membership_id = Set(Some(id)),
         }
         link
     }
@@ -103,12 +103,12 @@ impl Place {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn books_of(
+pub async fn linked_lorebooks(
     db: &impl ConnectionTrait,
-    place: Place,
+    target: LinkTarget,
 ) -> Result<Vec<lorebook::Model>, DbErr> {
     let found = Entity::find()
-        .filter(place.condition())
+        .filter(target.condition())
         .order_by_asc(Column::Priority)
         .order_by_asc(Column::Id)
         .find_also_related(lorebook::Entity)
@@ -121,17 +121,17 @@ pub async fn books_of(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn arrange(db: &Db, place: Place, books: Vec<LorebookId>) -> Result<(), DbErr> {
+pub async fn set_links(db: &Db, target: LinkTarget, books: Vec<LorebookId>) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             Entity::delete_many()
-                .filter(place.condition())
+                .filter(target.condition())
                 .exec(tx)
                 .await?;
             if books.is_empty() {
                 return Ok(());
             }
-            let links = (0..).zip(books).map(|(n, book)| place.link(book, n));
+            let links = (0..).zip(books).map(|(n, book)| target.new_link(book, n));
             Entity::insert_many(links)
                 .exec_without_returning(tx)
                 .await?;

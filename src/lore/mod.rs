@@ -4,25 +4,25 @@
 //! count of messages, chance a seed. What is said in a room is data here: it is searched, and
 //! nothing in it is carried out.
 
-pub mod book;
+pub mod activation;
+pub mod active_lorebooks;
+pub mod compiled_entry;
 pub mod convert;
 pub mod decorators;
-pub mod dice;
-pub mod effort;
 pub mod engine;
+pub mod engine_lorebook;
 pub mod entry;
 pub mod file;
-pub mod foreign;
-pub mod groups;
-pub mod judge;
-pub mod loose;
+pub mod importers;
+pub mod inclusion_groups;
+pub mod key_search;
+pub mod lenient_json;
 pub mod lorebook;
 pub mod lorebook_entry;
 pub mod lorebook_link;
-pub mod outcome;
 pub mod pattern;
-pub mod prepared;
-pub mod scan;
-pub mod search;
-pub mod sources;
-pub mod timed;
+pub mod probability;
+pub mod scan_budget;
+pub mod scan_request;
+pub mod scan_result;
+pub mod timed_effects;

@@ -15,11 +15,11 @@ const MAX_SIZE: usize = 64 * 1024;
 /// The most steps back that a search may take.
 const MAX_BACKTRACKS: usize = 50_000;
 /// How many of the steps of a scan a byte is counted as by a pattern that may go over it again.
-const STEPS_OF_BACKTRACKING: u64 = 8;
+const STEPS_PER_BACKTRACKING_BYTE: u64 = 8;
 /// How many a search is counted as that was given up.
-pub const STEPS_OF_GIVEN_UP: u64 = 2 * 1024 * 1024;
+pub const STEPS_CHARGED_ON_ABORT: u64 = 2 * 1024 * 1024;
 /// How many compiled patterns are kept for the next turn.
-const KEPT: u64 = 2_000;
+const MAX_CACHED: u64 = 2_000;
 
 /// A compiled pattern.
 pub enum Pattern {
@@ -30,31 +30,33 @@ pub enum Pattern {
 
 /// Why a pattern found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum PatternError {
     /// It took too many steps.
     TooSlow,
 }
 
 impl Pattern {
     /// How many of the steps of a scan it takes to look for it in so many bytes.
-    pub fn steps(&self, n_bytes: usize) -> u64 {
+    pub fn n_steps(&self, n_bytes: usize) -> u64 {
         match self {
             Self::Linear(_) => n_bytes as u64,
-            Self::Backtracking(_) => n_bytes as u64 * STEPS_OF_BACKTRACKING,
+            Self::Backtracking(_) => n_bytes as u64 * STEPS_PER_BACKTRACKING_BYTE,
         }
     }
 
     /// Is it found in this text?
-    pub fn is_match(&self, text: &str) -> Result<bool, Trouble> {
+    pub fn is_match(&self, text: &str) -> Result<bool, PatternError> {
         match self {
             Self::Linear(pattern) => Ok(pattern.is_match(text)),
-            Self::Backtracking(pattern) => pattern.is_match(text).map_err(|_| Trouble::TooSlow),
+            Self::Backtracking(pattern) => {
+                pattern.is_match(text).map_err(|_| PatternError::TooSlow)
+            }
         }
     }
 }
 
 /// The two halves of `/pattern/flags`, if a key is one.
-pub fn literal(key: &str) -> Option<(&str, &str)> {
+pub fn parse_literal(key: &str) -> Option<(&str, &str)> {
     let inner = key.strip_prefix('/')?;
     let end = inner.rfind('/')?;
     let (body, flags) = (&inner[..end], &inner[end + 1..]);
@@ -73,7 +75,7 @@ fn has_bare_slash(body: &str) -> bool {
 }
 
 /// A pattern as it may stand between slashes.
-pub fn slashes_escaped(body: &str) -> String {
+pub fn escape_slashes(body: &str) -> String {
     let mut escaped = String::with_capacity(body.len());
     let mut is_escaped = false;
     for sign in body.chars() {
@@ -89,15 +91,15 @@ pub fn slashes_escaped(body: &str) -> String {
 /// Compiles a pattern, or takes it from the last time. `None`: it cannot be read, or is too large.
 pub fn compile(body: &str, flags: &str) -> Option<Arc<Pattern>> {
     static COMPILED: LazyLock<Cache<String, Option<Arc<Pattern>>>> =
-        LazyLock::new(|| Cache::new(KEPT));
+        LazyLock::new(|| Cache::new(MAX_CACHED));
     if body.len() > MAX_LENGTH {
         return None;
     }
     let key = format!("{flags}/{body}");
-    COMPILED.get_with(key, || compile_anew(body, flags).map(Arc::new))
+    COMPILED.get_with(key, || compile_uncached(body, flags).map(Arc::new))
 }
 
-fn compile_anew(body: &str, flags: &str) -> Option<Pattern> {
+fn compile_uncached(body: &str, flags: &str) -> Option<Pattern> {
     let mut pattern = String::new();
     for (flag, set) in [('i', "(?i)"), ('m', "(?m)"), ('s', "(?s)")] {
         if flags.contains(flag) {
@@ -111,7 +113,7 @@ fn compile_anew(body: &str, flags: &str) -> Option<Pattern> {
     pattern.push_str("(?:");
     translate(body, &mut pattern);
     pattern.push(')');
-    if looks_around(body) {
+    if needs_backtracking(body) {
         let pattern = fancy_regex::RegexBuilder::new(&pattern)
             .backtrack_limit(MAX_BACKTRACKS)
             .delegate_size_limit(MAX_SIZE)
@@ -126,7 +128,7 @@ fn compile_anew(body: &str, flags: &str) -> Option<Pattern> {
 }
 
 /// Does it look around, or back at what was found?
-fn looks_around(body: &str) -> bool {
+fn needs_backtracking(body: &str) -> bool {
     let looks = ["(?=", "(?!", "(?<=", "(?<!", r"\k<"];
     looks.iter().any(|it| body.contains(it)) || has_back_reference(body)
 }
@@ -240,9 +242,9 @@ fn is_repetition(after: &str) -> bool {
     let Some(end) = after.find('}') else {
         return false;
     };
-    let (least, most) = after[..end].split_once(',').unwrap_or((&after[..end], ""));
+    let (min, max) = after[..end].split_once(',').unwrap_or((&after[..end], ""));
     let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
-    !least.is_empty() && is_number(least) && is_number(most)
+    !min.is_empty() && is_number(min) && is_number(max)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! What is found where.
 
-use super::Bounds;
-use super::Search;
-use super::View;
-use super::Zone;
-use crate::lore::effort::MAX_STEPS;
-use crate::lore::effort::STEPS_OF_FOUND;
-use crate::lore::pattern::STEPS_OF_GIVEN_UP;
-use crate::lore::pattern::Trouble;
+use super::EntryScope;
+use super::KeySearch;
+use super::ScanZone;
+use super::WordBoundary;
+use crate::lore::pattern::PatternError;
+use crate::lore::pattern::STEPS_CHARGED_ON_ABORT;
+use crate::lore::scan_budget::MAX_STEPS;
+use crate::lore::scan_budget::STEPS_PER_MATCH;
 
-fn view(depth: usize) -> View {
-    View {
+fn scope(depth: usize) -> EntryScope {
+    EntryScope {
         depth,
         texts: 0,
         recursion: false,
@@ -19,99 +19,107 @@ fn view(depth: usize) -> View {
 
 #[test]
 fn a_key_counts_as_near_as_it_stands() {
-    let mut search = Search::new();
-    let key = search.plain("Wolf", false, Bounds::None);
-    search.read(Zone::Message(0), "nothing");
-    search.read(Zone::Message(1), "WOLVES and a wolf");
+    let mut search = KeySearch::new();
+    let key = search.add_plain_key("Wolf", false, WordBoundary::None);
+    search.scan_text(ScanZone::Message(0), "nothing");
+    search.scan_text(ScanZone::Message(1), "WOLVES and a wolf");
 
-    assert_eq!(search.finds(&key, view(1)), Ok(false));
-    assert_eq!(search.finds(&key, view(2)), Ok(true));
+    assert_eq!(search.is_found(&key, scope(1)), Ok(false));
+    assert_eq!(search.is_found(&key, scope(2)), Ok(true));
 }
 
 #[test]
-fn a_text_beside_the_messages_counts_for_those_who_ask() {
-    let mut search = Search::new();
-    let key = search.plain("wolf", false, Bounds::None);
-    let pattern = search.pattern("/wolf/", "wolf", "").unwrap();
-    search.read(Zone::Text(4), "a wolf");
+fn a_text_beside_the_messages_counts_for_entries_that_request_it() {
+    let mut search = KeySearch::new();
+    let key = search.add_plain_key("wolf", false, WordBoundary::None);
+    let pattern = search.compile_pattern_key("/wolf/", "wolf", "").unwrap();
+    search.scan_text(ScanZone::Text(4), "a wolf");
 
-    let asking = View {
+    let asking = EntryScope {
         texts: 4,
-        ..view(1)
+        ..scope(1)
     };
     assert_eq!(
-        (search.finds(&key, view(1)), search.finds(&key, asking)),
+        (
+            search.is_found(&key, scope(1)),
+            search.is_found(&key, asking)
+        ),
         (Ok(false), Ok(true))
     );
-    assert_eq!(search.finds(&pattern, view(1)), Ok(false));
-    assert_eq!(search.finds(&pattern, asking), Ok(true));
+    assert_eq!(search.is_found(&pattern, scope(1)), Ok(false));
+    assert_eq!(search.is_found(&pattern, asking), Ok(true));
 }
 
 #[test]
 fn keys_inside_each_other_are_all_found_with_their_own_bounds() {
-    let mut search = Search::new();
-    let inner = search.plain("dragon", false, Bounds::Words);
-    let outer = search.plain("dragonfly", false, Bounds::Words);
-    search.read(Zone::Message(0), "a dragonfly");
+    let mut search = KeySearch::new();
+    let inner = search.add_plain_key("dragon", false, WordBoundary::Word);
+    let outer = search.add_plain_key("dragonfly", false, WordBoundary::Word);
+    search.scan_text(ScanZone::Message(0), "a dragonfly");
 
-    assert_eq!(search.finds(&inner, view(1)), Ok(false));
-    assert_eq!(search.finds(&outer, view(1)), Ok(true));
+    assert_eq!(search.is_found(&inner, scope(1)), Ok(false));
+    assert_eq!(search.is_found(&outer, scope(1)), Ok(true));
 }
 
 #[test]
 fn a_pattern_sees_messages_apart_and_newest_first() {
-    let mut search = Search::new();
-    let across = search.pattern("", "one.two", "").unwrap();
-    let marked = search.pattern("", "\u{1}two", "").unwrap();
-    search.read(Zone::Message(0), "one");
-    search.read(Zone::Message(1), "two");
+    let mut search = KeySearch::new();
+    let across = search.compile_pattern_key("", "one.two", "").unwrap();
+    let marked = search.compile_pattern_key("", "\u{1}two", "").unwrap();
+    search.scan_text(ScanZone::Message(0), "one");
+    search.scan_text(ScanZone::Message(1), "two");
 
-    assert_eq!(search.finds(&across, view(2)), Ok(false));
-    assert_eq!(search.finds(&marked, view(2)), Ok(true));
-    assert_eq!(search.finds(&marked, view(1)), Ok(false));
+    assert_eq!(search.is_found(&across, scope(2)), Ok(false));
+    assert_eq!(search.is_found(&marked, scope(2)), Ok(true));
+    assert_eq!(search.is_found(&marked, scope(1)), Ok(false));
 }
 
 #[test]
 fn what_is_past_the_limit_is_not_searched_and_cut_between_characters() {
-    let mut search = Search::new();
-    let key = search.plain("wolf", false, Bounds::None);
-    search.read(Zone::Message(0), &"漢".repeat(super::MAX_TEXT / 3));
-    search.read(Zone::Message(1), "a wolf");
+    let mut search = KeySearch::new();
+    let key = search.add_plain_key("wolf", false, WordBoundary::None);
+    search.scan_text(ScanZone::Message(0), &"漢".repeat(super::MAX_TEXT / 3));
+    search.scan_text(ScanZone::Message(1), "a wolf");
 
-    assert_eq!(search.finds(&key, view(2)), Ok(false));
+    assert_eq!(search.is_found(&key, scope(2)), Ok(false));
 }
 
 #[test]
-fn how_much_patterns_look_at_is_counted_and_not_timed() {
-    let mut search = Search::new();
-    let pattern = search.pattern("", "wolf", "").unwrap();
-    search.read(Zone::Message(0), &"x".repeat(1023));
+fn pattern_work_is_counted_and_not_timed() {
+    let mut search = KeySearch::new();
+    let pattern = search.compile_pattern_key("", "wolf", "").unwrap();
+    search.scan_text(ScanZone::Message(0), &"x".repeat(1023));
 
-    let n_done = (0..).take_while(|_| search.finds(&pattern, view(1)).is_ok());
+    let n_done = (0..).take_while(|_| search.is_found(&pattern, scope(1)).is_ok());
 
     assert_eq!(n_done.count(), (MAX_STEPS / 1024) as usize);
-    assert_eq!(search.finds(&pattern, view(1)), Err(Trouble::TooSlow));
+    assert_eq!(
+        search.is_found(&pattern, scope(1)),
+        Err(PatternError::TooSlow)
+    );
 }
 
 #[test]
-fn a_pattern_that_was_given_up_leaves_less_for_others() {
-    let mut search = Search::new();
-    let wild = search.pattern("", r"(?=a)(a+)+\1$x", "").unwrap();
-    search.read(Zone::Message(0), &"a".repeat(8 * 1024));
+fn an_aborted_pattern_reduces_the_budget() {
+    let mut search = KeySearch::new();
+    let wild = search
+        .compile_pattern_key("", r"(?=a)(a+)+\1$x", "")
+        .unwrap();
+    search.scan_text(ScanZone::Message(0), &"a".repeat(8 * 1024));
 
-    assert_eq!(search.finds(&wild, view(1)), Err(Trouble::TooSlow));
-    assert!(search.effort.left.get() < MAX_STEPS - STEPS_OF_GIVEN_UP);
+    assert_eq!(search.is_found(&wild, scope(1)), Err(PatternError::TooSlow));
+    assert!(search.budget.steps_left.get() < MAX_STEPS - STEPS_CHARGED_ON_ABORT);
 }
 
 #[test]
 fn plain_keys_are_found_until_the_steps_are_used_up() {
-    let mut search = Search::new();
-    let near = search.plain("a", true, Bounds::None);
-    let far = search.plain("wolf", true, Bounds::None);
-    search.effort.left.set(3 * STEPS_OF_FOUND);
-    search.read(Zone::Message(0), "aaaaaaaa");
-    search.read(Zone::Message(1), "wolf");
+    let mut search = KeySearch::new();
+    let near = search.add_plain_key("a", true, WordBoundary::None);
+    let far = search.add_plain_key("wolf", true, WordBoundary::None);
+    search.budget.steps_left.set(3 * STEPS_PER_MATCH);
+    search.scan_text(ScanZone::Message(0), "aaaaaaaa");
+    search.scan_text(ScanZone::Message(1), "wolf");
 
-    assert_eq!(search.finds(&near, view(2)), Ok(true));
-    assert_eq!(search.finds(&far, view(2)), Ok(false));
+    assert_eq!(search.is_found(&near, scope(2)), Ok(true));
+    assert_eq!(search.is_found(&far, scope(2)), Ok(false));
 }

@@ -46,7 +46,7 @@ pub async fn create(
     let metadata = fields.metadata()?;
     let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
     let mut items = items::list("items", given, MAX_ITEMS)?;
-    compaction::check(&app.models.sealer, caller.id(), &items)?;
+    compaction::check(&app.models.cipher, caller.id(), &items)?;
     far_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let row = conversation::Model {
@@ -150,7 +150,7 @@ pub async fn append(
         Problem::invalid("missing_required_parameter", "items", message)
     })?;
     let mut items = items::list("items", given, MAX_ITEMS)?;
-    compaction::check(&app.models.sealer, caller.id(), &items)?;
+    compaction::check(&app.models.cipher, caller.id(), &items)?;
     far_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve(app.db.reader(), caller.id(), &mut items).await?;
     let written: Result<Option<Vec<Value>>, DbErr> = app

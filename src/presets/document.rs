@@ -4,10 +4,10 @@
 
 use crate::llm::request::PromptRole;
 use crate::llm::request::Samplers;
-use crate::presets::texts::ENHANCE;
-use crate::presets::texts::HUMAN_MAIN_PROMPT;
-use crate::presets::texts::MAIN_PROMPT;
-use crate::presets::texts::Texts;
+use crate::presets::default_texts::ENHANCE_DEFINITIONS;
+use crate::presets::default_texts::IMPERSONATION_MAIN_PROMPT;
+use crate::presets::default_texts::MAIN_PROMPT;
+use crate::presets::default_texts::PresetTexts;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -15,9 +15,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 /// Where an entry with a depth stands among its like, if it does not say.
-pub const USUAL_ORDER: i64 = 100;
+pub const DEFAULT_ORDER: i64 = 100;
 /// How deep an entry in the chat stands, if it does not say.
-pub const USUAL_DEPTH: i64 = 4;
+pub const DEFAULT_DEPTH: i64 = 4;
 
 /// Everything that one turn goes by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,14 +25,14 @@ pub const USUAL_DEPTH: i64 = 4;
 pub struct Preset {
     /// What stands in a prompt, first to last.
     #[serde(rename = "prompt_order")]
-    pub order: Vec<Entry>,
+    pub order: Vec<PresetEntry>,
     /// The words around it.
     #[serde(flatten)]
-    pub texts: Texts,
+    pub texts: PresetTexts,
     /// What becomes of example messages when it gets tight.
-    pub examples: Examples,
+    pub examples: ExampleMessagesMode,
     /// How a model is told who said a line.
-    pub names: Names,
+    pub names: NamesBehavior,
     /// The model's window, in tokens; `None` leaves it to the one who builds the prompt.
     pub context_tokens: Option<i64>,
     /// The most tokens an answer may have.
@@ -52,7 +52,7 @@ pub struct Preset {
 /// One thing that stands in a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetEntry)]
-pub struct Entry {
+pub struct PresetEntry {
     /// What tells it from the others of its preset.
     #[schema(min_length = 1, max_length = 200)]
     pub id: String,
@@ -62,7 +62,7 @@ pub struct Entry {
     pub label: String,
     /// What it stands for. `None`: its text, and nothing else.
     #[serde(default)]
-    pub slot: Option<Slot>,
+    pub slot: Option<PromptSlot>,
     /// In whose name its text is said.
     #[serde(default = "system")]
     pub role: PromptRole,
@@ -73,11 +73,11 @@ pub struct Entry {
     #[serde(default = "yes")]
     pub enabled: bool,
     #[serde(default)]
-    pub place: Place,
+    pub place: PromptPosition,
     /// For what kinds of turns it is said; none: for all.
     #[serde(default)]
     #[schema(max_items = 6)]
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<GenerationTrigger>,
     /// A card may not put its own words here.
     #[serde(default)]
     pub forbid_overrides: bool,
@@ -90,7 +90,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetSlot)]
 #[serde(rename_all = "snake_case")]
-pub enum Slot {
+pub enum PromptSlot {
     /// The entry's text, unless the card has a system prompt.
     Main,
     LoreBefore,
@@ -110,8 +110,8 @@ pub enum Slot {
 /// Where an entry stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetPlace)]
-#[serde(rename_all = "snake_case", from = "SaidPlace")]
-pub enum Place {
+#[serde(rename_all = "snake_case", from = "PositionForm")]
+pub enum PromptPosition {
     /// Where the order of the preset has it.
     #[default]
     Relative,
@@ -132,28 +132,28 @@ pub enum Place {
     untagged,
     expecting = "This takes `relative`, or `in_chat` with `depth` and `order`."
 )]
-enum SaidPlace {
-    Word(Relative),
-    InChat { in_chat: Spot },
+enum PositionForm {
+    Word(RelativePosition),
+    InChat { in_chat: InChatPosition },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Relative {
+enum RelativePosition {
     Relative,
 }
 
 #[derive(Deserialize)]
-struct Spot {
+struct InChatPosition {
     depth: i64,
     order: i64,
 }
 
-impl From<SaidPlace> for Place {
-    fn from(said: SaidPlace) -> Self {
+impl From<PositionForm> for PromptPosition {
+    fn from(said: PositionForm) -> Self {
         match said {
-            SaidPlace::Word(Relative::Relative) => Self::Relative,
-            SaidPlace::InChat { in_chat } => Self::InChat {
+            PositionForm::Word(RelativePosition::Relative) => Self::Relative,
+            PositionForm::InChat { in_chat } => Self::InChat {
                 depth: in_chat.depth,
                 order: in_chat.order,
             },
@@ -165,7 +165,7 @@ impl From<SaidPlace> for Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetTrigger)]
 #[serde(rename_all = "snake_case")]
-pub enum Trigger {
+pub enum GenerationTrigger {
     Normal,
     Continue,
     Impersonate,
@@ -178,7 +178,7 @@ pub enum Trigger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetExamples)]
 #[serde(rename_all = "snake_case")]
-pub enum Examples {
+pub enum ExampleMessagesMode {
     /// They make room for what has been said.
     #[default]
     GraduallyPushOut,
@@ -192,7 +192,7 @@ pub enum Examples {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetNames)]
 #[serde(rename_all = "snake_case")]
-pub enum Names {
+pub enum NamesBehavior {
     /// As its provider does it best.
     #[default]
     Usual,
@@ -207,10 +207,10 @@ pub enum Names {
 impl Default for Preset {
     fn default() -> Self {
         Self {
-            order: usual_order(),
-            texts: Texts::default(),
-            examples: Examples::default(),
-            names: Names::default(),
+            order: default_order(),
+            texts: PresetTexts::default(),
+            examples: ExampleMessagesMode::default(),
+            names: NamesBehavior::default(),
             context_tokens: None,
             max_tokens: None,
             temperature: None,
@@ -224,32 +224,32 @@ impl Default for Preset {
 
 impl Preset {
     /// The first entry that stands for `slot`.
-    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+    pub fn entry(&self, slot: PromptSlot) -> Option<&PresetEntry> {
         self.order.iter().find(|it| it.slot == Some(slot))
     }
 
     /// The same preset while the model writes what a human says: the usual main prompt would have
     /// it write for a character. One that somebody chose stays.
-    pub fn for_human(mut self) -> Self {
+    pub fn for_impersonation(mut self) -> Self {
         let main = self.order.iter_mut();
-        for entry in main.filter(|it| it.slot == Some(Slot::Main) && it.text == MAIN_PROMPT) {
-            entry.text = HUMAN_MAIN_PROMPT.to_owned();
+        for entry in main.filter(|it| it.slot == Some(PromptSlot::Main) && it.text == MAIN_PROMPT) {
+            entry.text = IMPERSONATION_MAIN_PROMPT.to_owned();
         }
         self
     }
 }
 
-impl Entry {
+impl PresetEntry {
     /// An entry that stands for `slot`.
-    pub fn of_slot(id: &str, label: &str, slot: Slot) -> Self {
+    pub fn from_slot(id: &str, label: &str, slot: PromptSlot) -> Self {
         Self {
             slot: Some(slot),
-            ..Self::of_text(id, label, "")
+            ..Self::from_text(id, label, "")
         }
     }
 
     /// An entry that says `text`.
-    pub fn of_text(id: &str, label: &str, text: &str) -> Self {
+    pub fn from_text(id: &str, label: &str, text: &str) -> Self {
         Self {
             id: id.to_owned(),
             label: label.to_owned(),
@@ -257,7 +257,7 @@ impl Entry {
             role: PromptRole::System,
             text: text.to_owned(),
             enabled: true,
-            place: Place::Relative,
+            place: PromptPosition::Relative,
             triggers: Vec::new(),
             forbid_overrides: false,
             extra: Map::new(),
@@ -265,41 +265,49 @@ impl Entry {
     }
 
     /// Is it said in a turn of this kind?
-    pub fn speaks_at(&self, trigger: Trigger) -> bool {
+    pub fn applies_to(&self, trigger: GenerationTrigger) -> bool {
         self.enabled && (self.triggers.is_empty() || self.triggers.contains(&trigger))
     }
 }
 
 /// The ids are those of the presets in circulation, so that entries keep theirs in and out.
-fn usual_order() -> Vec<Entry> {
-    let slot = Entry::of_slot;
+fn default_order() -> Vec<PresetEntry> {
+    let slot = PresetEntry::from_slot;
     vec![
-        Entry {
+        PresetEntry {
             text: MAIN_PROMPT.to_owned(),
-            ..slot("main", "Main prompt", Slot::Main)
+            ..slot("main", "Main prompt", PromptSlot::Main)
         },
         slot(
             "worldInfoBefore",
             "Lore before the character",
-            Slot::LoreBefore,
+            PromptSlot::LoreBefore,
         ),
-        slot("personaDescription", "Persona", Slot::Persona),
-        slot("charDescription", "Description", Slot::Description),
-        slot("charPersonality", "Personality", Slot::Personality),
-        slot("scenario", "Scenario", Slot::Scenario),
-        Entry {
+        slot("personaDescription", "Persona", PromptSlot::Persona),
+        slot("charDescription", "Description", PromptSlot::Description),
+        slot("charPersonality", "Personality", PromptSlot::Personality),
+        slot("scenario", "Scenario", PromptSlot::Scenario),
+        PresetEntry {
             enabled: false,
-            ..Entry::of_text("enhanceDefinitions", "Enhance definitions", ENHANCE)
+            ..PresetEntry::from_text(
+                "enhanceDefinitions",
+                "Enhance definitions",
+                ENHANCE_DEFINITIONS,
+            )
         },
-        Entry::of_text("nsfw", "Auxiliary prompt", ""),
+        PresetEntry::from_text("nsfw", "Auxiliary prompt", ""),
         slot(
             "worldInfoAfter",
             "Lore after the character",
-            Slot::LoreAfter,
+            PromptSlot::LoreAfter,
         ),
-        slot("dialogueExamples", "Example messages", Slot::Examples),
-        slot("chatHistory", "Chat history", Slot::History),
-        slot("jailbreak", "Post-history instructions", Slot::PostHistory),
+        slot("dialogueExamples", "Example messages", PromptSlot::Examples),
+        slot("chatHistory", "Chat history", PromptSlot::History),
+        slot(
+            "jailbreak",
+            "Post-history instructions",
+            PromptSlot::PostHistory,
+        ),
     ]
 }
 

@@ -1,16 +1,16 @@
 //! Tests of [`super`].
 
-use super::Examples;
-use super::Place;
+use super::ExampleMessagesMode;
+use super::GenerationTrigger;
 use super::Preset;
-use super::Slot;
-use super::Trigger;
+use super::PromptPosition;
+use super::PromptSlot;
 use crate::llm::request::PromptRole;
-use crate::presets::texts::HUMAN_MAIN_PROMPT;
+use crate::presets::default_texts::IMPERSONATION_MAIN_PROMPT;
 use serde_json::json;
 
 #[test]
-fn what_nobody_decided_has_its_default() {
+fn unset_fields_have_their_defaults() {
     let preset: Preset = serde_json::from_value(json!({})).unwrap();
 
     assert_eq!(preset, Preset::default());
@@ -23,8 +23,8 @@ fn a_preset_comes_back_as_it_went() {
         ..Preset::default()
     };
     preset.samplers.top_k = Some(40);
-    preset.order[2].place = Place::InChat { depth: 2, order: 7 };
-    preset.order[2].triggers = vec![Trigger::Normal];
+    preset.order[2].place = PromptPosition::InChat { depth: 2, order: 7 };
+    preset.order[2].triggers = vec![GenerationTrigger::Normal];
 
     let text = serde_json::to_string(&preset).unwrap();
 
@@ -50,7 +50,7 @@ fn what_is_not_known_is_kept_beside() {
 }
 
 #[test]
-fn words_of_places_are_those_of_the_page() {
+fn positions_are_written_as_documented() {
     let given = json!({
         "examples": "always_keep",
         "prompt_order": [
@@ -61,9 +61,9 @@ fn words_of_places_are_those_of_the_page() {
 
     let preset: Preset = serde_json::from_value(given).unwrap();
 
-    assert_eq!(preset.examples, Examples::AlwaysKeep);
-    assert_eq!(preset.order[0].slot, Some(Slot::LoreBefore));
-    let at_the_end = Place::InChat {
+    assert_eq!(preset.examples, ExampleMessagesMode::AlwaysKeep);
+    assert_eq!(preset.order[0].slot, Some(PromptSlot::LoreBefore));
+    let at_the_end = PromptPosition::InChat {
         depth: 0,
         order: 100,
     };
@@ -71,24 +71,30 @@ fn words_of_places_are_those_of_the_page() {
 }
 
 #[test]
-fn an_entry_without_triggers_speaks_always_and_a_disabled_one_never() {
+fn an_entry_without_triggers_always_applies_and_a_disabled_one_never() {
     let mut entry = Preset::default().order.remove(0);
-    assert!(entry.speaks_at(Trigger::Quiet));
+    assert!(entry.applies_to(GenerationTrigger::Quiet));
 
-    entry.triggers = vec![Trigger::Swipe];
-    assert!(entry.speaks_at(Trigger::Swipe));
-    assert!(!entry.speaks_at(Trigger::Normal));
+    entry.triggers = vec![GenerationTrigger::Swipe];
+    assert!(entry.applies_to(GenerationTrigger::Swipe));
+    assert!(!entry.applies_to(GenerationTrigger::Normal));
 
     entry.enabled = false;
-    assert!(!entry.speaks_at(Trigger::Swipe));
+    assert!(!entry.applies_to(GenerationTrigger::Swipe));
 }
 
 #[test]
-fn only_the_usual_main_prompt_changes_for_a_human() {
-    let main = |it: Preset| it.for_human().entry(Slot::Main).unwrap().text.clone();
+fn only_the_default_main_prompt_changes_for_impersonation() {
+    let main = |it: Preset| {
+        it.for_impersonation()
+            .entry(PromptSlot::Main)
+            .unwrap()
+            .text
+            .clone()
+    };
     let mut chosen = Preset::default();
     chosen.order[0].text = "Write a letter.".to_owned();
 
-    assert_eq!(main(Preset::default()), HUMAN_MAIN_PROMPT);
+    assert_eq!(main(Preset::default()), IMPERSONATION_MAIN_PROMPT);
     assert_eq!(main(chosen), "Write a letter.");
 }

@@ -2,10 +2,10 @@
 
 use crate::import_warning::ImportWarning;
 use crate::presets::formats::chat_completion;
-use crate::presets::formats::chat_completion_out;
-use crate::presets::formats::reading::Reading;
+use crate::presets::formats::chat_completion_export;
+use crate::presets::formats::field_reader::FieldReader;
 use crate::presets::formats::text_completion;
-use crate::presets::stated::Stated;
+use crate::presets::partial::PartialPreset;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -19,7 +19,7 @@ const SPEC: &str = "troupe_preset";
 
 /// What came out of a file.
 #[derive(Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedPreset {
     /// What the file calls it, if it does.
     pub name: Option<String>,
     /// What it states.
@@ -33,30 +33,30 @@ pub struct Imported {
 /// Why a file is no preset: a sentence for whoever brought it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ImportError(String);
+pub struct PresetImportError(String);
 
 /// Reads a file: our own form, or one of SillyTavern's. Unbounded only by [`MAX_FILE_BYTES`], so not
 /// on the thread of a door.
 ///
 /// # Errors
 /// When it is no preset; with the reason.
-pub fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     if bytes.len() > MAX_FILE_BYTES {
-        return because("The file is larger than 5 MiB.");
+        return reject("The file is larger than 5 MiB.");
     }
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // The parser itself goes no deeper than 128 levels.
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
-        return because("The file is no JSON object of at most 128 levels.");
+        return reject("The file is no JSON object of at most 128 levels.");
     };
     if fields
         .iter()
         .any(|(key, value)| key.contains('\0') || has_nul(value))
     {
-        return because("A text in the file holds the character U+0000.");
+        return reject("A text in the file holds the character U+0000.");
     }
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
-        return own(fields);
+        return read_own(fields);
     }
     // A file with all settings in it has the preset inside.
     let whole = ["instruct", "context", "sysprompt"];
@@ -68,22 +68,22 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
         let sentence = "Of the file only the samplers were taken, not the templates.";
         warnings.push(ImportWarning::new("samplers_alone", sentence));
     }
-    let mut reading = Reading::of(fields);
+    let mut reading = FieldReader::new(fields);
     reading.warnings = warnings;
     let name = match reading.fields.get("name") {
         Some(Value::String(name)) => Some(name.clone()),
         _ => None,
     };
-    let origin = if chat_completion::is_one(&reading.fields) {
+    let origin = if chat_completion::is_chat_completion(&reading.fields) {
         chat_completion::read(&mut reading)
-    } else if text_completion::is_one(&reading.fields) {
+    } else if text_completion::is_text_completion(&reading.fields) {
         text_completion::read(&mut reading)
     } else {
-        return because(what_else(&reading.fields));
+        return reject(describe_unknown(&reading.fields));
     };
-    judged(Imported {
+    validated(ImportedPreset {
         name,
-        document: Value::Object(reading.stated),
+        document: Value::Object(reading.document),
         origin: Some(origin),
         warnings: reading.warnings,
     })
@@ -91,7 +91,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
 
 /// The form in which a preset is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum PresetFormat {
     /// With all that we know of it.
     Own,
     /// As SillyTavern reads it; of the kind that it came as.
@@ -99,23 +99,23 @@ pub enum Form {
 }
 
 /// The preset as a file.
-pub fn written(form: Form, name: &str, document: &Value, origin: Option<&Value>) -> Value {
+pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&Value>) -> Value {
     let is_text = origin.is_some_and(|it| it["form"] == text_completion::FORM)
         && document.get("prompt_order").is_none();
     match form {
-        Form::Own => json!({
+        PresetFormat::Own => json!({
             "spec": SPEC, "spec_version": "1.0", "name": name, "document": document, "origin": origin,
         }),
-        Form::SillyTavern if is_text => text_completion::written(document, origin),
-        Form::SillyTavern => chat_completion_out::written(document, origin),
+        PresetFormat::SillyTavern if is_text => text_completion::write(document, origin),
+        PresetFormat::SillyTavern => chat_completion_export::write(document, origin),
     }
 }
 
-fn own(mut fields: Map<String, Value>) -> Result<Imported, ImportError> {
+fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImportError> {
     let Some(Value::Object(document)) = fields.shift_remove("document") else {
-        return because("The file says that it is a preset, but has no `document`.");
+        return reject("The file says that it is a preset, but has no `document`.");
     };
-    judged(Imported {
+    validated(ImportedPreset {
         name: fields
             .get("name")
             .and_then(Value::as_str)
@@ -127,25 +127,25 @@ fn own(mut fields: Map<String, Value>) -> Result<Imported, ImportError> {
 }
 
 /// Holds what came out to the rules for what people write by hand.
-fn judged(imported: Imported) -> Result<Imported, ImportError> {
+fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
     if imported.document.to_string().len() > MAX_DOCUMENT_BYTES {
-        return because("The prompts of the file are longer than 512 KiB together.");
+        return reject("The prompts of the file are longer than 512 KiB together.");
     }
-    let stated: Stated = match serde_json::from_value(imported.document.clone()) {
+    let stated: PartialPreset = match serde_json::from_value(imported.document.clone()) {
         Ok(stated) => stated,
-        Err(error) => return because(format!("The preset cannot be read: {error}.")),
+        Err(error) => return reject(format!("The preset cannot be read: {error}.")),
     };
     if stated.preset_id.is_some() {
-        return because("A preset does not lie on another one.");
+        return reject("A preset does not lie on another one.");
     }
-    match stated.judge() {
+    match stated.validate() {
         Ok(()) => Ok(imported),
-        Err(it) => because(format!("`{}` cannot be taken: {}", it.field, it.message)),
+        Err(it) => reject(format!("`{}` cannot be taken: {}", it.field, it.message)),
     }
 }
 
 /// What a file that is no preset looks like.
-fn what_else(fields: &Map<String, Value>) -> &'static str {
+fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
     let has = |name: &str| fields.contains_key(name);
     if has("story_string") || has("input_sequence") || has("output_sequence") {
         return "This is a template for text completion. Models are asked in chat form here, \
@@ -171,8 +171,8 @@ fn has_nul(value: &Value) -> bool {
     }
 }
 
-fn because<T>(reason: impl Into<String>) -> Result<T, ImportError> {
-    Err(ImportError(reason.into()))
+fn reject<T>(reason: impl Into<String>) -> Result<T, PresetImportError> {
+    Err(PresetImportError(reason.into()))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Tests of [`super`], on the files of `tests/fixtures/presets`.
 
-use super::Form;
-use super::Imported;
+use super::ImportedPreset;
 use super::MAX_FILE_BYTES;
+use super::PresetFormat;
 use super::read;
-use super::written;
+use super::write;
 use crate::llm::request::PromptRole;
-use crate::presets::document::Entry;
-use crate::presets::document::Place;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
-use crate::presets::document::Slot;
-use crate::presets::document::Trigger;
+use crate::presets::document::PresetEntry;
+use crate::presets::document::PromptPosition;
+use crate::presets::document::PromptSlot;
 use serde_json::Value;
 use serde_json::json;
 use std::fs;
@@ -20,15 +20,15 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/presets")
 }
 
-fn imported(name: &str) -> Imported {
+fn imported(name: &str) -> ImportedPreset {
     read(&fs::read(folder().join(name)).unwrap()).unwrap()
 }
 
-fn order(imported: &Imported) -> Vec<Entry> {
+fn order(imported: &ImportedPreset) -> Vec<PresetEntry> {
     serde_json::from_value(imported.document["prompt_order"].clone()).unwrap()
 }
 
-fn ids(order: &[Entry]) -> Vec<(&str, bool)> {
+fn ids(order: &[PresetEntry]) -> Vec<(&str, bool)> {
     order
         .iter()
         .map(|it| (it.id.as_str(), it.enabled))
@@ -39,7 +39,7 @@ fn refused(file: &Value) -> String {
     read(file.to_string().as_bytes()).unwrap_err().to_string()
 }
 
-fn warns(imported: &Imported, word: &str) -> bool {
+fn has_warning(imported: &ImportedPreset, word: &str) -> bool {
     imported.warnings.iter().any(|it| it.contains(word))
 }
 
@@ -51,12 +51,12 @@ fn every_file_is_the_same_after_it_went_out_and_came_in_again() {
         let Ok(first) = read(&fs::read(&path).unwrap()) else {
             continue;
         };
-        for form in [Form::Own, Form::SillyTavern] {
+        for form in [PresetFormat::Own, PresetFormat::SillyTavern] {
             let is_own = first.origin.is_none();
-            if is_own && form == Form::SillyTavern {
+            if is_own && form == PresetFormat::SillyTavern {
                 continue; // there a preset has no place for what is ours
             }
-            let file = written(form, "Name", &first.document, first.origin.as_ref());
+            let file = write(form, "Name", &first.document, first.origin.as_ref());
             let again = read(file.to_string().as_bytes()).unwrap();
 
             assert_eq!(
@@ -73,7 +73,7 @@ fn every_file_is_the_same_after_it_went_out_and_came_in_again() {
 }
 
 #[test]
-fn an_order_comes_over_with_its_marks_roles_places_and_triggers() {
+fn an_order_is_imported_with_markers_roles_positions_and_triggers() {
     let modern = imported("modern.json");
     let order = order(&modern);
 
@@ -100,18 +100,24 @@ fn an_order_comes_over_with_its_marks_roles_places_and_triggers() {
     assert_eq!((rain.slot, rain.role), (None, PromptRole::Assistant));
     assert_eq!(
         rain.place,
-        Place::InChat {
+        PromptPosition::InChat {
             depth: 2,
             order: 50
         }
     );
-    assert_eq!(rain.triggers, [Trigger::Normal, Trigger::Swipe]);
+    assert_eq!(
+        rain.triggers,
+        [GenerationTrigger::Normal, GenerationTrigger::Swipe]
+    );
     assert_eq!(rain.extra["sillytavern"]["color"], "grey");
     let main = &order[1];
-    assert_eq!((main.slot, main.forbid_overrides), (Some(Slot::Main), true));
+    assert_eq!(
+        (main.slot, main.forbid_overrides),
+        (Some(PromptSlot::Main), true)
+    );
     assert_eq!(main.text, "Play {{char}} in a small theatre.");
     assert_eq!(order[12].role, PromptRole::User);
-    assert_eq!(order[0].slot, Some(Slot::LoreBefore));
+    assert_eq!(order[0].slot, Some(PromptSlot::LoreBefore));
 }
 
 #[test]
@@ -135,17 +141,17 @@ fn samplers_texts_and_names_come_over() {
 }
 
 #[test]
-fn what_is_not_used_is_said_and_kept_but_no_password() {
+fn unused_fields_are_kept_with_a_warning_but_no_password() {
     let modern = imported("modern.json");
 
     for word in ["assistant_prefill", "1 scripts", "passwords"] {
-        assert!(warns(&modern, word), "{word}: {:?}", modern.warnings);
+        assert!(has_warning(&modern, word), "{word}: {:?}", modern.warnings);
     }
     let kept = &modern.origin.as_ref().unwrap()["fields"];
     assert_eq!(kept["extensions"]["made_up"]["deep"], json!([1, null, "x"]));
     assert_eq!(kept["squash_system_messages"], true);
-    let file = written(
-        Form::SillyTavern,
+    let file = write(
+        PresetFormat::SillyTavern,
         "M",
         &modern.document,
         modern.origin.as_ref(),
@@ -174,7 +180,7 @@ fn an_order_from_before_personas_gets_a_place_for_them() {
             "chatHistory"
         ]
     );
-    assert!(warns(&old, "personas"));
+    assert!(has_warning(&old, "personas"));
 }
 
 #[test]
@@ -186,7 +192,7 @@ fn where_there_is_no_order_for_all_any_is_taken() {
 }
 
 #[test]
-fn a_file_from_before_orders_has_its_texts_in_the_usual_order() {
+fn a_file_from_before_orders_has_its_texts_in_the_default_order() {
     let order = order(&imported("before_orders.json"));
 
     let of = |id: &str| order.iter().find(|it| it.id == id).unwrap();
@@ -200,7 +206,7 @@ fn a_file_from_before_orders_has_its_texts_in_the_usual_order() {
 }
 
 #[test]
-fn odd_values_are_put_right_or_left_out_and_it_is_said() {
+fn odd_values_are_repaired_or_left_out_with_a_warning() {
     let odd = imported("odd_values.json");
     let preset: Preset = serde_json::from_value(odd.document.clone()).unwrap();
 
@@ -224,9 +230,9 @@ fn odd_values_are_put_right_or_left_out_and_it_is_said() {
         "Twelve",
         "conversation",
     ] {
-        assert!(warns(&odd, word), "{word}: {:?}", odd.warnings);
+        assert!(has_warning(&odd, word), "{word}: {:?}", odd.warnings);
     }
-    assert!(!warns(&odd, "top_k") && !warns(&odd, "frequency_penalty"));
+    assert!(!has_warning(&odd, "top_k") && !has_warning(&odd, "frequency_penalty"));
     assert_eq!(
         ids(&preset.order),
         [
@@ -242,12 +248,12 @@ fn odd_values_are_put_right_or_left_out_and_it_is_said() {
     assert_eq!(preset.order[0].label, "Main prompt");
     assert_eq!(
         preset.order[1].place,
-        Place::InChat {
+        PromptPosition::InChat {
             depth: 0,
             order: 100
         }
     );
-    assert_eq!(preset.order[1].triggers, [Trigger::Normal]);
+    assert_eq!(preset.order[1].triggers, [GenerationTrigger::Normal]);
 }
 
 #[test]
@@ -260,7 +266,11 @@ fn samplers_for_text_completion_come_over_without_an_order() {
         "top_k": 60, "context_tokens": 12288, "max_tokens": 400,
     });
     assert_eq!(text.document, expected);
-    assert!(warns(&text, "tfs, dry_multiplier."), "{:?}", text.warnings);
+    assert!(
+        has_warning(&text, "tfs, dry_multiplier."),
+        "{:?}",
+        text.warnings
+    );
     assert_eq!(text.origin.unwrap()["fields"]["rep_pen_range"], 1024);
 }
 
@@ -270,11 +280,11 @@ fn of_a_file_with_all_settings_the_samplers_are_taken() {
 
     assert_eq!(all.document["repetition_penalty"], 1.05);
     assert_eq!(all.name.as_deref(), Some("Inside"));
-    assert!(warns(&all, "templates"));
+    assert!(has_warning(&all, "templates"));
 }
 
 #[test]
-fn our_own_form_keeps_what_nobody_knows() {
+fn our_own_format_keeps_unknown_fields() {
     let own = imported("own.json");
 
     assert_eq!(own.name.as_deref(), Some("From home"));

@@ -46,7 +46,7 @@ string_enum! {
 /// A preset, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Preset)]
-pub struct View {
+pub struct PresetView {
     pub id: PresetId,
     pub name: String,
     pub owner_id: Option<UserId>,
@@ -68,8 +68,8 @@ pub struct NewPreset {
 
 impl Model {
     /// What people may read of this preset.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> PresetView {
+        PresetView {
             id: self.id,
             name: self.name.clone(),
             owner_id: self.owner_id,
@@ -133,7 +133,7 @@ pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
 }
 
 /// What these presets state, deleted ones too; asks nothing when there are none.
-pub async fn documents(
+pub async fn load_documents(
     db: &impl ConnectionTrait,
     ids: &[PresetId],
 ) -> Result<HashMap<PresetId, Json>, DbErr> {

@@ -6,7 +6,7 @@
 
 use crate::ids::PresetId;
 use crate::presets::document::Preset;
-use crate::presets::document::Slot;
+use crate::presets::document::PromptSlot;
 use crate::presets::preset;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -14,18 +14,18 @@ use serde_json::Map;
 use serde_json::Value;
 
 /// Keys that lie over the text of one entry, and the entry.
-const TEXTS_OF_SLOTS: [(&str, Slot); 2] = [
-    ("main_prompt", Slot::Main),
-    ("post_history_instructions", Slot::PostHistory),
+const SLOT_TEXT_KEYS: [(&str, PromptSlot); 2] = [
+    ("main_prompt", PromptSlot::Main),
+    ("post_history_instructions", PromptSlot::PostHistory),
 ];
 
 /// What a seat, its space and its model state.
 #[derive(Clone, Copy, Debug)]
-pub struct Layers<'a> {
+pub struct PresetLayers<'a> {
     /// `settings.preset` of the seat.
-    pub seat: &'a Value,
+    pub membership: &'a Value,
     /// The preset of the seat.
-    pub seat_preset: Option<PresetId>,
+    pub membership_preset: Option<PresetId>,
     /// `settings.preset` of the space; its `preset_id` names a preset.
     pub space: &'a Value,
     /// `settings` of the model.
@@ -33,33 +33,36 @@ pub struct Layers<'a> {
 }
 
 /// The preset that a space names in its settings.
-pub fn named(settings: &Value) -> Option<PresetId> {
+pub fn preset_id_of(settings: &Value) -> Option<PresetId> {
     settings["preset_id"].as_i64().map(PresetId)
 }
 
 /// What a turn goes by. Reads presets only where somebody chose one.
-pub async fn resolve(db: &impl ConnectionTrait, layers: Layers<'_>) -> Result<Preset, DbErr> {
-    let of_space = named(layers.space);
-    let chosen: Vec<PresetId> = of_space.into_iter().chain(layers.seat_preset).collect();
-    let documents = preset::documents(db, &chosen).await?;
+pub async fn resolve(db: &impl ConnectionTrait, layers: PresetLayers<'_>) -> Result<Preset, DbErr> {
+    let of_space = preset_id_of(layers.space);
+    let chosen: Vec<PresetId> = of_space
+        .into_iter()
+        .chain(layers.membership_preset)
+        .collect();
+    let documents = preset::load_documents(db, &chosen).await?;
     let document = |id: Option<PresetId>| id.and_then(|it| documents.get(&it));
     let stack = [
         Some(layers.provider),
         document(of_space),
         Some(layers.space),
-        document(layers.seat_preset),
-        Some(layers.seat),
+        document(layers.membership_preset),
+        Some(layers.membership),
     ];
-    Ok(read(laid(stack.into_iter().flatten())))
+    Ok(from_merged(merge_layers(stack.into_iter().flatten())))
 }
 
 /// Objects, the lowest first, as one.
-fn laid<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
+fn merge_layers<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
     let mut all = Map::new();
     for layer in layers.filter_map(Value::as_object) {
         if layer.get("prompt_order").is_some_and(|it| !it.is_null()) {
             // An order has texts of its own.
-            all.retain(|key, _| TEXTS_OF_SLOTS.iter().all(|(text, _)| key != text));
+            all.retain(|key, _| SLOT_TEXT_KEYS.iter().all(|(text, _)| key != text));
         }
         let stated = layer.iter().filter(|(_, value)| !value.is_null());
         all.extend(stated.map(|(key, value)| (key.clone(), value.clone())));
@@ -69,8 +72,8 @@ fn laid<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
 
 /// What can be read of it. What was stored before its key was known may make no sense: that turn
 /// goes by the default.
-fn read(mut all: Map<String, Value>) -> Preset {
-    let texts = TEXTS_OF_SLOTS.map(|(key, slot)| (slot, all.shift_remove(key)));
+fn from_merged(mut all: Map<String, Value>) -> Preset {
+    let texts = SLOT_TEXT_KEYS.map(|(key, slot)| (slot, all.shift_remove(key)));
     let mut preset = serde_json::from_value(Value::Object(all.clone())).unwrap_or_else(|_| {
         all.retain(|key, value| {
             let alone = Map::from_iter([(key.clone(), value.clone())]);
@@ -78,7 +81,7 @@ fn read(mut all: Map<String, Value>) -> Preset {
         });
         serde_json::from_value(Value::Object(all)).unwrap_or_default()
     });
-    leave_out(&mut preset);
+    drop_unsupported(&mut preset);
     // 0 has always meant that nobody decided.
     preset.max_tokens = preset.max_tokens.filter(|it| *it > 0);
     preset.context_tokens = preset.context_tokens.filter(|it| *it > 0);
@@ -92,7 +95,7 @@ fn read(mut all: Map<String, Value>) -> Preset {
 }
 
 /// Some models refuse samplers that others of their kind take: `leave_out` of the model names them.
-fn leave_out(preset: &mut Preset) {
+fn drop_unsupported(preset: &mut Preset) {
     let Some(Value::Array(names)) = preset.extra.shift_remove("leave_out") else {
         return;
     };
@@ -116,20 +119,20 @@ fn leave_out(preset: &mut Preset) {
 
 #[cfg(test)]
 mod tests {
-    use super::laid;
-    use super::read;
+    use super::from_merged;
+    use super::merge_layers;
     use crate::presets::document::Preset;
-    use crate::presets::document::Slot;
+    use crate::presets::document::PromptSlot;
     use serde_json::Value;
     use serde_json::json;
 
-    fn of(layers: &[Value]) -> Preset {
-        read(laid(layers.iter()))
+    fn preset_of(layers: &[Value]) -> Preset {
+        from_merged(merge_layers(layers.iter()))
     }
 
     #[test]
-    fn each_key_is_decided_by_the_uppermost_that_states_it() {
-        let preset = of(&[
+    fn each_key_is_decided_by_the_topmost_layer_that_sets_it() {
+        let preset = preset_of(&[
             json!({"temperature": 0.1, "top_p": 0.1, "max_tokens": 10}),
             json!({"temperature": 0.2, "top_k": 20}),
             json!({"temperature": null, "top_p": 0.3}),
@@ -144,13 +147,19 @@ mod tests {
 
     #[test]
     fn nothing_stated_is_the_default() {
-        assert_eq!(of(&[]), Preset::default());
-        assert_eq!(of(&[json!(null), json!({})]), Preset::default());
+        assert_eq!(preset_of(&[]), Preset::default());
+        assert_eq!(preset_of(&[json!(null), json!({})]), Preset::default());
     }
 
     #[test]
-    fn a_main_prompt_lies_over_the_text_of_its_entry() {
-        let main = |layers: &[Value]| of(layers).entry(Slot::Main).unwrap().text.clone();
+    fn a_main_prompt_overrides_the_text_of_its_entry() {
+        let main = |layers: &[Value]| {
+            preset_of(layers)
+                .entry(PromptSlot::Main)
+                .unwrap()
+                .text
+                .clone()
+        };
         let order = json!({"prompt_order": [{"id": "m", "slot": "main", "text": "Of the order."}]});
         let text = json!({"main_prompt": "Of the settings."});
 
@@ -159,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_takes_nothing_else_along() {
-        let preset = of(&[json!({"temperature": "hot", "top_p": 0.5, "prompt_order": [5]})]);
+    fn an_invalid_value_does_not_affect_others() {
+        let preset = preset_of(&[json!({"temperature": "hot", "top_p": 0.5, "prompt_order": [5]})]);
 
         assert_eq!(preset.temperature, None);
         assert_eq!(preset.top_p, Some(0.5));
@@ -169,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_a_model_refuses_is_left_out() {
-        let preset = of(&[
+        let preset = preset_of(&[
             json!({"leave_out": ["temperature", "stop", "unheard_of", 5]}),
             json!({"temperature": 0.4, "top_p": 0.5, "stop": ["x"]}),
         ]);

@@ -6,7 +6,7 @@
 //! out; a prompt in which even these do not fit is refused, with the number of tokens that are too
 //! many. What came of a call never stays behind without the call.
 
-use crate::presets::document::Examples;
+use crate::presets::document::ExampleMessagesMode;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 
@@ -25,7 +25,7 @@ pub struct ContextOverflow {
 pub fn fit(
     blocks: &mut [Block],
     limit_tokens: i64,
-    examples: Examples,
+    examples: ExampleMessagesMode,
 ) -> Result<i64, ContextOverflow> {
     let mut total: i64 = blocks.iter().map(cost).sum();
     for at in in_order_of_eviction(blocks, examples) {
@@ -58,7 +58,7 @@ fn drop_orphans(blocks: &mut [Block]) -> i64 {
 }
 
 /// Which blocks may go, the first to go first.
-fn in_order_of_eviction(blocks: &[Block], examples: Examples) -> Vec<usize> {
+fn in_order_of_eviction(blocks: &[Block], examples: ExampleMessagesMode) -> Vec<usize> {
     let of = |kind: Kind| {
         let all = blocks.iter().enumerate();
         all.filter(move |(_, it)| it.kind == kind).map(|(at, _)| at)
@@ -69,7 +69,7 @@ fn in_order_of_eviction(blocks: &[Block], examples: Examples) -> Vec<usize> {
     lines.pop(); // the newest stays
     lines.retain(|at| !blocks[*at].stays);
     match examples {
-        Examples::AlwaysKeep => lore
+        ExampleMessagesMode::AlwaysKeep => lore
             .into_iter()
             .chain(lines)
             .chain(of(Kind::Example))
@@ -92,7 +92,7 @@ fn cost(block: &Block) -> i64 {
 mod tests {
     use super::Block;
     use super::ContextOverflow;
-    use super::Examples;
+    use super::ExampleMessagesMode;
     use super::Kind;
     use super::fit;
     use crate::llm::request::PromptRole;
@@ -118,7 +118,8 @@ mod tests {
 
     fn dropped(limit_tokens: i64) -> Vec<usize> {
         let mut blocks = blocks(&WHOLE);
-        let total = fit(&mut blocks, limit_tokens, Examples::default()).expect("it fits");
+        let total =
+            fit(&mut blocks, limit_tokens, ExampleMessagesMode::default()).expect("it fits");
         let dropped: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].dropped).collect();
         assert_eq!(total, 70 - 10 * i64::try_from(dropped.len()).expect("few"));
         dropped
@@ -148,8 +149,8 @@ mod tests {
             Kind::History,
         ]);
         (blocks[0].priority, blocks[1].priority) = ((5, 0), (1, 100));
-        let order = super::in_order_of_eviction(&blocks, Examples::default());
-        let kept = super::in_order_of_eviction(&blocks, Examples::AlwaysKeep);
+        let order = super::in_order_of_eviction(&blocks, ExampleMessagesMode::default());
+        let kept = super::in_order_of_eviction(&blocks, ExampleMessagesMode::AlwaysKeep);
 
         assert_eq!(order, [2, 1, 0, 3]);
         assert_eq!(kept, [1, 0, 3, 2]);
@@ -157,16 +158,20 @@ mod tests {
 
     #[test]
     fn the_newest_line_and_the_system_stay_or_the_prompt_is_refused() {
-        let refused = fit(&mut blocks(&WHOLE), 18, Examples::default());
+        let refused = fit(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));
     }
 
     #[test]
     fn a_prompt_without_history_can_be_too_long_as_well() {
-        let refused = fit(&mut blocks(&[Kind::Main]), -5, Examples::default());
+        let refused = fit(
+            &mut blocks(&[Kind::Main]),
+            -5,
+            ExampleMessagesMode::default(),
+        );
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 15 }));
-        assert_eq!(fit(&mut [], 0, Examples::default()), Ok(0));
+        assert_eq!(fit(&mut [], 0, ExampleMessagesMode::default()), Ok(0));
     }
 }

@@ -4,12 +4,12 @@ use crate::ids::CharacterId;
 use crate::llm::request::Message;
 use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
-use crate::presets::document::Entry;
-use crate::presets::document::Place;
+use crate::presets::document::DEFAULT_ORDER;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
-use crate::presets::document::Slot;
-use crate::presets::document::Trigger;
-use crate::presets::document::USUAL_ORDER;
+use crate::presets::document::PresetEntry;
+use crate::presets::document::PromptPosition;
+use crate::presets::document::PromptSlot;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::messages;
@@ -23,7 +23,7 @@ use crate::prompt::in_chat;
 use crate::prompt::in_chat::Injection;
 use crate::prompt::lore;
 use crate::prompt::lore::Told;
-use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::note::Position;
 use crate::prompt::sections::Sections;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub struct Built {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     /// What macros have set.
-    pub macros: Changes,
+    pub macros: VariableChanges,
     /// Which lore stays, and which rests.
     pub lore: Option<Value>,
 }
@@ -144,8 +144,8 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
         before.extend(note.take().unwrap_or_default());
     }
     for entry in speaking {
-        let is_relative = entry.place == Place::Relative;
-        let ends_cards = matches!(entry.slot, Some(Slot::Examples | Slot::History));
+        let is_relative = entry.place == PromptPosition::Relative;
+        let ends_cards = matches!(entry.slot, Some(PromptSlot::Examples | PromptSlot::History));
         if ends_cards && is_relative {
             before.extend(directions.take());
         }
@@ -153,10 +153,10 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
             before.extend(note.take().unwrap_or_default());
         }
         match entry.place {
-            _ if entry.slot == Some(Slot::History) => has_history = true,
-            Place::Relative if has_history => after.extend(sections.of(entry)),
-            Place::Relative => before.extend(sections.of(entry)),
-            Place::InChat { depth, order } => {
+            _ if entry.slot == Some(PromptSlot::History) => has_history = true,
+            PromptPosition::Relative if has_history => after.extend(sections.of(entry)),
+            PromptPosition::Relative => before.extend(sections.of(entry)),
+            PromptPosition::InChat { depth, order } => {
                 let depth = usize::try_from(depth).unwrap_or_default();
                 let blocks = sections.of(entry).into_iter();
                 injections.extend(blocks.map(|block| Injection {
@@ -183,9 +183,10 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
 }
 
 /// To write a message anew is a swipe as well: its old text stays beside the new one.
-fn speaks(entry: &Entry, trigger: Trigger) -> bool {
-    let is_swipe = trigger == Trigger::Regenerate && entry.speaks_at(Trigger::Swipe);
-    entry.speaks_at(trigger) || is_swipe
+fn speaks(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
+    let is_swipe =
+        trigger == GenerationTrigger::Regenerate && entry.applies_to(GenerationTrigger::Swipe);
+    entry.applies_to(trigger) || is_swipe
 }
 
 /// What stands among the messages beside the entries of the preset: what cards want there, lore, and
@@ -193,7 +194,7 @@ fn speaks(entry: &Entry, trigger: Trigger) -> bool {
 fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
     let usual = |depth, block| Injection {
         depth,
-        order: USUAL_ORDER,
+        order: DEFAULT_ORDER,
         block,
     };
     let cards = sections.cards.depth_prompts.iter().map(|it| {

@@ -11,12 +11,12 @@ use super::tests::written;
 use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
 use crate::llm::request;
-use crate::lore::book::Book;
-use crate::lore::book::Source;
+use crate::lore::engine_lorebook::Lorebook;
+use crate::lore::engine_lorebook::LorebookSource;
 use crate::lore::entry;
-use crate::presets::document::Entry;
-use crate::presets::document::Place;
-use crate::presets::document::Trigger;
+use crate::presets::document::GenerationTrigger;
+use crate::presets::document::PresetEntry;
+use crate::presets::document::PromptPosition;
 use crate::prompt::context::Context;
 use crate::prompt::lore::Library;
 use crate::prompt::note::Note;
@@ -58,7 +58,7 @@ fn cards() -> [Value; 3] {
 }
 
 /// The books in the cards of Ada and Cid; whoever speaks has its own with it.
-fn book(owner: &str) -> Option<Book> {
+fn book(owner: &str) -> Option<Lorebook> {
     let entries = match owner {
         "Ada" => json!([
             {"keys": ["engine"], "content": "The engine weighs fifteen tons.", "insertion_order": 10,
@@ -75,11 +75,11 @@ fn book(owner: &str) -> Option<Book> {
         _ => return None,
     };
     let entries = entries.as_array().expect("a list").iter().enumerate();
-    Some(Book {
+    Some(Lorebook {
         key: format!("card:{owner}"),
         id: None,
         name: format!("{owner}'s book"),
-        source: Source::Character,
+        source: LorebookSource::Character,
         scan_depth: None,
         token_budget: None,
         recursive: None,
@@ -120,14 +120,14 @@ fn three(mode: CardHandlingMode) -> Context {
         depth: 1,
         ..Note::default()
     };
-    let in_chat = Entry {
+    let in_chat = PresetEntry {
         role: request::PromptRole::User,
-        place: Place::InChat { depth: 0, order: 5 },
-        ..Entry::of_text("ooc", "Out of character", "(One paragraph, please.)")
+        place: PromptPosition::InChat { depth: 0, order: 5 },
+        ..PresetEntry::from_text("ooc", "Out of character", "(One paragraph, please.)")
     };
-    let anew = Entry {
-        triggers: vec![Trigger::Regenerate],
-        ..Entry::of_text("anew", "Written anew", "Say it in another way.")
+    let anew = PresetEntry {
+        triggers: vec![GenerationTrigger::Regenerate],
+        ..PresetEntry::from_text("anew", "Written anew", "Say it in another way.")
     };
     context.preset.order.extend([in_chat, anew]);
     context.preset.temperature = Some(0.8);
@@ -164,8 +164,8 @@ fn a_turn_that_is_written_for_a_person() {
     for (mode, handling) in MODES {
         let mut context = three(handling);
         context.speaker = MembershipId(1);
-        context.preset = context.preset.for_human();
-        context.trigger = Trigger::Impersonate;
+        context.preset = context.preset.for_impersonation();
+        context.trigger = GenerationTrigger::Impersonate;
         // Cid spoke last: it is his card, and his book.
         books_of(&mut context, "Cid");
 

@@ -6,14 +6,14 @@ use super::tests::group;
 use super::tests::solo;
 use super::tests::written;
 use crate::ids::MembershipId;
-use crate::presets::document::Trigger;
+use crate::presets::document::GenerationTrigger;
 use crate::prompt::context::Context;
 
 /// Bob, who is a human, is written for.
 fn for_bob(mut context: Context) -> Context {
     context.speaker = MembershipId(1);
-    context.preset = context.preset.for_human();
-    context.trigger = Trigger::Impersonate;
+    context.preset = context.preset.for_impersonation();
+    context.trigger = GenerationTrigger::Impersonate;
     context
 }
 

@@ -5,13 +5,13 @@ use super::tests::group;
 use super::tests::member;
 use super::tests::solo;
 use crate::ids::MembershipId;
-use crate::presets::document::Names;
+use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::Kind;
 use crate::prompt::context::Context;
 use serde_json::json;
 
 /// The name and the text of each line.
-fn lines(mut context: Context, names: Names) -> Vec<(Option<String>, String)> {
+fn lines(mut context: Context, names: NamesBehavior) -> Vec<(Option<String>, String)> {
     context.preset.names = names;
     let built = build(&context, &|_| 1).unwrap();
     let said = built.blocks.into_iter();
@@ -19,18 +19,18 @@ fn lines(mut context: Context, names: Names) -> Vec<(Option<String>, String)> {
     said.map(|it| (it.name, it.text)).collect()
 }
 
-fn named(context: Context, names: Names) -> Vec<bool> {
+fn named(context: Context, names: NamesBehavior) -> Vec<bool> {
     let lines = lines(context, names).into_iter();
     lines.map(|(name, _)| name.is_some()).collect()
 }
 
 #[test]
 fn names_are_told_as_the_preset_wants_it() {
-    assert_eq!(named(solo(), Names::Usual), [true, true]);
-    assert_eq!(named(solo(), Names::Never), [false, false]);
-    assert_eq!(named(group(), Names::Never), [false, false, false]);
+    assert_eq!(named(solo(), NamesBehavior::Usual), [true, true]);
+    assert_eq!(named(solo(), NamesBehavior::Never), [false, false]);
+    assert_eq!(named(group(), NamesBehavior::Never), [false, false, false]);
 
-    let in_text = lines(solo(), Names::InText);
+    let in_text = lines(solo(), NamesBehavior::InText);
     assert_eq!(in_text[0], (None, "Ada: Good day.".to_owned()));
 }
 
@@ -41,9 +41,12 @@ fn where_several_could_have_said_it_a_name_tells_who_did() {
     (other.author, other.name) = (MembershipId(9), "Eve".to_owned());
     two_people.history.push(other);
 
-    assert_eq!(named(solo(), Names::InGroups), [false, false]);
-    assert_eq!(named(group(), Names::InGroups), [true, true, true]);
-    assert_eq!(named(two_people, Names::InGroups), [true, true, true]);
+    assert_eq!(named(solo(), NamesBehavior::InGroups), [false, false]);
+    assert_eq!(named(group(), NamesBehavior::InGroups), [true, true, true]);
+    assert_eq!(
+        named(two_people, NamesBehavior::InGroups),
+        [true, true, true]
+    );
 }
 
 #[test]

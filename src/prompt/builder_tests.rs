@@ -12,8 +12,8 @@ use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
-use crate::presets::document::Trigger;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::context::Line;
 use crate::prompt::context::Member;
@@ -103,7 +103,7 @@ pub fn solo() -> Context {
         join: Default::default(),
         scenario_override: None,
         preset: Preset::default(),
-        trigger: Trigger::Normal,
+        trigger: GenerationTrigger::Normal,
         note: Note::default(),
         lore: Library::default(),
         n_user_turns: 1,

@@ -7,10 +7,10 @@ use crate::characters::card::DepthPrompt;
 use crate::ids::CharacterId;
 use crate::prompt::context::Context;
 use crate::prompt::context::Member;
+use crate::prompt::macros::bindings::Bindings;
+use crate::prompt::macros::bindings::BoundText;
+use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::meanings::Field;
-use crate::prompt::macros::meanings::Meanings;
-use crate::prompt::macros::world::World;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
@@ -48,9 +48,9 @@ const EXAMPLES: Part = Part {
 /// The cards of a prompt, read: their macros are run.
 pub struct Cards {
     /// What the macros mean while the speaker speaks.
-    pub meanings: Meanings,
+    pub meanings: Bindings,
     /// Each personality by itself, with what the macros mean for its owner.
-    pub personalities: Vec<(Meanings, String)>,
+    pub personalities: Vec<(Bindings, String)>,
     /// What each card wants inside the history.
     pub depth_prompts: Vec<Depth>,
 }
@@ -63,24 +63,24 @@ pub struct Depth {
 }
 
 /// Reads the cards of a context.
-pub fn read(context: &Context, world: &World) -> Cards {
+pub fn read(context: &Context, world: &MacroEnvironment) -> Cards {
     let names = names(context);
     let description = joined(context, world, &DESCRIPTION);
     let personalities = each(context, world, &PERSONALITY);
     let scenario = match context.scenario_override.as_deref().map(str::trim) {
         None | Some("") => joined(context, world, &SCENARIO),
-        Some(instead) => world.forgetting(|| expand(instead, &names, world)),
+        Some(instead) => world.without_variables(|| expand(instead, &names, world)),
     };
     let examples = joined(context, world, &EXAMPLES);
-    let persona = world.forgetting(|| expand(&context.user.persona, &names, world));
+    let persona = world.without_variables(|| expand(&context.user.persona, &names, world));
     let texts: Vec<&str> = personalities.iter().map(|(_, it)| it.as_str()).collect();
     let speaker = context.character().and_then(|it| it.card.as_ref());
-    let meanings = Meanings {
-        persona: Field::Expanded(persona.trim().to_owned()),
-        description: Field::Expanded(description),
-        personality: Field::Expanded(texts.join("\n")),
-        scenario: Field::Expanded(scenario.trim().to_owned()),
-        example_messages: Field::Expanded(examples),
+    let meanings = Bindings {
+        persona: BoundText::Expanded(persona.trim().to_owned()),
+        description: BoundText::Expanded(description),
+        personality: BoundText::Expanded(texts.join("\n")),
+        scenario: BoundText::Expanded(scenario.trim().to_owned()),
+        example_messages: BoundText::Expanded(examples),
         system_prompt: speaker.map_or("", Card::system_prompt).into(),
         post_history: speaker.map_or("", Card::post_history_instructions).into(),
         version: speaker.map_or("", Card::character_version).to_owned(),
@@ -115,13 +115,13 @@ fn owners(context: &Context) -> Vec<&Member> {
 }
 
 /// One field of all cards that enter, one below the other.
-fn joined(context: &Context, world: &World, part: &Part) -> String {
+fn joined(context: &Context, world: &MacroEnvironment, part: &Part) -> String {
     let all = each(context, world, part).into_iter();
     all.map(|(_, text)| text).collect::<Vec<_>>().join("\n")
 }
 
 /// One field of each card that enters, if it says anything.
-fn each(context: &Context, world: &World, part: &Part) -> Vec<(Meanings, String)> {
+fn each(context: &Context, world: &MacroEnvironment, part: &Part) -> Vec<(Bindings, String)> {
     let all = owners(context).into_iter();
     all.filter_map(|owner| {
         let own = meanings_of(context, owner);
@@ -139,9 +139,9 @@ fn each(context: &Context, world: &World, part: &Part) -> Vec<(Meanings, String)
 /// several cards' are told apart by it, so none may be missing.
 fn between_affixes(
     context: &Context,
-    world: &World,
+    world: &MacroEnvironment,
     part: &Part,
-    own: &Meanings,
+    own: &Bindings,
     body: &str,
 ) -> String {
     if context.card_handling == CardHandlingMode::Swap {
@@ -153,7 +153,7 @@ fn between_affixes(
     };
     let affix = |text: &str| expand(&text.replace(FIELD_NAME, part.name), own, world);
     let (prefix, suffix) = &context.join;
-    world.forgetting(|| mark + &affix(prefix) + body + &affix(suffix))
+    world.without_variables(|| mark + &affix(prefix) + body + &affix(suffix))
 }
 
 fn without_mark(body: &str) -> &str {
@@ -166,7 +166,7 @@ fn without_mark(body: &str) -> &str {
 }
 
 /// The speaker's card always has its say; in a mode that joins, those of all who take part too.
-fn depth_prompts(context: &Context, world: &World) -> Vec<Depth> {
+fn depth_prompts(context: &Context, world: &MacroEnvironment) -> Vec<Depth> {
     let speaker = context.character().map(|it| it.id);
     let owners = owners(context).into_iter();
     let heard =
@@ -182,10 +182,10 @@ fn depth_prompts(context: &Context, world: &World) -> Vec<Depth> {
 }
 
 /// What the macros mean in the card of `owner`.
-fn meanings_of(context: &Context, owner: &Member) -> Meanings {
+fn meanings_of(context: &Context, owner: &Member) -> Bindings {
     let text = |of: fn(&Card) -> &str| owner.card.as_ref().map_or("", of);
     let others = listed(others(context, Some(owner)), &context.user.name);
-    Meanings {
+    Bindings {
         character: owner.called().to_owned(),
         is_nicknamed: owner.called() != owner.name,
         not_character: others,
@@ -202,7 +202,7 @@ fn meanings_of(context: &Context, owner: &Member) -> Meanings {
 }
 
 /// What the names mean while the speaker of this context speaks.
-fn names(context: &Context) -> Meanings {
+fn names(context: &Context) -> Bindings {
     let character = context.character();
     let called = character.map_or(context.user.name.as_str(), Member::called);
     let not_muted = context.characters();
@@ -210,7 +210,7 @@ fn names(context: &Context) -> Meanings {
     let people = context.cast.iter();
     let people = people
         .filter(|it| it.kind == MembershipKind::Human && it.status == MembershipStatus::Active);
-    Meanings {
+    Bindings {
         character: called.to_owned(),
         is_nicknamed: character.is_some_and(|it| it.called() != it.name),
         user: context.user.name.clone(),
@@ -218,7 +218,7 @@ fn names(context: &Context) -> Meanings {
         group: listed(context.characters(), called),
         group_not_muted: listed(not_muted, called),
         not_character: listed(others(context, character), &context.user.name),
-        ..Meanings::default()
+        ..Bindings::default()
     }
 }
 

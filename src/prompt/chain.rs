@@ -6,9 +6,9 @@ use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
-use crate::presets::document::Trigger;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::resolve;
-use crate::presets::resolve::Layers;
+use crate::presets::resolve::PresetLayers;
 use crate::prompt::context::Context;
 use crate::prompt::context::Line;
 use crate::prompt::context::Member;
@@ -56,9 +56,9 @@ pub async fn alone(
     chain: Chain<'_>,
 ) -> Result<Context, DbErr> {
     let nothing = Value::Null;
-    let layers = Layers {
-        seat: &nothing,
-        seat_preset: None,
+    let layers = PresetLayers {
+        membership: &nothing,
+        membership_preset: None,
         space: &nothing,
         provider: &chain.provider.settings,
     };
@@ -126,7 +126,7 @@ fn speaking<'a>(chain: &Chain<'a>, speaker: MembershipId) -> Speaking<'a> {
     Speaking {
         speaker,
         provider: chain.provider,
-        kind: Trigger::Normal,
+        kind: GenerationTrigger::Normal,
         now: chain.now,
     }
 }

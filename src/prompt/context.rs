@@ -7,14 +7,14 @@ use crate::ids::CharacterId;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
-use crate::presets::document::Trigger;
 use crate::prompt::blocks::Carried;
 use crate::prompt::lore::Library;
+use crate::prompt::macros::environment::LastMessages;
+use crate::prompt::macros::environment::MacroEnvironment;
+use crate::prompt::macros::environment::MacroSeed;
 use crate::prompt::macros::variables::Variables;
-use crate::prompt::macros::world::Said;
-use crate::prompt::macros::world::Seed;
-use crate::prompt::macros::world::World;
 use crate::prompt::note::Note;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipStatus;
@@ -43,7 +43,7 @@ pub struct Context {
     /// The order of the prompt, its words, and how the model is to choose its own.
     pub preset: Preset,
     /// What kind of turn it is.
-    pub trigger: Trigger,
+    pub trigger: GenerationTrigger,
     pub note: Note,
     /// The books whose entries may enter.
     pub lore: Library,
@@ -175,33 +175,33 @@ impl Context {
     }
 
     /// What macros can know beside people and cards.
-    pub fn world(&self) -> World {
+    pub fn world(&self) -> MacroEnvironment {
         let limits = self.limits();
-        World {
+        MacroEnvironment {
             now: Some(self.now),
-            seed: Seed {
+            seed: MacroSeed {
                 conversation: self.conversation.0,
                 message: self.history.last().map_or(0, |it| it.seq),
             },
-            said: self.said(),
-            max_prompt: limits.context_tokens - limits.response_tokens,
+            last_messages: self.said(),
+            max_prompt_tokens: limits.context_tokens - limits.response_tokens,
             model: self.model.clone(),
             variables: RefCell::new(self.variables.clone()),
-            ..World::default()
+            ..MacroEnvironment::default()
         }
     }
 
-    fn said(&self) -> Said {
+    fn said(&self) -> LastMessages {
         let last = |role: Option<MessageRole>| {
             let mut lines = self.history.iter().rev();
             lines.find(|it| role.is_none_or(|role| it.role == role))
         };
         let text = |line: Option<&Line>| line.map_or(String::new(), |it| it.text.clone());
-        Said {
+        LastMessages {
             message: text(last(None)),
-            by_user: text(last(Some(MessageRole::User))),
-            by_character: text(last(Some(MessageRole::Assistant))),
-            id: last(None).map(|it| it.seq),
+            user_message: text(last(Some(MessageRole::User))),
+            character_message: text(last(Some(MessageRole::Assistant))),
+            message_id: last(None).map(|it| it.seq),
             user_spoke_at: last(Some(MessageRole::User)).map(|it| it.at),
             input: self.instruction.clone().unwrap_or_default(),
         }

@@ -3,12 +3,12 @@
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::ids::ConversationId;
+use crate::prompt::macros::bindings::Bindings;
+use crate::prompt::macros::environment::MacroEnvironment;
+use crate::prompt::macros::environment::MacroSeed;
 use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::meanings::Meanings;
-use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::macros::variables::Variables;
-use crate::prompt::macros::world::Seed;
-use crate::prompt::macros::world::World;
 use std::cell::RefCell;
 
 /// Who a greeting is for.
@@ -33,14 +33,14 @@ pub struct Greetings {
     pub texts: Vec<String>,
     /// What macros in the first have set. What those in the others would have is forgotten: they
     /// are only offered.
-    pub changes: Changes,
+    pub changes: VariableChanges,
 }
 
 /// The greetings of a card, expanded once and for all. Among other characters those that are meant
 /// for groups come first. `known`: what macros have set so far.
 pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestamp) -> Greetings {
     let called = card.nickname().unwrap_or(company.character);
-    let meanings = Meanings {
+    let meanings = Bindings {
         character: called.to_owned(),
         user: company.user.to_owned(),
         users: company.users.to_owned(),
@@ -54,19 +54,19 @@ pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestam
         group: company.group.unwrap_or(called).to_owned(),
         group_not_muted: company.group.unwrap_or(called).to_owned(),
         not_character: company.user.to_owned(),
-        ..Meanings::default()
+        ..Bindings::default()
     };
-    let world = World {
+    let world = MacroEnvironment {
         now: Some(now),
-        seed: Seed {
+        seed: MacroSeed {
             conversation: company.conversation.0,
             message: 0,
         },
         variables: RefCell::new(Variables {
-            changes: Changes::default(),
+            changes: VariableChanges::default(),
             ..known
         }),
-        ..World::default()
+        ..MacroEnvironment::default()
     };
     let for_groups = match company.group {
         Some(_) => card.group_only_greetings(),
@@ -77,7 +77,7 @@ pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestam
     let mut told = Greetings::default();
     for greeting in greetings {
         // Each begins where the card came in, whichever of them is read.
-        let (text, changes) = world.forgetting(|| {
+        let (text, changes) = world.without_variables(|| {
             let text = expand(greeting, &meanings, &world).trim().to_owned();
             (text, world.variables.borrow().changes.clone())
         });

@@ -5,7 +5,7 @@
 
 use crate::conversations::message;
 use crate::llm::request::PromptRole;
-use crate::presets::document::Names;
+use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::Origin;
@@ -28,13 +28,13 @@ fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
     let name = line.name.trim();
     let names = context.preset.names;
     let is_wanted = match names {
-        Names::Usual | Names::InText => true,
-        Names::InGroups => context.is_group() || context.has_company(),
-        Names::Never => false,
+        NamesBehavior::Usual | NamesBehavior::InText => true,
+        NamesBehavior::InGroups => context.is_group() || context.has_company(),
+        NamesBehavior::Never => false,
     };
     // A call without a word is nobody's line.
     let is_named = is_wanted && !name.is_empty() && !line.text.trim().is_empty();
-    let is_in_text = is_named && names == Names::InText;
+    let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
     let before = match is_in_text && !is_there {

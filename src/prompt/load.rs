@@ -11,17 +11,17 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::UserId;
+use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
-use crate::presets::document::Trigger;
 use crate::presets::resolve;
-use crate::presets::resolve::Layers;
+use crate::presets::resolve::PresetLayers;
 use crate::prompt::blocks::Carried;
 use crate::prompt::context::Context;
 use crate::prompt::context::Line;
 use crate::prompt::context::Member;
 use crate::prompt::context::User;
 use crate::prompt::lore::Library;
-use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::macros::variables::Variables;
 use crate::prompt::note;
 use crate::prompt::note::Note;
@@ -52,7 +52,7 @@ pub struct Turn<'a> {
     pub trigger: Option<MessageId>,
     pub provider: &'a provider::Model,
     /// What kind of turn it is; for a human the model always writes as one.
-    pub kind: Trigger,
+    pub kind: GenerationTrigger,
     pub now: Timestamp,
 }
 
@@ -130,7 +130,8 @@ pub async fn load_in(
     context.history = lines(history, &seats);
     context.variables = Variables {
         space: space_variable::of_space(db, space.id).await?,
-        conversation: Values::deserialize(&conversation.variables["macros"]).unwrap_or_default(),
+        conversation: VariableMap::deserialize(&conversation.variables["macros"])
+            .unwrap_or_default(),
         ..Variables::default()
     };
     let shelf = Shelf {
@@ -150,7 +151,7 @@ pub async fn load_in(
 pub(super) struct Speaking<'a> {
     pub speaker: MembershipId,
     pub provider: &'a provider::Model,
-    pub kind: Trigger,
+    pub kind: GenerationTrigger,
     pub now: Timestamp,
 }
 
@@ -177,7 +178,7 @@ pub(super) async fn of_space(
         join: (text("join_prefix"), text("join_suffix")),
         scenario_override: text_of(&space.settings, "scenario_override"),
         trigger: match is_human {
-            true => Trigger::Impersonate,
+            true => GenerationTrigger::Impersonate,
             false => speaking.kind,
         },
         lets_others_speak: space.settings["relax_message_trim"] == Value::Bool(true),
@@ -273,15 +274,19 @@ async fn preset(
     space: &space::Model,
     speaker: Option<&membership::Model>,
 ) -> Result<Preset, DbErr> {
-    let layers = Layers {
-        seat: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
-        seat_preset: speaker.and_then(|it| it.preset_id),
+    let layers = PresetLayers {
+        membership: speaker.map_or(&Value::Null, |it| &it.settings["preset"]),
+        membership_preset: speaker.and_then(|it| it.preset_id),
         space: &space.settings["preset"],
         provider: &provider.settings,
     };
     let preset = resolve::resolve(db, layers).await?;
     let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
-    Ok(if is_human { preset.for_human() } else { preset })
+    Ok(if is_human {
+        preset.for_impersonation()
+    } else {
+        preset
+    })
 }
 
 /// The seat of whom the prompt calls the user: the human for whom the model writes, else the author

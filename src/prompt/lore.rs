@@ -5,20 +5,20 @@ use crate::ids::LorebookEntryId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
 use crate::llm::request::PromptRole;
-use crate::lore::book::Book;
-use crate::lore::book::Place;
 use crate::lore::engine;
-use crate::lore::outcome::Fired;
-use crate::lore::outcome::Named;
-use crate::lore::outcome::Outcome;
-use crate::lore::scan::Generation;
-use crate::lore::scan::Scan;
-use crate::lore::scan::Settings;
-use crate::lore::scan::Speaker;
-use crate::lore::scan::Spoken;
-use crate::lore::scan::Texts;
-use crate::lore::timed::Timed;
-use crate::presets::document::Trigger;
+use crate::lore::engine_lorebook::InsertionPosition;
+use crate::lore::engine_lorebook::Lorebook;
+use crate::lore::scan_request::MatchTexts;
+use crate::lore::scan_request::ScanRequest;
+use crate::lore::scan_request::ScanSettings;
+use crate::lore::scan_request::ScanSpeaker;
+use crate::lore::scan_request::ScanTrigger;
+use crate::lore::scan_request::ScannedMessage;
+use crate::lore::scan_result::ActivatedEntry;
+use crate::lore::scan_result::EntryRef;
+use crate::lore::scan_result::ScanResult;
+use crate::lore::timed_effects::TimedEffects;
+use crate::presets::document::GenerationTrigger;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::blocks::Origin;
@@ -26,11 +26,11 @@ use crate::prompt::card_use::CardUse;
 use crate::prompt::cards;
 use crate::prompt::cards::Cards;
 use crate::prompt::context::Context;
-use crate::prompt::macros::chance;
+use crate::prompt::macros::bindings::BoundText;
+use crate::prompt::macros::environment::MacroEnvironment;
+use crate::prompt::macros::environment::MacroSeed;
 use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::meanings::Field;
-use crate::prompt::macros::world::Seed;
-use crate::prompt::macros::world::World;
+use crate::prompt::macros::random;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -42,10 +42,10 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     /// By precedence.
-    pub books: Vec<Book>,
-    pub settings: Settings,
+    pub books: Vec<Lorebook>,
+    pub settings: ScanSettings,
     /// What earlier turns left.
-    pub timed: Timed,
+    pub timed: TimedEffects,
     /// How many messages an AI wrote.
     pub n_replies: i64,
 }
@@ -54,7 +54,7 @@ pub struct Library {
 #[derive(Default)]
 pub struct Lore {
     /// `None`: no book takes part.
-    outcome: Option<Outcome>,
+    outcome: Option<ScanResult>,
     /// Stands around all lore of one place, before and after it.
     format: (String, String),
     /// The texts into which macros put text of a card.
@@ -90,14 +90,14 @@ pub struct Entry {
 }
 
 /// Finds out which entries enter; what is put in by name alone is put into the world.
-pub fn find(context: &Context, world: &mut World, count: &dyn Fn(&str) -> i64) -> Lore {
+pub fn find(context: &Context, world: &mut MacroEnvironment, count: &dyn Fn(&str) -> i64) -> Lore {
     let format = &context.preset.texts.lore_format;
     let (before, after) = format.split_once("{0}").unwrap_or_default();
     if context.lore.books.is_empty() {
         return Lore::default();
     }
     // The cards are read anew once it is known what the lore puts into them.
-    let cards = world.forgetting(|| cards::read(context, world));
+    let cards = world.without_variables(|| cards::read(context, world));
     let of_cards = RefCell::new(HashMap::new());
     let expanded = |text: &str| {
         world.take_card_use();
@@ -116,7 +116,10 @@ pub fn find(context: &Context, world: &mut World, count: &dyn Fn(&str) -> i64) -
         of_cards: of_cards.into_inner(),
         outcome: Some(outcome),
     };
-    for (fired, name) in lore.fired().filter_map(|it| Some((it, outlet(&it.place)?))) {
+    for (fired, name) in lore
+        .fired()
+        .filter_map(|it| Some((it, outlet(&it.position)?)))
+    {
         let text = world.outlets.entry(name.to_owned()).or_default();
         if !text.is_empty() {
             text.push('\n');
@@ -131,12 +134,12 @@ fn scan(
     cards: &Cards,
     expand: &dyn Fn(&str) -> String,
     count: &dyn Fn(&str) -> i64,
-    seed: Seed,
-) -> Outcome {
+    seed: MacroSeed,
+) -> ScanResult {
     let lines = context.history.iter().rev();
     let spoken = lines.filter(|it| !it.text.trim().is_empty());
-    let messages: Vec<Spoken<'_>> = spoken
-        .map(|it| Spoken {
+    let messages: Vec<ScannedMessage<'_>> = spoken
+        .map(|it| ScannedMessage {
             seq: it.seq,
             name: &it.name,
             text: &it.text,
@@ -155,14 +158,14 @@ fn scan(
         .collect();
     let depth_prompt = depth_prompts.join("\n");
     let last = context.history.last().map_or(0, |it| it.seq);
-    engine::run(&Scan {
-        books: &context.lore.books,
+    engine::activate(&ScanRequest {
+        lorebooks: &context.lore.books,
         settings: context.lore.settings.clone(),
         messages: &messages,
         n_messages: last,
         n_replies: context.lore.n_replies,
-        extras: &[],
-        texts: Texts {
+        extra_texts: &[],
+        texts: MatchTexts {
             persona: said(&cards.meanings.persona),
             description: said(&cards.meanings.description),
             personality: said(&cards.meanings.personality),
@@ -170,22 +173,22 @@ fn scan(
             scenario: said(&cards.meanings.scenario),
             creator_notes: card.map_or("", Card::creator_notes),
         },
-        speaker: Speaker {
+        speaker: ScanSpeaker {
             names: &names,
             tags: &tags,
         },
-        kind: generation(context.trigger),
-        timed: &context.lore.timed,
+        trigger: generation(context.trigger),
+        timed_effects: &context.lore.timed,
         expand,
-        count,
-        seed: chance::seed(seed),
+        count_tokens: count,
+        seed: random::lore_seed(seed),
     })
 }
 
 impl Lore {
     /// The lore of one place, the strongest last.
-    pub fn at(&self, place: &Place) -> Vec<Block> {
-        let here = self.entered().filter(|(_, it)| it.place == *place);
+    pub fn at(&self, place: &InsertionPosition) -> Vec<Block> {
+        let here = self.entered().filter(|(_, it)| it.position == *place);
         let mut blocks: Vec<Block> = here
             .map(|(n, it)| self.block(n, it, PromptRole::System))
             .collect();
@@ -206,8 +209,8 @@ impl Lore {
 
     /// What stands among the messages, each with its depth.
     pub fn at_depths(&self) -> Vec<(usize, Block)> {
-        let deep = self.entered().filter_map(|(n, it)| match it.place {
-            Place::AtDepth { depth, role } => Some((depth, self.block(n, it, role))),
+        let deep = self.entered().filter_map(|(n, it)| match it.position {
+            InsertionPosition::AtDepth { depth, role } => Some((depth, self.block(n, it, role))),
             _ => None,
         });
         deep.collect()
@@ -229,7 +232,7 @@ impl Lore {
         Told {
             fired: fired
                 .iter()
-                .map(|(_, it)| entry(&it.entry, it.because.to_string()))
+                .map(|(_, it)| entry(&it.entry, it.reason.to_string()))
                 .collect(),
             dropped: dropped.map(|it| entry(it, "budget".to_owned())).collect(),
             warnings: import_warning::sentences(&outcome.warnings),
@@ -240,10 +243,10 @@ impl Lore {
     /// What the next turn needs to know; nothing where no book takes part.
     pub fn timed(&self) -> Option<Value> {
         let outcome = self.outcome.as_ref()?;
-        serde_json::to_value(&outcome.timed).ok()
+        serde_json::to_value(&outcome.timed_effects).ok()
     }
 
-    fn block(&self, n: usize, fired: &Fired, role: PromptRole) -> Block {
+    fn block(&self, n: usize, fired: &ActivatedEntry, role: PromptRole) -> Block {
         let text = fired.text.trim();
         // An entry without an id is one of a card's own lorebook.
         let card_use = match fired.entry.entry_id {
@@ -262,45 +265,45 @@ impl Lore {
         self.of_cards.get(text.trim()).copied().unwrap_or_default()
     }
 
-    fn fired(&self) -> impl Iterator<Item = &Fired> {
-        self.outcome.iter().flat_map(|it| &it.fired)
+    fn fired(&self) -> impl Iterator<Item = &ActivatedEntry> {
+        self.outcome.iter().flat_map(|it| &it.activated)
     }
 
     /// What entered and says something.
-    fn entered(&self) -> impl Iterator<Item = (usize, &Fired)> {
+    fn entered(&self) -> impl Iterator<Item = (usize, &ActivatedEntry)> {
         let all = self.fired().enumerate();
         all.filter(|(_, it)| !it.text.trim().is_empty())
     }
 }
 
-fn entry(named: &Named, because: String) -> Entry {
+fn entry(named: &EntryRef, because: String) -> Entry {
     Entry {
         entry_id: named.entry_id,
         name: named.name.clone(),
-        book: named.book.clone(),
+        book: named.lorebook.clone(),
         because,
     }
 }
 
-fn outlet(place: &Place) -> Option<&str> {
+fn outlet(place: &InsertionPosition) -> Option<&str> {
     match place {
-        Place::Outlet(name) => Some(name.trim()),
+        InsertionPosition::Outlet(name) => Some(name.trim()),
         _ => None,
     }
 }
 
-fn said(field: &Field) -> &str {
-    let (Field::Written(text) | Field::Expanded(text)) = field;
+fn said(field: &BoundText) -> &str {
+    let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
     text
 }
 
-fn generation(trigger: Trigger) -> Generation {
+fn generation(trigger: GenerationTrigger) -> ScanTrigger {
     match trigger {
-        Trigger::Normal => Generation::Normal,
-        Trigger::Continue => Generation::Continue,
-        Trigger::Impersonate => Generation::Impersonate,
-        Trigger::Swipe => Generation::Swipe,
-        Trigger::Regenerate => Generation::Regenerate,
-        Trigger::Quiet => Generation::Quiet,
+        GenerationTrigger::Normal => ScanTrigger::Normal,
+        GenerationTrigger::Continue => ScanTrigger::Continue,
+        GenerationTrigger::Impersonate => ScanTrigger::Impersonate,
+        GenerationTrigger::Swipe => ScanTrigger::Swipe,
+        GenerationTrigger::Regenerate => ScanTrigger::Regenerate,
+        GenerationTrigger::Quiet => ScanTrigger::Quiet,
     }
 }

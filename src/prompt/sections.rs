@@ -2,10 +2,10 @@
 
 use crate::characters::card::Card;
 use crate::llm::request::PromptRole;
-use crate::lore::book::Place;
-use crate::presets::document::Entry;
-use crate::presets::document::Examples;
-use crate::presets::document::Slot;
+use crate::lore::engine_lorebook::InsertionPosition;
+use crate::presets::document::ExampleMessagesMode;
+use crate::presets::document::PresetEntry;
+use crate::presets::document::PromptSlot;
 use crate::prompt::blocks::Block;
 use crate::prompt::blocks::Kind;
 use crate::prompt::card_use::CardUse;
@@ -13,81 +13,81 @@ use crate::prompt::cards::Cards;
 use crate::prompt::cards::EXAMPLE_MARK;
 use crate::prompt::context::Context;
 use crate::prompt::lore::Lore;
+use crate::prompt::macros::bindings::Bindings;
+use crate::prompt::macros::bindings::BoundText;
+use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::meanings::Field;
-use crate::prompt::macros::meanings::Meanings;
-use crate::prompt::macros::world::World;
 
 /// Makes the pieces of one context. A piece that has nothing to say is not made.
 pub struct Sections<'a> {
     pub context: &'a Context,
     pub cards: &'a Cards,
     pub lore: &'a Lore,
-    pub world: &'a World,
+    pub world: &'a MacroEnvironment,
     /// What text of the cards that entered counts as.
     pub card_text: CardUse,
 }
 
 impl Sections<'_> {
     /// What an entry of the preset stands for, without what was said.
-    pub fn of(&self, entry: &Entry) -> Vec<Block> {
+    pub fn of(&self, entry: &PresetEntry) -> Vec<Block> {
         let texts = &self.context.preset.texts;
         let meanings = &self.cards.meanings;
         match entry.slot {
             None => self.text(Kind::Entry, entry, self.expanded(&entry.text)),
-            Some(Slot::Main) => self.replaced(Kind::Main, entry, Card::system_prompt),
-            Some(Slot::PostHistory) => {
+            Some(PromptSlot::Main) => self.replaced(Kind::Main, entry, Card::system_prompt),
+            Some(PromptSlot::PostHistory) => {
                 self.replaced(Kind::PostHistory, entry, Card::post_history_instructions)
             }
-            Some(Slot::LoreBefore) => self.lore.at(&Place::BeforeCharacter),
-            Some(Slot::LoreAfter) => self.lore.at(&Place::AfterCharacter),
-            Some(Slot::Persona) => {
+            Some(PromptSlot::LoreBefore) => self.lore.at(&InsertionPosition::BeforeCharacter),
+            Some(PromptSlot::LoreAfter) => self.lore.at(&InsertionPosition::AfterCharacter),
+            Some(PromptSlot::Persona) => {
                 let text = self.around(&meanings.persona, &texts.persona_format);
                 self.text(Kind::Persona, entry, text)
             }
-            Some(Slot::Description) => {
+            Some(PromptSlot::Description) => {
                 let text = said(&meanings.description).to_owned();
-                self.world.note_card_use(CardUse::Entered);
+                self.world.record_card_use(CardUse::Entered);
                 self.text(Kind::Description, entry, text)
             }
-            Some(Slot::Personality) => self.personality(entry),
-            Some(Slot::Scenario) => {
+            Some(PromptSlot::Personality) => self.personality(entry),
+            Some(PromptSlot::Scenario) => {
                 let text = self.around(&meanings.scenario, &texts.scenario_format);
                 let scenario = self.text(Kind::Scenario, entry, text);
-                self.beside(scenario, &Place::Scenario)
+                self.beside(scenario, &InsertionPosition::Scenario)
             }
-            Some(Slot::Examples) => self.examples(entry),
-            Some(Slot::History) => Vec::new(),
+            Some(PromptSlot::Examples) => self.examples(entry),
+            Some(PromptSlot::History) => Vec::new(),
         }
     }
 
     /// Each personality is introduced as that of its owner.
-    fn personality(&self, entry: &Entry) -> Vec<Block> {
+    fn personality(&self, entry: &PresetEntry) -> Vec<Block> {
         let format = &self.context.preset.texts.personality_format;
         let each = self.cards.personalities.iter().map(|(own, text)| {
-            let own = Meanings {
-                personality: Field::Expanded(text.clone()),
+            let own = Bindings {
+                personality: BoundText::Expanded(text.clone()),
                 ..own.clone()
             };
             expand(format, &own, self.world)
         });
         let text = each.collect::<Vec<_>>().join("\n");
         let personality = self.text(Kind::Personality, entry, text);
-        self.beside(personality, &Place::Personality)
+        self.beside(personality, &InsertionPosition::Personality)
     }
 
     /// How the speaker talks: one piece for each block of example messages.
-    fn examples(&self, entry: &Entry) -> Vec<Block> {
-        let mut blocks = self.lore.at(&Place::BeforeExamples);
-        if self.context.preset.examples != Examples::Disabled {
+    fn examples(&self, entry: &PresetEntry) -> Vec<Block> {
+        let mut blocks = self.lore.at(&InsertionPosition::BeforeExamples);
+        if self.context.preset.examples != ExampleMessagesMode::Disabled {
             let words = self.expanded(&self.context.preset.texts.new_example_chat_prompt);
             for block in example_blocks(said(&self.cards.meanings.example_messages)) {
                 let text = format!("{words}\n{}", block.trim());
-                self.world.note_card_use(CardUse::Entered);
+                self.world.record_card_use(CardUse::Entered);
                 blocks.extend(self.text(Kind::Example, entry, text.trim().to_owned()));
             }
         }
-        blocks.extend(self.lore.at(&Place::AfterExamples));
+        blocks.extend(self.lore.at(&InsertionPosition::AfterExamples));
         blocks
     }
 
@@ -132,13 +132,13 @@ impl Sections<'_> {
     /// The author's note with the lore around it, which stands there even without one.
     pub fn note(&self) -> Vec<Block> {
         let note = &self.context.note;
-        let mut blocks = self.lore.at(&Place::NoteTop);
+        let mut blocks = self.lore.at(&InsertionPosition::NoteTop);
         if note.is_due(self.context.n_user_turns) {
             let world = self.world;
-            let text = world.forgetting(|| self.expanded(&note.text));
+            let text = world.without_variables(|| self.expanded(&note.text));
             blocks.extend(self.system(Kind::AuthorNote, "Author's note", text));
         }
-        blocks.extend(self.lore.at(&Place::NoteBottom));
+        blocks.extend(self.lore.at(&InsertionPosition::NoteBottom));
         for (n, block) in blocks.iter_mut().enumerate() {
             block.role = note.role;
             block.joins = n > 0;
@@ -159,17 +159,17 @@ impl Sections<'_> {
     }
 
     /// The card's own text, in which `{{original}}` is the entry's; else that one.
-    fn replaced(&self, kind: Kind, entry: &Entry, own: fn(&Card) -> &str) -> Vec<Block> {
+    fn replaced(&self, kind: Kind, entry: &PresetEntry, own: fn(&Card) -> &str) -> Vec<Block> {
         let card = self.context.speaking().and_then(|it| it.card.as_ref());
         let own = card.map_or("", own);
         let text = match own.trim().is_empty() || entry.forbid_overrides {
             true => self.expanded(&entry.text),
             false => {
-                let meanings = Meanings {
+                let meanings = Bindings {
                     original: Some(entry.text.clone()),
                     ..self.cards.meanings.clone()
                 };
-                self.world.note_card_use(CardUse::Entered);
+                self.world.record_card_use(CardUse::Entered);
                 expand(own, &meanings, self.world).trim().to_owned()
             }
         };
@@ -177,7 +177,7 @@ impl Sections<'_> {
     }
 
     /// A field in the words that say what it is; nothing without it.
-    fn around(&self, field: &Field, format: &str) -> String {
+    fn around(&self, field: &BoundText, format: &str) -> String {
         match said(field).is_empty() {
             true => String::new(),
             false => self.expanded(format),
@@ -185,12 +185,12 @@ impl Sections<'_> {
     }
 
     /// A piece of the card, and below it the lore that asks to stand there.
-    fn beside(&self, mut blocks: Vec<Block>, place: &Place) -> Vec<Block> {
+    fn beside(&self, mut blocks: Vec<Block>, place: &InsertionPosition) -> Vec<Block> {
         blocks.extend(self.lore.at(place));
         blocks
     }
 
-    fn text(&self, kind: Kind, entry: &Entry, text: String) -> Vec<Block> {
+    fn text(&self, kind: Kind, entry: &PresetEntry, text: String) -> Vec<Block> {
         let card_use = self.card_use();
         if text.is_empty() {
             return Vec::new();
@@ -219,8 +219,8 @@ impl Sections<'_> {
 }
 
 /// What a field says; the cards of a prompt have been read.
-fn said(field: &Field) -> &str {
-    let (Field::Written(text) | Field::Expanded(text)) = field;
+fn said(field: &BoundText) -> &str {
+    let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
     text.trim()
 }
 

@@ -6,9 +6,9 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::lore::scan::Settings;
-use crate::lore::sources;
-use crate::lore::timed::Timed;
+use crate::lore::active_lorebooks;
+use crate::lore::scan_request::ScanSettings;
+use crate::lore::timed_effects::TimedEffects;
 use crate::prompt::context::Context;
 use crate::prompt::lore::Library;
 use crate::prompt::read;
@@ -42,18 +42,18 @@ pub async fn load(
 ) -> Result<Library, DbErr> {
     let card = context.character().and_then(|it| it.card.as_ref());
     let speaker = shelf.speaker.zip(card);
-    let turn = sources::Turn {
+    let turn = active_lorebooks::LoreRequest {
         conversation: shelf.conversation,
         space: shelf.space,
-        user_seat: shelf.user,
+        user_membership: shelf.user,
         user_character: None,
-        speaker: speaker.map(|((character, owner), card)| sources::Speaker {
+        speaker: speaker.map(|((character, owner), card)| active_lorebooks::LoreSpeaker {
             character,
             owner,
             card,
         }),
     };
-    let books = sources::load(db, &turn).await?;
+    let books = active_lorebooks::load(db, &turn).await?;
     if books.is_empty() {
         return Ok(Library::default());
     }
@@ -74,8 +74,8 @@ pub async fn load(
     };
     Ok(Library {
         books,
-        settings: Settings::of(shelf.settings, room),
-        timed: Timed::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
+        settings: ScanSettings::from_space_settings(shelf.settings, room),
+        timed: TimedEffects::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
         n_replies,
     })
 }

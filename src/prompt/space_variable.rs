@@ -2,7 +2,7 @@
 //! that two of them which end a turn at once lose nothing of each other's.
 
 use crate::ids::SpaceId;
-use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::VariableMap;
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
@@ -23,14 +23,18 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 /// All of a space.
-pub async fn of_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<Values, DbErr> {
+pub async fn of_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<VariableMap, DbErr> {
     let all = Entity::find().filter(Column::SpaceId.eq(space));
     let all = all.all(db).await?.into_iter();
     Ok(all.map(|it| (it.name, it.value)).collect())
 }
 
 /// Sets some of a space.
-pub async fn set(tx: &impl ConnectionTrait, space: SpaceId, values: Values) -> Result<(), DbErr> {
+pub async fn set(
+    tx: &impl ConnectionTrait,
+    space: SpaceId,
+    values: VariableMap,
+) -> Result<(), DbErr> {
     if values.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Models that this server may ask, with their keys.
 
-pub mod meter;
-pub mod models;
+pub mod builtin_providers;
+pub mod call_metrics;
+pub mod encryption;
 pub mod provider;
-pub mod seal;
-pub mod stock;
+pub mod provider_factory;

@@ -7,8 +7,8 @@ use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::ProviderKind;
 use crate::llm::registry::ProviderSpec;
 use crate::llm::secret::Secret;
-use crate::providers::seal::SealError;
-use crate::providers::seal::Sealer;
+use crate::providers::encryption::DecryptError;
+use crate::providers::encryption::SecretCipher;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::IntoActiveModel;
@@ -46,7 +46,7 @@ impl ActiveModelBehavior for ActiveModel {}
 
 /// The endpoint a seat speaks through: its own when that is usable, else the default one. `model` is
 /// the seat's own wish; a model's name means something at the endpoint alone that it was chosen for.
-pub async fn usable(
+pub async fn find_usable(
     db: &impl ConnectionTrait,
     own: Option<ProviderId>,
     model: Option<&str>,
@@ -73,7 +73,7 @@ pub async fn usable(
 /// What an admin may read of a provider: everything but its key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Provider)]
-pub struct View {
+pub struct ProviderView {
     pub id: ProviderId,
     pub name: String,
     pub kind: ProviderKind,
@@ -90,7 +90,7 @@ pub struct View {
 /// What everybody may read of a provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ProviderSign)]
-pub struct Sign {
+pub struct ProviderLabel {
     pub id: ProviderId,
     pub name: String,
     pub kind: ProviderKind,
@@ -112,7 +112,7 @@ pub struct NewProvider {
 
 /// What changes of a provider; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct ProviderChange {
     pub name: Option<String>,
     pub kind: Option<ProviderKind>,
     pub base_url: Option<Option<String>>,
@@ -125,7 +125,7 @@ pub struct Change {
 
 /// A provider after a change.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct ChangedProvider {
     pub provider: Model,
     /// Its key was for the old address and has been forgotten.
     pub key_cleared: bool,
@@ -133,8 +133,8 @@ pub struct Changed {
 
 impl Model {
     /// For an admin.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> ProviderView {
+        ProviderView {
             id: self.id,
             name: self.name.clone(),
             kind: self.kind,
@@ -149,8 +149,8 @@ impl Model {
     }
 
     /// For everybody.
-    pub fn sign(&self) -> Sign {
-        Sign {
+    pub fn label(&self) -> ProviderLabel {
+        ProviderLabel {
             id: self.id,
             name: self.name.clone(),
             kind: self.kind,
@@ -162,12 +162,14 @@ impl Model {
     ///
     /// # Errors
     /// When the key was sealed with another secret.
-    pub fn spec(&self, sealer: &Sealer) -> Result<ProviderSpec, SealError> {
+    pub fn spec(&self, cipher: &SecretCipher) -> Result<ProviderSpec, DecryptError> {
         let key = self.api_key.as_deref();
         Ok(ProviderSpec {
             kind: self.kind,
             base_url: self.base_url.clone(),
-            api_key: key.map(|it| sealer.open(it, &place(self.id))).transpose()?,
+            api_key: key
+                .map(|it| cipher.decrypt(it, &encryption_context(self.id)))
+                .transpose()?,
             model: self.model.clone(),
             options: ProviderOptions::from_settings(&self.settings),
         })
@@ -175,12 +177,12 @@ impl Model {
 }
 
 /// For which place a provider's key is sealed.
-fn place(id: ProviderId) -> String {
+fn encryption_context(id: ProviderId) -> String {
     format!("llm_providers/{id}/api_key")
 }
 
 /// The provider that speaks for whoever has none of their own.
-pub async fn default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> {
+pub async fn find_default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> {
     Entity::find()
         .filter(Column::IsDefault.eq(true))
         .filter(Column::Disabled.eq(false))
@@ -191,11 +193,11 @@ pub async fn default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> 
 /// Makes a provider.
 pub async fn create(
     db: &Db,
-    sealer: &Sealer,
+    cipher: &SecretCipher,
     new: NewProvider,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
-    let sealer = sealer.clone();
+    let sealer = cipher.clone();
     db.write(move |tx| Box::pin(async move { insert(tx, &sealer, new, now).await }))
         .await
 }
@@ -203,7 +205,7 @@ pub async fn create(
 /// Makes a provider inside of a transaction.
 pub async fn insert(
     tx: &impl ConnectionTrait,
-    sealer: &Sealer,
+    cipher: &SecretCipher,
     new: NewProvider,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
@@ -219,28 +221,28 @@ pub async fn insert(
         settings: Set(new.settings),
         created_at: Set(now),
     };
-    one_at_a_time(tx).await?;
+    lock_all(tx).await?;
     let made = row.insert(tx).await?;
     // The key is sealed for its row, so the row comes first.
-    let change = Change {
+    let change = ProviderChange {
         api_key: Some(new.api_key),
         is_default: Some(new.is_default),
-        ..Change::default()
+        ..ProviderChange::default()
     };
-    Ok(change_row(tx, sealer, made, change).await?.provider)
+    Ok(change_row(tx, cipher, made, change).await?.provider)
 }
 
 /// Changes a provider; `None`: there is none with this id.
 pub async fn update(
     db: &Db,
-    sealer: &Sealer,
+    cipher: &SecretCipher,
     id: ProviderId,
-    change: Change,
-) -> Result<Option<Changed>, DbErr> {
-    let sealer = sealer.clone();
+    change: ProviderChange,
+) -> Result<Option<ChangedProvider>, DbErr> {
+    let sealer = cipher.clone();
     db.write(move |tx| {
         Box::pin(async move {
-            one_at_a_time(tx).await?;
+            lock_all(tx).await?;
             let Some(present) = Entity::find_by_id(id).one(tx).await? else {
                 return Ok(None);
             };
@@ -254,9 +256,9 @@ pub async fn update(
 pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            one_at_a_time(tx).await?;
+            lock_all(tx).await?;
             let deleted = Entity::delete_by_id(id).exec(tx).await?;
-            settle_default(tx).await?;
+            ensure_default(tx).await?;
             Ok(deleted.rows_affected == 1)
         })
     })
@@ -265,55 +267,55 @@ pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
 
 /// Which one is the default is a matter of all of them: whoever changes one has the whole shelf,
 /// and reads what it changes only then.
-pub async fn one_at_a_time(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
-    let shelf = Entity::find().order_by_asc(Column::Id);
-    shelf.lock(LockType::Update).all(tx).await.map(|_| ())
+pub async fn lock_all(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let providers = Entity::find().order_by_asc(Column::Id);
+    providers.lock(LockType::Update).all(tx).await.map(|_| ())
 }
 
 /// Changes a row inside of a transaction that has the shelf to itself.
 pub async fn change_row(
     tx: &impl ConnectionTrait,
-    sealer: &Sealer,
+    cipher: &SecretCipher,
     present: Model,
-    change: Change,
-) -> Result<Changed, DbErr> {
+    change: ProviderChange,
+) -> Result<ChangedProvider, DbErr> {
     let id = present.id;
-    let moves = change
+    let changes_endpoint = change
         .base_url
         .as_ref()
         .is_some_and(|it| *it != present.base_url)
         || change.kind.is_some_and(|it| it != present.kind);
     // A key belongs to the address it was entered for: elsewhere it would be given away.
-    let key_cleared = moves && change.api_key.is_none() && present.api_key.is_some();
+    let key_cleared = changes_endpoint && change.api_key.is_none() && present.api_key.is_some();
     let key = match (change.api_key, key_cleared) {
-        (Some(key), _) => Some(key.map(|it| sealer.seal(&it, &place(id)))),
+        (Some(key), _) => Some(key.map(|it| cipher.encrypt(&it, &encryption_context(id)))),
         (None, true) => Some(None),
         (None, false) => None,
     };
     let mut row = present.into_active_model();
     // Which row is the default is settled below, one statement at a time.
-    replace(&mut row.name, change.name);
-    replace(&mut row.kind, change.kind);
-    replace(&mut row.base_url, change.base_url);
-    replace(&mut row.api_key, key);
-    replace(&mut row.model, change.model);
-    replace(&mut row.disabled, change.disabled);
-    replace(&mut row.settings, change.settings);
+    set_if_given(&mut row.name, change.name);
+    set_if_given(&mut row.kind, change.kind);
+    set_if_given(&mut row.base_url, change.base_url);
+    set_if_given(&mut row.api_key, key);
+    set_if_given(&mut row.model, change.model);
+    set_if_given(&mut row.disabled, change.disabled);
+    set_if_given(&mut row.settings, change.settings);
     if row.is_changed() {
         row.update(tx).await?;
     }
     if let Some(is_default) = change.is_default {
         set_default(tx, id, is_default).await?;
     }
-    settle_default(tx).await?;
+    ensure_default(tx).await?;
     let provider = Entity::find_by_id(id).one(tx).await?;
-    Ok(Changed {
+    Ok(ChangedProvider {
         provider: provider.ok_or(DbErr::RecordNotUpdated)?,
         key_cleared,
     })
 }
 
-fn replace<T: Into<sea_orm::Value>>(column: &mut sea_orm::ActiveValue<T>, value: Option<T>) {
+fn set_if_given<T: Into<sea_orm::Value>>(column: &mut sea_orm::ActiveValue<T>, value: Option<T>) {
     if let Some(value) = value {
         *column = Set(value);
     }
@@ -328,14 +330,14 @@ async fn set_default(
         true => Column::Id.ne(id),
         false => Column::Id.eq(id),
     };
-    mark(tx, others, false).await?;
+    set_default_flag(tx, others, false).await?;
     match is_default {
-        true => mark(tx, Column::Id.eq(id), true).await,
+        true => set_default_flag(tx, Column::Id.eq(id), true).await,
         false => Ok(()),
     }
 }
 
-async fn mark(
+async fn set_default_flag(
     tx: &impl ConnectionTrait,
     which: sea_orm::sea_query::SimpleExpr,
     is_default: bool,
@@ -350,9 +352,9 @@ async fn mark(
 }
 
 /// Sees to it that somebody speaks: the demo model, when nobody else is the default.
-async fn settle_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
-    mark(tx, Column::Disabled.eq(true), false).await?;
-    if default(tx).await?.is_some() {
+async fn ensure_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
+    set_default_flag(tx, Column::Disabled.eq(true), false).await?;
+    if find_default(tx).await?.is_some() {
         return Ok(());
     }
     let enabled = Entity::find()
@@ -365,7 +367,7 @@ async fn settle_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
         .find(|it| it.kind == ProviderKind::Demo)
         .or(enabled.first());
     match next {
-        Some(next) => mark(tx, Column::Id.eq(next.id), true).await,
+        Some(next) => set_default_flag(tx, Column::Id.eq(next.id), true).await,
         None => Ok(()),
     }
 }

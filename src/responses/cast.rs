@@ -24,8 +24,8 @@ use crate::spaces::membership;
 use crate::spaces::space;
 use crate::speakers::candidates::Candidate;
 use crate::speakers::candidates::Choice;
-use crate::speakers::dice::Dice;
 use crate::speakers::seats;
+use crate::speakers::seeded_random::SeededRandom;
 use sea_orm::DbErr;
 use serde_json::Value;
 use serde_json::json;
@@ -63,7 +63,7 @@ impl Cast {
                     user: seat.id,
                 };
                 let items: Vec<&Value> = prior.iter().chain(input).collect();
-                let mut dice = Dice::from_seed(rand::random());
+                let mut dice = SeededRandom::from_seed(rand::random());
                 speakers_of::choose(&asked, &items, &mut dice).into()
             }
         };
@@ -136,7 +136,7 @@ impl Cast {
         let seat = self.seat(speaker);
         let own = seat.and_then(|it| it.llm_provider_id);
         let model = seat.and_then(membership::Model::own_model);
-        provider::usable(self.parts.db.reader(), own, model).await
+        provider::find_usable(self.parts.db.reader(), own, model).await
     }
 
     fn seat(&self, id: MembershipId) -> Option<&membership::Model> {
@@ -161,6 +161,6 @@ impl Cast {
 
 async fn candidates(parts: &Parts, all: &[membership::Model]) -> Result<Vec<Candidate>, DbErr> {
     let cards = all.iter().filter_map(|it| it.character_id);
-    let of_cards = character::talkativeness_of(parts.db.reader(), cards).await?;
+    let of_cards = character::load_talkativeness(parts.db.reader(), cards).await?;
     Ok(seats::candidates(all, &of_cards))
 }

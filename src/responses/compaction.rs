@@ -11,7 +11,7 @@ use crate::generation::outcome::FailureCode;
 use crate::generation::outcome::ModelOutput;
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
-use crate::providers::seal::Sealer;
+use crate::providers::encryption::SecretCipher;
 use crate::responses::bill;
 use crate::responses::desk::Desk;
 use crate::responses::document::Bill;
@@ -73,7 +73,7 @@ impl Desk {
             self.prepare_compaction(user, spec).await?
         };
         let summary = summarize(&self.parts, prepared, stop).await?;
-        let sealed = seal(&self.parts.models.sealer, user, &summary.text);
+        let sealed = seal(&self.parts.models.cipher, user, &summary.text);
         let mut output: Vec<Value> = items.into_iter().filter(is_kept).collect();
         output.push(json!({
             "id": names::mint(names::COMPACTION), "type": "compaction", "encrypted_content": sealed,
@@ -95,7 +95,7 @@ impl Desk {
         history::resolve(db, user, &mut spec.input).await?;
         let prior = history::items(db, spec.previous.as_deref(), None).await?;
         let items = [prior.as_slice(), &spec.input].concat();
-        let sealer = &self.parts.models.sealer;
+        let sealer = &self.parts.models.cipher;
         let (prior, mut input) = opened(sealer, user, prior, spec.input)?;
         let content = json!([{ "type": "input_text", "text": ASK }]);
         input.push(json!({ "type": "message", "role": "user", "content": content }));
@@ -160,8 +160,8 @@ fn document(id: &str, at: Timestamp, output: &[Value], usage: Option<Bill>) -> V
     })
 }
 
-fn seal(sealer: &Sealer, user: UserId, text: &str) -> String {
-    sealer.seal(&Secret::new(text), &place(user))
+fn seal(sealer: &SecretCipher, user: UserId, text: &str) -> String {
+    sealer.encrypt(&Secret::new(text), &place(user))
 }
 
 /// For whom a summary is sealed.
@@ -174,7 +174,7 @@ fn place(user: UserId) -> String {
 /// # Errors
 /// One was not sealed here, or not for this user.
 pub fn opened(
-    sealer: &Sealer,
+    sealer: &SecretCipher,
     user: UserId,
     mut prior: Vec<Value>,
     mut input: Vec<Value>,
@@ -190,13 +190,13 @@ pub fn opened(
 ///
 /// # Errors
 /// One was not.
-pub fn check(sealer: &Sealer, user: UserId, items: &[Value]) -> Result<(), Refusal> {
+pub fn check(sealer: &SecretCipher, user: UserId, items: &[Value]) -> Result<(), Refusal> {
     let given = |at| format!("items[{at}].encrypted_content");
     open_all(sealer, user, &mut items.to_vec(), given)
 }
 
 fn open_all(
-    sealer: &Sealer,
+    sealer: &SecretCipher,
     user: UserId,
     items: &mut [Value],
     param: impl Fn(usize) -> String,
@@ -206,7 +206,7 @@ fn open_all(
             continue;
         }
         let sealed = item["encrypted_content"].as_str().unwrap_or_default();
-        let open = sealer.open(sealed, &place(user));
+        let open = sealer.decrypt(sealed, &place(user));
         let open = open.map_err(|_| Refusal::Unsealed(param(at)))?;
         let text = format!("{HEADING}\n\n{}", open.expose());
         let content = json!([{ "type": "input_text", "text": text }]);
@@ -220,13 +220,13 @@ mod tests {
     use super::opened;
     use super::seal;
     use crate::ids::UserId;
-    use crate::providers::seal::Sealer;
+    use crate::providers::encryption::SecretCipher;
     use crate::responses::refusal::Refusal;
     use serde_json::json;
 
     #[test]
     fn a_summary_becomes_a_developers_message_in_its_place() {
-        let sealer = Sealer::new("a secret of some length");
+        let sealer = SecretCipher::new("a secret of some length");
         let sealed = seal(&sealer, UserId(7), "Ann likes tea.");
         let item = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": sealed });
         let before = json!({ "type": "message", "role": "user" });
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn it_opens_for_nobody_else() {
-        let sealer = Sealer::new("a secret of some length");
+        let sealer = SecretCipher::new("a secret of some length");
         let sealed = seal(&sealer, UserId(7), "Ann likes tea.");
         let item = json!({ "type": "compaction", "encrypted_content": sealed });
 

@@ -164,7 +164,7 @@ impl Desk {
             None => history::items(db, previous, conversation).await?,
         };
         open_calls::check(&prior, &spec.input)?;
-        let sealer = &self.parts.models.sealer;
+        let sealer = &self.parts.models.cipher;
         let (prior, input) = compaction::opened(sealer, user, prior, spec.input.clone())?;
         let errand = remote::plan(&self.parts, user, &spec.kept.tools, &prior, &input)?;
         let mut prepared =
@@ -268,7 +268,7 @@ impl Desk {
         let mut fold = Fold::new(header(id, &spec, now), Status::Queued);
         let events = fold.apply(Happening::Created);
         let input = spec.input.clone();
-        let sealed = remote::seal(&self.parts.models.sealer, id, &spec.kept.tools.secrets);
+        let sealed = remote::seal(&self.parts.models.cipher, id, &spec.kept.tools.secrets);
         let (row, own_id) = (row(user, id, spec, sealed, now), id.to_owned());
         let written: Result<(), DbErr> = self
             .parts

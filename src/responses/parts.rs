@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::db::connect::Db;
 use crate::generation::call_limits::CallLimits;
 use crate::ids::ProviderId;
-use crate::providers::models::Models;
+use crate::providers::provider_factory::ProviderFactory;
 use crate::responses::places::Places;
 use crate::responses::stop::Held;
 use crate::shutdown::Shutdown;
@@ -35,7 +35,7 @@ pub struct Parts {
     pub db: Db,
     pub clock: Clock,
     pub shutdown: Shutdown,
-    pub models: Models,
+    pub models: ProviderFactory,
     /// This process, among all that ever ran on this database.
     pub node: Arc<str>,
     pub settings: Settings,
@@ -96,7 +96,7 @@ impl Parts {
     /// Puts the parts together.
     pub fn new(
         (db, clock, shutdown): (Db, Clock, Shutdown),
-        models: Models,
+        models: ProviderFactory,
         (workshop, lists): (ToolRuntime, McpToolCache),
         node: Arc<str>,
         config: &Config,

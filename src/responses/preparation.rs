@@ -86,7 +86,7 @@ pub async fn prepare_plain(
     let row = match find(parts, user, model).await? {
         Answers::Provider(row) => *row,
         Answers::Voice(_) => {
-            let usual = provider::usable(parts.db.reader(), None, None).await?;
+            let usual = provider::find_usable(parts.db.reader(), None, None).await?;
             usual.ok_or(Refusal::Unusable)?
         }
     };
@@ -151,7 +151,7 @@ pub fn provider(
     row: &provider::Model,
     kept: &Kept,
 ) -> Result<Arc<dyn Provider>, Refusal> {
-    let provider = parts.models.provider(row).map_err(|error| {
+    let provider = parts.models.create(row).map_err(|error| {
         tracing::warn!(%error, "provider {} cannot be asked: {error}", row.id);
         Refusal::Unusable
     })?;

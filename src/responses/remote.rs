@@ -5,7 +5,7 @@
 
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
-use crate::providers::seal::Sealer;
+use crate::providers::encryption::SecretCipher;
 use crate::responses::approvals;
 use crate::responses::approvals::Approved;
 use crate::responses::parts::Parts;
@@ -118,24 +118,24 @@ pub fn plan(
 }
 
 /// Seals what opens servers for the row of a response; `None`: nothing does.
-pub fn seal(sealer: &Sealer, id: &str, secrets: &Secrets) -> Option<String> {
+pub fn seal(sealer: &SecretCipher, id: &str, secrets: &Secrets) -> Option<String> {
     let secrets: BTreeMap<_, _> = secrets.iter().filter(|it| !it.1.is_empty()).collect();
     if secrets.is_empty() {
         return None;
     }
     let text = serde_json::to_string(&secrets).ok()?;
-    Some(sealer.seal(&Secret::new(&text), &place(id)))
+    Some(sealer.encrypt(&Secret::new(&text), &place(id)))
 }
 
 /// Opens what was sealed for the row of a response.
 ///
 /// # Errors
 /// It was sealed with another secret of the server.
-pub fn open(sealer: &Sealer, id: &str, sealed: Option<&str>) -> Result<Secrets, Refusal> {
+pub fn open(sealer: &SecretCipher, id: &str, sealed: Option<&str>) -> Result<Secrets, Refusal> {
     let Some(sealed) = sealed else {
         return Ok(Secrets::default());
     };
-    let opened = sealer.open(sealed, &place(id));
+    let opened = sealer.decrypt(sealed, &place(id));
     let opened = opened.map_err(|_| Refusal::Unusable)?;
     serde_json::from_str(opened.expose()).map_err(|_| Refusal::Unusable)
 }
@@ -149,12 +149,12 @@ mod tests {
     use super::Secrets;
     use super::open;
     use super::seal;
-    use crate::providers::seal::Sealer;
+    use crate::providers::encryption::SecretCipher;
     use crate::tools::mcp::server::Credentials;
 
     #[test]
     fn what_opens_servers_is_sealed_for_one_row() {
-        let sealer = Sealer::new("a secret of some length");
+        let sealer = SecretCipher::new("a secret of some length");
         let credentials = Credentials {
             authorization: Some("planted".to_owned()),
             ..Credentials::default()

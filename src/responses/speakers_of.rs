@@ -11,7 +11,7 @@ use crate::spaces::space::RepliesPerTurn;
 use crate::speakers::candidates::Candidate;
 use crate::speakers::candidates::Choice;
 use crate::speakers::candidates::Scene;
-use crate::speakers::dice::Dice;
+use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selector;
 use crate::speakers::selector::Trigger;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub fn speaker(item: &Value) -> Option<String> {
 }
 
 /// Who speaks after these items, one after the other; nobody, where nobody can.
-pub fn choose(asked: &Asked<'_>, items: &[&Value], dice: &mut Dice) -> Vec<Choice> {
+pub fn choose(asked: &Asked<'_>, items: &[&Value], dice: &mut SeededRandom) -> Vec<Choice> {
     if let Some(goes_on) = goes_on(asked, items) {
         return vec![goes_on];
     }

@@ -13,8 +13,8 @@ use crate::spaces::membership::Participation;
 use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::dice::Dice;
 use crate::speakers::seats;
+use crate::speakers::seeded_random::SeededRandom;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
@@ -98,7 +98,7 @@ fn chosen(
         user: MembershipId(1),
     };
     let items: Vec<&Value> = items.iter().collect();
-    let chosen = choose(&asked, &items, &mut Dice::from_seed(7)).into_iter();
+    let chosen = choose(&asked, &items, &mut SeededRandom::from_seed(7)).into_iter();
     chosen.map(|it| (it.id.0, it.because)).collect()
 }
 

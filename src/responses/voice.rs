@@ -121,7 +121,7 @@ async fn character_for(
     asks: &user::Model,
     id: CharacterId,
 ) -> Result<Option<Voice>, DbErr> {
-    let Some(row) = character::active(db, id).await? else {
+    let Some(row) = character::find_active(db, id).await? else {
         return Ok(None);
     };
     let is_theirs = row.owner_id == Some(asks.id);

@@ -146,7 +146,7 @@ async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refus
     let prior = history::items(db, previous, conversation).await?;
     let input = item::of_response(db, &row.id, Side::Input).await?;
     let input = input.into_iter().map(|it| it.payload).collect();
-    let sealer = &parts.models.sealer;
+    let sealer = &parts.models.cipher;
     let (prior, input) = compaction::opened(sealer, row.user_id, prior, input)?;
     let mut kept = row.request.clone();
     kept.tools.secrets = remote::open(sealer, &row.id, row.sealed_secrets.as_deref())?;

@@ -10,7 +10,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::prompt::greeting;
-use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::macros::variables::Variables;
 use crate::prompt::space_variable;
 use crate::runs::command::Command;
@@ -206,6 +206,6 @@ impl Engine {
 }
 
 /// What macros have set in a conversation so far.
-fn macros_of(row: &conversation::Model) -> Values {
-    Values::deserialize(&row.variables["macros"]).unwrap_or_default()
+fn macros_of(row: &conversation::Model) -> VariableMap {
+    VariableMap::deserialize(&row.variables["macros"]).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use crate::runs::draft::Draft;
 use crate::spaces::space::RepliesPerTurn;
 use crate::speakers::candidates::Choice;
 use crate::speakers::candidates::Scene;
-use crate::speakers::dice::Dice;
+use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selector;
 use crate::speakers::selector::Trigger;
 
@@ -49,14 +49,17 @@ fn several(d: &Draft, trigger: Trigger, scene: &Scene) -> Vec<Choice> {
     let order = d.s.space.reply_order;
     match d.s.space.replies_per_turn {
         RepliesPerTurn::One => one(d, trigger, scene).into_iter().collect(),
-        RepliesPerTurn::Activated => {
-            selector::activate(order, trigger, scene, &mut Dice::from_seed(d.fresh.seed))
-        }
+        RepliesPerTurn::Activated => selector::activate(
+            order,
+            trigger,
+            scene,
+            &mut SeededRandom::from_seed(d.fresh.seed),
+        ),
     }
 }
 
 fn one(d: &Draft, trigger: Trigger, scene: &Scene) -> Option<Choice> {
-    let mut dice = Dice::from_seed(d.fresh.seed);
+    let mut dice = SeededRandom::from_seed(d.fresh.seed);
     selector::select(d.s.space.reply_order, trigger, scene, &mut dice)
 }
 

@@ -7,7 +7,7 @@ use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
 use crate::prompt::builder::Memory;
-use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::record::Record;
 use crate::runs::run;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ pub struct Greeting {
     /// The greeting, then its alternates; macros expanded.
     pub texts: Vec<swipe::Text>,
     /// What macros in the greeting have set.
-    pub macros: Changes,
+    pub macros: VariableChanges,
 }
 
 /// How the executor's work on a run ended.

@@ -7,7 +7,7 @@ use crate::conversations::quota::Quota;
 use crate::db::connect::Backend;
 use crate::db::connect::Db;
 use crate::generation::call_limits::CallLimits;
-use crate::providers::models::Models;
+use crate::providers::provider_factory::ProviderFactory;
 use crate::realtime::hub::Hub;
 use crate::runs::bell::Bell;
 use crate::runs::candidates::Candidates;
@@ -32,7 +32,7 @@ pub struct Context {
     pub clock: Clock,
     pub shutdown: Shutdown,
     pub markdown: Arc<Markdown>,
-    pub models: Models,
+    pub models: ProviderFactory,
     pub bell: Bell,
     pub live: Live,
     pub leases: Leases,
@@ -104,7 +104,7 @@ impl Context {
         hub: Hub,
         clock: Clock,
         shutdown: Shutdown,
-        models: Models,
+        models: ProviderFactory,
         (workshop, lists): (ToolRuntime, McpToolCache),
         settings: Settings,
     ) -> Self {

@@ -1,7 +1,7 @@
 //! Why a verb of the engine changed nothing.
 
-use crate::characters::room::Full;
-use crate::characters::room::RoomError;
+use crate::characters::quota::QuotaError;
+use crate::characters::quota::QuotaExceeded;
 use crate::runs::command::Refusal;
 use sea_orm::DbErr;
 
@@ -16,7 +16,7 @@ pub enum EngineError {
     Lost,
     /// The text that it would store does not fit the quota of the space's owner.
     #[error(transparent)]
-    StorageFull(#[from] Full),
+    StorageFull(#[from] QuotaExceeded),
     /// The person has another branch job that runs.
     #[error("another branch is being made for this person")]
     JobRunning,
@@ -25,11 +25,11 @@ pub enum EngineError {
     Database(#[from] DbErr),
 }
 
-impl From<RoomError> for EngineError {
-    fn from(error: RoomError) -> Self {
+impl From<QuotaError> for EngineError {
+    fn from(error: QuotaError) -> Self {
         match error {
-            RoomError::Full(full) => Self::StorageFull(full),
-            RoomError::Db(error) => Self::Database(error),
+            QuotaError::Exceeded(full) => Self::StorageFull(full),
+            QuotaError::Db(error) => Self::Database(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::conversations::swipe::Text;
 use crate::ids::MembershipId;
-use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::command::Command;
 use crate::runs::command::Greeting;
 use crate::runs::command::Refusal;
@@ -132,9 +132,9 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
             .iter()
             .map(|it| Text::new((*it).to_owned(), 1))
             .collect(),
-        macros: Changes {
+        macros: VariableChanges {
             conversation: [("hat".to_owned(), "red".to_owned())].into(),
-            ..Changes::default()
+            ..VariableChanges::default()
         },
     };
     let greet = Command::Greet(vec![greeting(ADA, &["Hello.", "Hey."]), greeting(BOB, &[])]);

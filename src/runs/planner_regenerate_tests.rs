@@ -3,7 +3,7 @@
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe::Text;
 use crate::ids::MessageId;
-use crate::prompt::macros::variables::Changes;
+use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::command::Greeting;
@@ -207,7 +207,7 @@ fn another_tail_at_the_claim_makes_it_pointless() {
     let greeting = Greeting {
         seat: BOB,
         texts: vec![Text::new("Good evening.".to_owned(), 1)],
-        macros: Changes::default(),
+        macros: VariableChanges::default(),
     };
     stage.does(&Command::Greet(vec![greeting])).unwrap();
 

@@ -11,7 +11,7 @@ use crate::ids::ProviderId;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
-use crate::presets::document::Trigger;
+use crate::presets::document::GenerationTrigger;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
 use crate::prompt::builder::Built;
@@ -109,7 +109,7 @@ pub async fn prepare_candidate(
         cutoff_seq: i64::MAX,
         trigger: None,
         provider: &row,
-        kind: Trigger::Normal,
+        kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
     let mut scene = scene(context, turn).await?;
@@ -119,10 +119,10 @@ pub async fn prepare_candidate(
 }
 
 /// What a run is to the entries of a preset and of lore.
-fn kind_of(run: &run::Model) -> Trigger {
+fn kind_of(run: &run::Model) -> GenerationTrigger {
     match run.debug.target_message_id {
-        Some(_) => Trigger::Regenerate,
-        None => Trigger::Normal,
+        Some(_) => GenerationTrigger::Regenerate,
+        None => GenerationTrigger::Normal,
     }
 }
 
@@ -150,7 +150,7 @@ async fn ready(
 ) -> Result<Prepared, GenerationFailure> {
     let provider = context
         .models
-        .provider(row)
+        .create(row)
         .map_err(|error| GenerationFailure {
             code: FailureCode::NoProvider,
             message: error.to_string(),
@@ -203,7 +203,7 @@ pub async fn preview(
         cutoff_seq: i64::MAX,
         trigger,
         provider: &row,
-        kind: Trigger::Normal,
+        kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
     let Some(prompt) = load::load(context.db.reader(), turn).await? else {
@@ -247,7 +247,7 @@ async fn provider_of(
     let seat = membership::Entity::find_by_id(speaker).one(db).await?;
     let own = seat.as_ref().and_then(|it| it.llm_provider_id);
     let model = seat.as_ref().and_then(membership::Model::own_model);
-    provider::usable(db, own, model).await
+    provider::find_usable(db, own, model).await
 }
 
 fn sent(row: &provider::Model, built: &Built, seed: u64) -> Sent {

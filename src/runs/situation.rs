@@ -202,7 +202,7 @@ async fn load_for(
             let seat = seat.and_then(|it| situation.member(it));
             let own = seat.and_then(|it| it.llm_provider_id);
             let model = seat.and_then(membership::Model::own_model);
-            let provider = provider::usable(tx, own, model).await?;
+            let provider = provider::find_usable(tx, own, model).await?;
             situation.provider = provider;
         }
         Command::Retry | Command::Resume | Command::Skip | Command::Cancel { .. } => {
@@ -295,7 +295,7 @@ async fn load_talkativeness(
     let several = space.replies_per_turn == RepliesPerTurn::Activated;
     if several && space.reply_order == ReplyOrder::Natural {
         let cards = situation.members.iter().filter_map(|it| it.character_id);
-        situation.talkativeness = character::talkativeness_of(tx, cards).await?;
+        situation.talkativeness = character::load_talkativeness(tx, cards).await?;
     }
     Ok(())
 }

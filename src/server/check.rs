@@ -11,8 +11,8 @@ use crate::llm::outbound_client::OutboundClient;
 use crate::llm::outbound_client::Resolver;
 use crate::llm::outbound_client::SystemResolver;
 use crate::llm::registry::ProviderRegistry;
+use crate::providers::builtin_providers;
 use crate::providers::provider;
-use crate::providers::stock;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -121,8 +121,8 @@ async fn check_default_provider(
     db: &Db,
 ) -> anyhow::Result<String> {
     let sealer = app::build_sealer(config)?;
-    stock::check_seals(db.reader(), &sealer).await?;
-    let Some(provider) = provider::default(db.reader()).await? else {
+    builtin_providers::verify_encrypted_keys(db.reader(), &sealer).await?;
+    let Some(provider) = provider::find_default(db.reader()).await? else {
         return Ok("none yet; the first start puts the demo model there".to_owned());
     };
     let registry = ProviderRegistry::new(egress, Duration::ZERO);

@@ -7,10 +7,10 @@
 //! (`characters/asset.rs`). Several nodes may sweep at once.
 
 use crate::characters::asset;
-use crate::characters::asset::SPARED_MS;
-use crate::characters::attachment;
+use crate::characters::asset::UNREFERENCED_GRACE_MS;
 use crate::characters::character;
 use crate::characters::character::CharacterStatus;
+use crate::characters::character_asset;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
@@ -97,7 +97,7 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
             break;
         }
     }
-    let before = now.plus_ms(-SPARED_MS);
+    let before = now.plus_ms(-UNREFERENCED_GRACE_MS);
     loop {
         let found = unused(db.reader(), before).await?;
         if found.is_empty() {
@@ -155,9 +155,11 @@ async fn delete_unseated(tx: &impl ConnectionTrait, found: Vec<CharacterId>) -> 
 fn is_unused(before: Timestamp) -> Condition {
     let of_asset = (asset::Entity, asset::Column::Id);
     let attached = Query::select()
-        .column(attachment::Column::AssetId)
-        .from(attachment::Entity)
-        .and_where(Expr::col((attachment::Entity, attachment::Column::AssetId)).equals(of_asset))
+        .column(character_asset::Column::AssetId)
+        .from(character_asset::Entity)
+        .and_where(
+            Expr::col((character_asset::Entity, character_asset::Column::AssetId)).equals(of_asset),
+        )
         .take();
     let shown = Query::select()
         .column(character::Column::Id)

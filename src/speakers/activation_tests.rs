@@ -1,9 +1,9 @@
 //! The ordered lists of `replies_per_turn = activated`, row by row, and their chances.
 
-use super::Dice;
 use super::MembershipId;
 use super::ReplyOrder;
 use super::Scene;
+use super::SeededRandom;
 use super::Trigger;
 use super::activate;
 use crate::speakers::candidates::Candidate;
@@ -38,13 +38,13 @@ fn says(text: &str, talkativeness: [f64; 3]) -> Scene {
 }
 
 fn speakers(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> Vec<i64> {
-    let chosen = activate(order, trigger, scene, &mut Dice::from_seed(1));
+    let chosen = activate(order, trigger, scene, &mut SeededRandom::from_seed(1));
     chosen.iter().map(|it| it.id.0).collect()
 }
 
 /// The lists of many draws with one pair of dice.
 fn draws(order: ReplyOrder, scene: &Scene) -> Vec<Vec<i64>> {
-    let mut dice = Dice::from_seed(2026);
+    let mut dice = SeededRandom::from_seed(2026);
     let draw = |_| {
         let chosen = activate(order, Trigger::Human, scene, &mut dice);
         chosen.iter().map(|it| it.id.0).collect()
@@ -94,7 +94,7 @@ fn natural_wakes_the_mentioned_in_the_order_of_the_text() {
         ReplyOrder::Natural,
         Trigger::Human,
         &scene,
-        &mut Dice::from_seed(1),
+        &mut SeededRandom::from_seed(1),
     );
 
     let told: Vec<(i64, &str)> = chosen
@@ -123,7 +123,7 @@ fn natural_lets_the_mentioned_speak_before_those_who_join_in_and_each_once() {
 
 #[test]
 fn natural_tells_what_was_drawn() {
-    let mut dice = Dice::from_seed(3);
+    let mut dice = SeededRandom::from_seed(3);
     let everybody = scene([1.0, 0.5, 0.25]);
 
     for _ in 0..200 {
@@ -231,7 +231,12 @@ fn in_auto_mode_the_author_of_the_newest_message_is_no_candidate() {
 
         let others = speakers(order, Trigger::Auto, &scene);
         scene.allow_self_responses = true;
-        let all = activate(order, Trigger::Auto, &scene, &mut Dice::from_seed(1));
+        let all = activate(
+            order,
+            Trigger::Auto,
+            &scene,
+            &mut SeededRandom::from_seed(1),
+        );
         scene.allow_self_responses = false;
         scene.candidates.truncate(1);
         let alone = speakers(order, Trigger::Auto, &scene);
@@ -257,7 +262,7 @@ fn the_same_seed_wakes_the_same_list() {
                 ReplyOrder::Natural,
                 Trigger::Human,
                 &scene,
-                &mut Dice::from_seed(seed),
+                &mut SeededRandom::from_seed(seed),
             )
         };
 

@@ -4,7 +4,6 @@
 //! reason goes out. `selector::select` is the way in; each reply order has a file of its own.
 
 pub mod candidates;
-pub mod dice;
 pub mod folding;
 pub mod list;
 pub mod manual;
@@ -12,4 +11,5 @@ pub mod mention;
 pub mod natural;
 pub mod pooled;
 pub mod seats;
+pub mod seeded_random;
 pub mod selector;

@@ -5,8 +5,8 @@ use crate::speakers::candidates::Candidate;
 use crate::speakers::candidates::Choice;
 use crate::speakers::candidates::Scene;
 use crate::speakers::candidates::next_in_circle;
-use crate::speakers::dice::Dice;
 use crate::speakers::mention;
+use crate::speakers::seeded_random::SeededRandom;
 
 /// The first of `eligible` whom the newest message names, else the next after the last speaker.
 pub fn choose(scene: &Scene, eligible: &[&Candidate]) -> Option<Choice> {
@@ -20,7 +20,7 @@ pub fn choose(scene: &Scene, eligible: &[&Candidate]) -> Option<Choice> {
 /// Those whom the newest message names, in the order of its text; then each of the others, in an
 /// order that is drawn, as often as it is talkative. If that leaves nobody, one of those who ever
 /// join in unasked; if there is none, anybody.
-pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut Dice) -> Vec<Choice> {
+pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut SeededRandom) -> Vec<Choice> {
     let mut chosen: Vec<Choice> = mentioned(scene, eligible).collect();
     let is_chosen = |it: &Candidate| chosen.iter().any(|choice| choice.id == it.id);
     let mut rest: Vec<&Candidate> = eligible.to_vec();
@@ -41,7 +41,7 @@ fn mentioned(scene: &Scene, eligible: &[&Candidate]) -> impl Iterator<Item = Cho
         .map(|it| Choice::new(it.id, format!("mentioned \"{}\"", it.name)))
 }
 
-fn joins_in(it: &Candidate, dice: &mut Dice) -> Option<Choice> {
+fn joins_in(it: &Candidate, dice: &mut SeededRandom) -> Option<Choice> {
     let drawn = dice.unit();
     // Never equal to 1, and a draw of 0 must not wake who never joins in: so less, not equal.
     (drawn < it.talkativeness).then(|| {
@@ -50,9 +50,9 @@ fn joins_in(it: &Candidate, dice: &mut Dice) -> Option<Choice> {
     })
 }
 
-fn breaks_the_silence(eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice> {
+fn breaks_the_silence(eligible: &[&Candidate], dice: &mut SeededRandom) -> Option<Choice> {
     let talkers = eligible.iter().copied();
     let talkers: Vec<&Candidate> = talkers.filter(|it| it.talkativeness > 0.0).collect();
-    let drawn = dice.one_of(&talkers).or_else(|| dice.one_of(eligible))?;
+    let drawn = dice.choose(&talkers).or_else(|| dice.choose(eligible))?;
     Some(Choice::new(drawn.id, "drawn at random"))
 }

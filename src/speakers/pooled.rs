@@ -5,7 +5,7 @@
 use crate::speakers::candidates::Candidate;
 use crate::speakers::candidates::Choice;
 use crate::speakers::candidates::Scene;
-use crate::speakers::dice::Dice;
+use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selector::Trigger;
 
 /// One of those who have not spoken in this epoch. When all have, only a button draws again.
@@ -13,7 +13,7 @@ pub fn choose(
     trigger: Trigger,
     scene: &Scene,
     eligible: &[&Candidate],
-    dice: &mut Dice,
+    dice: &mut SeededRandom,
 ) -> Option<Choice> {
     match trigger {
         Trigger::Human | Trigger::Auto => from_the_pool(scene, eligible, dice),
@@ -22,19 +22,23 @@ pub fn choose(
 }
 
 /// One of those who have not spoken in this epoch; when all have, anybody.
-pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice> {
+pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut SeededRandom) -> Option<Choice> {
     from_the_pool(scene, eligible, dice).or_else(|| {
-        let drawn = dice.one_of(eligible)?;
+        let drawn = dice.choose(eligible)?;
         Some(Choice::new(drawn.id, "drawn at random"))
     })
 }
 
-fn from_the_pool(scene: &Scene, eligible: &[&Candidate], dice: &mut Dice) -> Option<Choice> {
+fn from_the_pool(
+    scene: &Scene,
+    eligible: &[&Candidate],
+    dice: &mut SeededRandom,
+) -> Option<Choice> {
     let eligible = eligible.iter().copied();
     let pool: Vec<&Candidate> = eligible
         .filter(|it| !scene.spoken_in_epoch.contains(&it.id))
         .collect();
-    let drawn = dice.one_of(&pool)?;
+    let drawn = dice.choose(&pool)?;
     Some(Choice::new(
         drawn.id,
         "drawn from those who have not spoken yet",

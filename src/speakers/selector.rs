@@ -8,11 +8,11 @@ use crate::spaces::space::ReplyOrder;
 use crate::speakers::candidates::Choice;
 use crate::speakers::candidates::Scene;
 use crate::speakers::candidates::eligible;
-use crate::speakers::dice::Dice;
 use crate::speakers::list;
 use crate::speakers::manual;
 use crate::speakers::natural;
 use crate::speakers::pooled;
+use crate::speakers::seeded_random::SeededRandom;
 
 /// What asks for a speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn select(
     order: ReplyOrder,
     trigger: Trigger,
     scene: &Scene,
-    dice: &mut Dice,
+    dice: &mut SeededRandom,
 ) -> Option<Choice> {
     let eligible = eligible(&scene.candidates, barred(trigger, scene));
     match order {
@@ -51,7 +51,7 @@ pub fn activate(
     order: ReplyOrder,
     trigger: Trigger,
     scene: &Scene,
-    dice: &mut Dice,
+    dice: &mut SeededRandom,
 ) -> Vec<Choice> {
     let eligible = eligible(&scene.candidates, barred(trigger, scene));
     match order {

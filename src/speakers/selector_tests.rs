@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::Choice;
-use super::Dice;
 use super::MembershipId;
 use super::ReplyOrder;
 use super::Scene;
+use super::SeededRandom;
 use super::Trigger;
 use super::select;
 use crate::speakers::candidates::Candidate;
@@ -73,18 +73,18 @@ impl Scene {
 }
 
 fn speaker(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> Option<i64> {
-    select(order, trigger, scene, &mut Dice::from_seed(1)).map(|it| it.id.0)
+    select(order, trigger, scene, &mut SeededRandom::from_seed(1)).map(|it| it.id.0)
 }
 
 fn because(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> String {
-    select(order, trigger, scene, &mut Dice::from_seed(1))
+    select(order, trigger, scene, &mut SeededRandom::from_seed(1))
         .expect("somebody speaks")
         .because
 }
 
 /// How often each was drawn in `n` draws with one pair of dice.
 fn draws(order: ReplyOrder, trigger: Trigger, scene: &Scene, n: usize) -> HashMap<i64, usize> {
-    let mut dice = Dice::from_seed(2026);
+    let mut dice = SeededRandom::from_seed(2026);
     let mut drawn = HashMap::new();
     for _ in 0..n {
         let choice = select(order, trigger, scene, &mut dice).expect("somebody speaks");
@@ -371,7 +371,7 @@ fn a_muted_one_is_never_drawn() {
 fn the_same_seed_makes_the_same_choice() {
     for seed in 0..50 {
         let draw = || {
-            let mut dice = Dice::from_seed(seed);
+            let mut dice = SeededRandom::from_seed(seed);
             select(ReplyOrder::Pooled, Trigger::Human, &scene(), &mut dice)
         };
 

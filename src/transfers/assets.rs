@@ -3,14 +3,14 @@
 //! **Invariant:** a picture that comes in is drawn anew like any other of a stranger's. One that we
 //! have drawn comes out of that as it was.
 
-use crate::characters::archive;
 use crate::characters::asset;
-use crate::characters::attachment;
-use crate::characters::attachment::PICTURE;
-use crate::characters::picture;
-use crate::characters::picture::Picture;
-use crate::characters::shelf;
-use crate::characters::spool::Spool;
+use crate::characters::avatar_image;
+use crate::characters::avatar_image::AvatarImage;
+use crate::characters::card_store;
+use crate::characters::character_asset;
+use crate::characters::character_asset::AVATAR_PATH;
+use crate::characters::temp_assets::TempAssets;
+use crate::characters::zip_archive;
 use crate::clock::Timestamp;
 use crate::conversations::import_rows::ImportError;
 use crate::ids::AssetId;
@@ -41,8 +41,8 @@ pub async fn leaving(
     db: &impl ConnectionTrait,
     seats: &[membership::Model],
 ) -> Result<Vec<document::Asset>, DbErr> {
-    use attachment::Column;
-    let links = attachment::Entity::find()
+    use character_asset::Column;
+    let links = character_asset::Entity::find()
         .filter(Column::CharacterId.is_in(seats.iter().filter_map(|it| it.character_id)))
         .order_by_asc(Column::CharacterId)
         .order_by_asc(Column::Name)
@@ -71,7 +71,7 @@ pub fn are_in_order(assets: &[document::Asset]) -> bool {
     let mut seen = HashSet::new();
     assets.iter().all(|it| {
         it.path.len() <= MAX_PATH
-            && !archive::leads_elsewhere(&it.path)
+            && !zip_archive::escapes_root(&it.path)
             && it.sha256.len() == 64
             && it.sha256.bytes().all(|it| it.is_ascii_hexdigit())
             && seen.insert((it.character, &it.path))
@@ -81,7 +81,7 @@ pub fn are_in_order(assets: &[document::Asset]) -> bool {
 /// What came in, on the disk until it is stored.
 #[derive(Debug)]
 pub struct Arrived {
-    spool: Mutex<Spool>,
+    spool: Mutex<TempAssets>,
     assets: Vec<document::Asset>,
     /// How many bytes more of all assets together may be kept.
     left: u64,
@@ -99,7 +99,7 @@ impl Arrived {
     /// Nothing yet, and never more than so many bytes. `None`: there is no place for it on the disk.
     pub fn nothing(most: u64) -> Option<Self> {
         Some(Self {
-            spool: Mutex::new(Spool::new().ok()?),
+            spool: Mutex::new(TempAssets::new().ok()?),
             assets: Vec::new(),
             left: most,
         })
@@ -108,7 +108,7 @@ impl Arrived {
     /// Whether these bytes are at hand already.
     pub fn has(&self, asset: &document::Asset) -> bool {
         let name = match asset.path.as_str() {
-            PICTURE => large(&asset.sha256),
+            AVATAR_PATH => large(&asset.sha256),
             _ => asset.sha256.clone(),
         };
         self.spool.lock().names().any(|it| it == name)
@@ -117,7 +117,7 @@ impl Arrived {
     /// Keeps the bytes of an asset. `false`: they are no picture where one is due, or too many.
     pub fn keep(&mut self, asset: &document::Asset, bytes: Vec<u8>) -> bool {
         let pieces = match asset.path.as_str() {
-            PICTURE => match picture::render(Cursor::new(bytes)) {
+            AVATAR_PATH => match avatar_image::re_encode(Cursor::new(bytes)) {
                 Ok(drawn) => vec![
                     (large(&asset.sha256), drawn.large),
                     (small(&asset.sha256), drawn.small),
@@ -164,16 +164,16 @@ impl Arrived {
         for it in all {
             let card = cards.get(&it.character).copied();
             let card = card.ok_or_else(|| broken(document::ASSETS))?;
-            if it.path == PICTURE {
-                let picture = Picture {
+            if it.path == AVATAR_PATH {
+                let picture = AvatarImage {
                     large: self.bytes(&large(&it.sha256))?,
                     small: self.bytes(&small(&it.sha256))?,
                 };
-                let shown = shelf::hang(tx, card, picture, now).await?;
+                let shown = card_store::attach_avatar(tx, card, picture, now).await?;
                 pictures.extend(shown.avatar_hash.map(|hash| (card, hash)));
             } else {
-                let kept = asset::keep(tx, self.bytes(&it.sha256)?, now).await?;
-                attachment::attach(tx, card, &it.path, kept).await?;
+                let kept = asset::store(tx, self.bytes(&it.sha256)?, now).await?;
+                character_asset::attach(tx, card, &it.path, kept).await?;
             }
         }
         Ok(pictures)

@@ -9,11 +9,11 @@ use crate::ids::LorebookId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::lore::file;
-use crate::lore::file::Draft;
+use crate::lore::file::ParsedLorebook;
 use crate::lore::lorebook;
 use crate::lore::lorebook_entry;
 use crate::lore::lorebook_link;
-use crate::lore::lorebook_link::Place;
+use crate::lore::lorebook_link::LinkTarget;
 use crate::spaces::membership;
 use crate::transfers::document;
 use crate::transfers::document::LorePlace;
@@ -135,7 +135,7 @@ fn place_of(link: &lorebook_link::Model) -> Option<LorePlace> {
 #[derive(Debug)]
 pub struct Arrived {
     pub key: i64,
-    pub draft: Draft,
+    pub draft: ParsedLorebook,
     pub entry_keys: Vec<i64>,
     pub created_at: Timestamp,
 }
@@ -211,18 +211,18 @@ pub async fn shelve(
     let mut links = Vec::new();
     for link in &head.lorebook_links {
         let place = match link.place {
-            LorePlace::Space => Some(Place::Space(hidden)),
+            LorePlace::Space => Some(LinkTarget::Space(hidden)),
             LorePlace::Conversation(key) => known
                 .conversations
                 .get(&key)
-                .map(|it| Place::Conversation(*it)),
-            LorePlace::Character(key) => cards.get(&key).map(|it| Place::Character(*it)),
-            LorePlace::Seat(key) => known.seats.get(&key).map(|it| Place::Seat(*it)),
+                .map(|it| LinkTarget::Conversation(*it)),
+            LorePlace::Character(key) => cards.get(&key).map(|it| LinkTarget::Character(*it)),
+            LorePlace::Seat(key) => known.seats.get(&key).map(|it| LinkTarget::Membership(*it)),
         };
         let (Some(book), Some(place)) = (books.get(&link.book), place) else {
             return Err(broken(document::LOREBOOK_LINKS));
         };
-        links.push(place.link(*book, link.priority));
+        links.push(place.new_link(*book, link.priority));
     }
     for piece in links.chunks(PIECE) {
         lorebook_link::Entity::insert_many(piece.to_vec())

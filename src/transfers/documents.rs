@@ -120,7 +120,7 @@ fn public_document(it: &character::Model) -> Value {
     let card = it.card();
     card.map_or_else(
         |_| serde_json::json!({"data": {"name": it.name}}),
-        |card| public_card::document_of(&card),
+        |card| public_card::public_document(&card),
     )
 }
 

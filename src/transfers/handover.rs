@@ -4,8 +4,8 @@ use crate::accounts::names;
 use crate::accounts::user;
 use crate::characters::card::Card;
 use crate::characters::character;
-use crate::characters::room;
-use crate::characters::room::Shelf;
+use crate::characters::quota;
+use crate::characters::quota::StorageQuota;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
@@ -17,8 +17,8 @@ use crate::ids::CharacterId;
 use crate::ids::PresetId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use crate::presets::partial::PartialPreset;
 use crate::presets::preset;
-use crate::presets::stated::Stated;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipRole;
@@ -78,7 +78,7 @@ pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
             let pictures = it.assets.give(tx, &cards, it.now).await?;
             let texts = removal::size_of_space(tx, it.hidden).await?.text_bytes;
             let texts = u64::try_from(texts).unwrap_or(0);
-            room::must_fit(tx, Shelf { owner, limit }, texts).await?;
+            quota::require_quota(tx, StorageQuota { owner, limit }, texts).await?;
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
             forks(tx, &it.head, &it.known).await?;
             let (head, known) = (&it.head, &it.known);
@@ -116,7 +116,7 @@ async fn cards(
     for it in &head.characters {
         let card = Card::from_document(it.card.clone());
         let card = card.map_err(|_| broken(document::CHARACTERS))?;
-        let mut row = character::blank(owner, card, it.created_at);
+        let mut row = character::new_row(owner, card, it.created_at);
         row.status = Set(it.status);
         known.insert(it.key, row.insert(tx).await?.id);
     }
@@ -131,8 +131,8 @@ async fn presets(
 ) -> Result<HashMap<i64, PresetId>, ImportError> {
     let mut known = HashMap::new();
     for it in &head.presets {
-        let stated: Option<Stated> = serde_json::from_value(it.document.clone()).ok();
-        if stated.is_none_or(|it| it.judge().is_err()) {
+        let stated: Option<PartialPreset> = serde_json::from_value(it.document.clone()).ok();
+        if stated.is_none_or(|it| it.validate().is_err()) {
             return Err(broken(document::PRESETS));
         }
         let row = preset::ActiveModel {

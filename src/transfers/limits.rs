@@ -1,7 +1,7 @@
 //! How large the file of a space may be: the same for what goes out and for what comes in, so that
 //! nothing leaves a house that it would not take back.
 
-use crate::characters::spool;
+use crate::characters::temp_assets;
 
 /// How many times its size a file may unpack to, and yet no more than [`Limits::unpacked`].
 const MAX_RATIO: u64 = 100;
@@ -15,7 +15,7 @@ pub const MAX_ENTRIES: usize = 20_000;
 /// The largest document, in bytes.
 pub const MAX_DOCUMENT: u64 = 32 * 1024 * 1024;
 /// The largest asset, in bytes.
-pub const MAX_ASSET: u64 = spool::MAX_PIECE;
+pub const MAX_ASSET: u64 = temp_assets::MAX_ASSET;
 pub const MAX_SEATS: usize = 2_000;
 /// The same for books and presets.
 pub const MAX_CARDS: usize = 500;

@@ -3,7 +3,7 @@
 //! **Invariant:** what is held is one card, a slice of messages or a piece of an asset.
 
 use crate::characters::asset;
-use crate::characters::attachment::PICTURE;
+use crate::characters::character_asset::AVATAR_PATH;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::export;
@@ -14,7 +14,7 @@ use crate::conversations::pages::Stub;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::prompt::card_use::HiddenCards;
-use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::space_variable;
 use crate::shutdown::Shutdown;
 use crate::spaces::card_rights;
@@ -195,7 +195,7 @@ async fn all(
     // A hidden card may have written its text into variables.
     let variables = match hidden.is_empty() {
         true => space_variable::of_space(db, space.id).await?,
-        false => Values::default(),
+        false => VariableMap::default(),
     };
     out.document(document::VARIABLES, &variables).await?;
     let documents = documents::seat_documents(db, &seats).await?;
@@ -228,7 +228,7 @@ async fn all(
     }
     let mut listed = assets::leaving(db, &seats).await?;
     // Of a hidden card only the picture is public.
-    listed.retain(|it| it.path == PICTURE || !hidden.contains(CharacterId(it.character)));
+    listed.retain(|it| it.path == AVATAR_PATH || !hidden.contains(CharacterId(it.character)));
     out.list(document::ASSETS, &listed, limits::MAX_ASSETS)
         .await?;
     bytes(db, out, &listed).await
@@ -303,10 +303,10 @@ async fn bytes(
         out.put(Piece::Entry(document::bytes_of(sha256))).await?;
         let mut from = 0;
         loop {
-            let piece = asset::piece_of(db, id, from).await?;
+            let piece = asset::load_chunk(db, id, from).await?;
             let length = i32::try_from(piece.len()).unwrap_or(i32::MAX);
             out.put(Piece::Bytes(piece)).await?;
-            if length < asset::PIECE_BYTES {
+            if length < asset::CHUNK_BYTES {
                 break;
             }
             from += length;

@@ -4,10 +4,10 @@
 //! while it is unpacked, whatever the zip says of itself; nothing is written to the disk, and no name
 //! in it leads anywhere.
 
-use crate::conversations::chat_reader::Lines;
-use crate::conversations::chat_reader::Piece;
+use crate::conversations::chat_reader::LineReader;
+use crate::conversations::chat_reader::RawLine;
 use crate::prompt::macros::variables;
-use crate::prompt::macros::variables::Values;
+use crate::prompt::macros::variables::VariableMap;
 use crate::transfers::assets;
 use crate::transfers::books;
 use crate::transfers::document;
@@ -42,7 +42,7 @@ pub enum UnpackError {
 pub struct Head {
     pub space: document::Space,
     /// What macros remember for the whole space.
-    pub variables: Values,
+    pub variables: VariableMap,
     pub seats: Vec<document::Seat>,
     pub characters: Vec<document::Character>,
     pub presets: Vec<document::Preset>,
@@ -245,14 +245,14 @@ impl Parcel {
     ) -> Result<bool, UnpackError> {
         let entry = self.zip.by_name(name).map_err(|_| broken(name))?;
         let allowed = self.left;
-        let mut lines = Lines::of(BufReader::new(entry.take(allowed + 1)));
+        let mut lines = LineReader::new(BufReader::new(entry.take(allowed + 1)));
         let mut batch = Vec::new();
         let mut n_texts = 0;
         while let Some((_, piece)) = lines.next_line().map_err(|_| broken(name))? {
             let line = match piece {
-                Piece::Line([]) => continue,
-                Piece::Line(line) => line,
-                Piece::TooLong => return Err(UnpackError::TooLarge),
+                RawLine::Line([]) => continue,
+                RawLine::Line(line) => line,
+                RawLine::TooLong => return Err(UnpackError::TooLarge),
             };
             refuse_nul(line, name)?;
             n_texts += line.len();

@@ -1,13 +1,13 @@
 //! The chat-completion presets of SillyTavern, in: prompts, their order, nudges, formats, samplers.
 
 use crate::import_warning::ImportWarning;
-use crate::presets::document::Entry;
 use crate::presets::document::Preset;
-use crate::presets::formats::chat_entries;
-use crate::presets::formats::reading::Reading;
-use crate::presets::formats::reading::integer;
-use crate::presets::formats::reading::is_blank;
-use crate::presets::formats::reading::truth;
+use crate::presets::document::PresetEntry;
+use crate::presets::formats::field_reader::FieldReader;
+use crate::presets::formats::field_reader::boolean;
+use crate::presets::formats::field_reader::integer;
+use crate::presets::formats::field_reader::is_blank;
+use crate::presets::formats::prompt_order;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -60,7 +60,7 @@ const FRACTIONS: [(&str, &str, &str, f64, f64); 7] = [
     ),
 ];
 /// The same for whole numbers.
-const WHOLES: [(&str, &str, &str, i64, i64); 4] = [
+const INTEGERS: [(&str, &str, &str, i64, i64); 4] = [
     ("top_k", "top_k_openai", "top_k", 0, 100_000),
     ("seed", "seed_openai", "seed", 0, 4_294_967_295),
     (
@@ -79,39 +79,39 @@ const WHOLES: [(&str, &str, &str, i64, i64); 4] = [
     ),
 ];
 /// Old texts that each were one prompt, and the prompt.
-const OLD_PROMPTS: [(&str, &str); 3] = [
+const LEGACY_PROMPTS: [(&str, &str); 3] = [
     ("main_prompt", "main"),
     ("nsfw_prompt", "nsfw"),
     ("jailbreak_prompt", "jailbreak"),
 ];
 
 /// Is this such a preset?
-pub fn is_one(fields: &Map<String, Value>) -> bool {
+pub fn is_chat_completion(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     has("prompts")
         || has("prompt_order")
         || has("openai_max_context")
         || has("openai_max_tokens")
-        || OLD_PROMPTS.iter().any(|(field, _)| has(field))
+        || LEGACY_PROMPTS.iter().any(|(field, _)| has(field))
         || has("chat_completion_source")
 }
 
 /// Reads one; answers what is kept beside it.
-pub fn read(reading: &mut Reading) -> Value {
-    reading.forget_secrets();
-    samplers(reading);
+pub fn read(reading: &mut FieldReader) -> Value {
+    reading.remove_secrets();
+    read_samplers(reading);
     for (theirs, ours) in TEXTS {
-        reading.text(theirs, ours);
+        reading.copy_text(theirs, ours);
     }
     let names = reading.fields.shift_remove("names_behavior");
-    if let Some(names) = names.as_ref().and_then(integer).and_then(names_of) {
-        reading.stated.insert("names".to_owned(), json!(names));
+    if let Some(names) = names.as_ref().and_then(integer).and_then(names_behavior) {
+        reading.document.insert("names".to_owned(), json!(names));
     }
-    let orders = prompts(reading);
-    tell_what_is_idle(reading);
+    let orders = read_prompts(reading);
+    warn_unused_fields(reading);
     // Theirs is bare; ours says of whom it is.
     reading
-        .stated
+        .document
         .insert("persona_format".to_owned(), json!("{{persona}}"));
     let mut origin = json!({"form": FORM});
     if let Some(orders) = orders {
@@ -126,19 +126,19 @@ pub fn read(reading: &mut Reading) -> Value {
     origin
 }
 
-fn samplers(reading: &mut Reading) {
+fn read_samplers(reading: &mut FieldReader) {
     for (field, old, ours, least, most) in FRACTIONS {
-        reading.fraction(old, ours, least, most);
-        reading.fraction(field, ours, least, most);
+        reading.copy_number(old, ours, least, most);
+        reading.copy_number(field, ours, least, most);
     }
-    for (field, old, ours, least, most) in WHOLES {
-        reading.whole(old, ours, least, most);
-        reading.whole(field, ours, least, most);
+    for (field, old, ours, least, most) in INTEGERS {
+        reading.copy_integer(old, ours, least, most);
+        reading.copy_integer(field, ours, least, most);
     }
 }
 
 /// The word for their number.
-fn names_of(number: i64) -> Option<&'static str> {
+fn names_behavior(number: i64) -> Option<&'static str> {
     NAMES
         .into_iter()
         .find(|(it, _)| *it == number)
@@ -153,30 +153,30 @@ pub const NAMES: [(i64, &str); 4] = [
     (2, "in_text"),
 ];
 
-fn prompts(reading: &mut Reading) -> Option<chat_entries::Orders> {
+fn read_prompts(reading: &mut FieldReader) -> Option<prompt_order::PromptOrders> {
     let prompts = match reading.fields.shift_remove("prompts") {
         Some(Value::Array(prompts)) => prompts,
         _ => Vec::new(),
     };
-    let orders = chat_entries::orders(reading.fields.shift_remove("prompt_order"));
+    let orders = prompt_order::read_orders(reading.fields.shift_remove("prompt_order"));
     if !prompts.is_empty() || orders.is_some() {
-        let entries = chat_entries::entries(prompts, orders.as_ref(), reading);
+        let entries = prompt_order::read_entries(prompts, orders.as_ref(), reading);
         reading
-            .stated
+            .document
             .insert("prompt_order".to_owned(), json!(entries));
-    } else if let Some(entries) = old_entries(reading) {
+    } else if let Some(entries) = legacy_entries(reading) {
         reading
-            .stated
+            .document
             .insert("prompt_order".to_owned(), json!(entries));
     }
     orders
 }
 
 /// The order of a file from before there were orders.
-fn old_entries(reading: &mut Reading) -> Option<Vec<Entry>> {
+fn legacy_entries(reading: &mut FieldReader) -> Option<Vec<PresetEntry>> {
     let mut entries = Preset::default().order;
     let mut found = false;
-    for (field, id) in OLD_PROMPTS {
+    for (field, id) in LEGACY_PROMPTS {
         let text = reading.fields.shift_remove(field);
         let entry = entries.iter_mut().find(|it| it.id == id);
         if let (Some(Value::String(text)), Some(entry)) = (text, entry) {
@@ -188,7 +188,11 @@ fn old_entries(reading: &mut Reading) -> Option<Vec<Entry>> {
         ("nsfw_toggle", "nsfw"),
         ("enhance_definitions", "enhanceDefinitions"),
     ] {
-        let is_on = reading.fields.shift_remove(field).as_ref().and_then(truth);
+        let is_on = reading
+            .fields
+            .shift_remove(field)
+            .as_ref()
+            .and_then(boolean);
         let entry = entries.iter_mut().find(|it| it.id == id);
         if let (Some(is_on), Some(entry)) = (is_on, entry) {
             entry.enabled = is_on;
@@ -198,11 +202,11 @@ fn old_entries(reading: &mut Reading) -> Option<Vec<Entry>> {
 }
 
 /// Says what of the file will do nothing here.
-fn tell_what_is_idle(reading: &mut Reading) {
+fn warn_unused_fields(reading: &mut FieldReader) {
     let said =
         |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|it| !is_blank(it));
     let is_on =
-        |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(truth) == Some(true);
+        |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(boolean) == Some(true);
     for (field, what) in [
         ("assistant_prefill", "a beginning for each answer"),
         (
@@ -212,7 +216,7 @@ fn tell_what_is_idle(reading: &mut Reading) {
         ("send_if_empty", "a text to send when nobody said anything"),
     ] {
         if said(&reading.fields, field) {
-            reading.warn(unused(field, what));
+            reading.warn(unused_warning(field, what));
         }
     }
     for (field, what) in [
@@ -222,7 +226,7 @@ fn tell_what_is_idle(reading: &mut Reading) {
         ("enable_web_search", "search on the web"),
     ] {
         if is_on(&reading.fields, field) {
-            reading.warn(unused(field, what));
+            reading.warn(unused_warning(field, what));
         }
     }
     let scripts = reading
@@ -236,7 +240,7 @@ fn tell_what_is_idle(reading: &mut Reading) {
     }
 }
 
-fn unused(field: &str, what: &str) -> ImportWarning {
+fn unused_warning(field: &str, what: &str) -> ImportWarning {
     let sentence = format!("`{field}`, {what}, is kept and not used.");
     ImportWarning::new("field_unused", sentence).with("field", field)
 }

@@ -4,7 +4,7 @@
 //! back with it, so that nothing is lost on the way through. Addresses and passwords are not kept.
 
 pub mod chat_completion;
-pub mod chat_completion_out;
-pub mod chat_entries;
-pub mod reading;
+pub mod chat_completion_export;
+pub mod field_reader;
+pub mod prompt_order;
 pub mod text_completion;

@@ -2,9 +2,9 @@
 //! place in them.
 
 use crate::import_warning::ImportWarning;
-use crate::presets::formats::reading::Reading;
-use crate::presets::formats::reading::is_blank;
-use crate::presets::formats::reading::number;
+use crate::presets::formats::field_reader::FieldReader;
+use crate::presets::formats::field_reader::is_blank;
+use crate::presets::formats::field_reader::number;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -26,14 +26,14 @@ const FRACTIONS: [(&str, &str, f64, f64); 11] = [
     ("freq_pen", "frequency_penalty", -2.0, 2.0),
     ("presence_pen", "presence_penalty", -2.0, 2.0),
 ];
-const WHOLES: [(&str, &str, i64, i64); 4] = [
+const INTEGERS: [(&str, &str, i64, i64); 4] = [
     ("top_k", "top_k", 0, 100_000),
     ("seed", "seed", 0, 4_294_967_295),
     ("max_length", "context_tokens", 64, 10_000_000),
     ("genamt", "max_tokens", 1, 1_000_000),
 ];
 /// Samplers that no provider here has a word for, and the value at which they do nothing.
-const UNKNOWN: [(&str, f64); 10] = [
+const UNSUPPORTED: [(&str, f64); 10] = [
     ("tfs", 1.0),
     ("epsilon_cutoff", 0.0),
     ("eta_cutoff", 0.0),
@@ -47,28 +47,28 @@ const UNKNOWN: [(&str, f64); 10] = [
 ];
 
 /// Is this such a preset?
-pub fn is_one(fields: &Map<String, Value>) -> bool {
+pub fn is_text_completion(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     let has_temperature = has("temp") || has("temperature");
     has_temperature && (has("rep_pen") || has("repetition_penalty") || has("top_p"))
 }
 
 /// Reads one; answers what is kept beside it.
-pub fn read(reading: &mut Reading) -> Value {
-    reading.forget_secrets();
+pub fn read(reading: &mut FieldReader) -> Value {
+    reading.remove_secrets();
     for (field, key, least, most) in FRACTIONS {
-        reading.fraction(field, key, least, most);
+        reading.copy_number(field, key, least, most);
     }
-    for (field, key, least, most) in WHOLES {
-        reading.whole(field, key, least, most);
+    for (field, key, least, most) in INTEGERS {
+        reading.copy_integer(field, key, least, most);
     }
-    let used = |fields: &Map<String, Value>, name: &str, idle: f64| {
+    let used = |fields: &Map<String, Value>, name: &str, unused: f64| {
         fields
             .get(name)
             .and_then(number)
-            .is_some_and(|it| it != idle)
+            .is_some_and(|it| it != unused)
     };
-    let mut idle: Vec<&str> = UNKNOWN
+    let mut idle: Vec<&str> = UNSUPPORTED
         .iter()
         .filter(|(name, idle)| used(&reading.fields, name, *idle))
         .map(|(name, _)| *name)
@@ -92,7 +92,7 @@ pub fn read(reading: &mut Reading) -> Value {
 }
 
 /// The samplers as such a file.
-pub fn written(document: &Value, origin: Option<&Value>) -> Value {
+pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     let origin = origin.filter(|it| it["form"] == FORM);
     let fields = origin.and_then(|it| it["fields"].as_object());
     let mut file = fields.cloned().unwrap_or_default();

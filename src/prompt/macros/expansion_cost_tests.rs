@@ -1,31 +1,31 @@
 //! What a text may cost at most, whatever macros stand in it: it is held to the memory that one
 //! expansion may take.
 
-use super::MAX_MARKS;
+use super::Bindings;
+use super::MAX_DELIMITERS;
 use super::MAX_WORK;
-use super::Meanings;
 use super::expand;
-use super::tests::world;
+use super::tests::environment;
 use allocation_counter::measure;
 
 /// The most bytes that are held at one time: so much may any hostile file take.
-const MAX_HELD: u64 = 64 * 1024 * 1024;
+const MAX_HEAP: u64 = 64 * 1024 * 1024;
 
 fn full_of(text: &str) -> String {
     text.repeat(MAX_WORK / text.len())
 }
 
 /// Expands a text within what it may cost.
-fn within(name: &str, text: &str, meanings: &Meanings) -> String {
+fn expand_within_limits(name: &str, text: &str, meanings: &Bindings) -> String {
     let mut expanded = None;
-    let cost = measure(|| expanded = Some(expand(text, meanings, &world())));
+    let cost = measure(|| expanded = Some(expand(text, meanings, &environment())));
     eprintln!("{name}: {} bytes, {cost:?}", text.len());
-    assert!(cost.bytes_max <= MAX_HELD, "{name}: {cost:?}");
+    assert!(cost.bytes_max <= MAX_HEAP, "{name}: {cost:?}");
     expanded.expect("it was expanded")
 }
 
 #[test]
-fn as_many_macros_as_a_text_can_hold_are_within_what_one_may_cost() {
+fn the_most_macros_in_a_text_stay_within_the_limits() {
     let texts = [
         "{{a}}",
         "{{random::a::b}}",
@@ -41,34 +41,34 @@ fn as_many_macros_as_a_text_can_hold_are_within_what_one_may_cost() {
         "{{//a}}",
     ];
     for text in texts {
-        within(text, &full_of(text), &Meanings::default());
+        expand_within_limits(text, &full_of(text), &Bindings::default());
         let one = format!("{{{{random::{}}}}}", full_of(text));
-        within(&format!("{text} in another"), &one, &Meanings::default());
+        expand_within_limits(&format!("{text} in another"), &one, &Bindings::default());
     }
 }
 
 #[test]
-fn texts_that_stand_in_each_other_share_what_one_may_cost() {
+fn nested_texts_share_one_limit() {
     let text = format!("{{{{description}}}}{}", "{{a}}".repeat(60_000));
-    let meanings = Meanings {
+    let meanings = Bindings {
         description: text.clone().into(),
-        ..Meanings::default()
+        ..Bindings::default()
     };
 
-    within("in itself", &text, &meanings);
+    expand_within_limits("in itself", &text, &meanings);
 }
 
 #[test]
-fn behind_the_last_mark_that_is_read_a_text_stays_as_it_is() {
-    let meanings = Meanings {
+fn text_after_the_last_delimiter_is_unchanged() {
+    let meanings = Bindings {
         character: "Ada".into(),
-        ..Meanings::default()
+        ..Bindings::default()
     };
     // A comment costs its beginning and writes nothing.
     let comments = |n: usize| "{{//}}".repeat(n);
-    let read = format!("{}{{{{char}}}}", comments(MAX_MARKS - 2));
-    let late = format!("{}{{{{char}}}}", comments(MAX_MARKS));
+    let read = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS - 2));
+    let late = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS));
 
-    assert_eq!(expand(&read, &meanings, &world()), "Ada");
-    assert_eq!(expand(&late, &meanings, &world()), "{{char}}");
+    assert_eq!(expand(&read, &meanings, &environment()), "Ada");
+    assert_eq!(expand(&late, &meanings, &environment()), "{{char}}");
 }

@@ -1,11 +1,11 @@
 //! Whatever stands in a card: it is expanded within its limits.
 
+use super::Bindings;
 use super::MAX_OUTPUT;
 use super::MAX_STEPS;
-use super::Meanings;
 use super::expand_counted;
-use super::tests::meanings;
-use super::tests::world;
+use super::tests::bindings;
+use super::tests::environment;
 use proptest::prelude::prop_assert;
 use proptest::prelude::prop_assert_eq;
 use proptest::proptest;
@@ -56,25 +56,25 @@ proptest! {
     #[test]
     fn every_text_is_expanded_within_its_limits_and_always_alike(words in pieces()) {
         let text = words.concat();
-        let meanings = Meanings {
+        let meanings = Bindings {
             description: text.clone().into(),
             original: Some(text.clone()),
-            ..meanings()
+            ..bindings()
         };
 
-        let (out, steps, work) = expand_counted(&text, &meanings, &world());
+        let (out, steps, work) = expand_counted(&text, &meanings, &environment());
 
         prop_assert!(out.len() <= MAX_OUTPUT);
         prop_assert!(steps <= MAX_STEPS);
         prop_assert!(work <= 8 * 1024 * 1024);
-        prop_assert_eq!(out, expand_counted(&text, &meanings, &world()).0);
+        prop_assert_eq!(out, expand_counted(&text, &meanings, &environment()).0);
     }
 
     #[test]
     fn work_grows_with_the_text_and_no_faster(words in pieces()) {
         let text = words.concat().replace("description", "").replace("original", "");
         let work = |n: usize| {
-            let (_, steps, work) = expand_counted(&text.repeat(n), &Meanings::default(), &world());
+            let (_, steps, work) = expand_counted(&text.repeat(n), &Bindings::default(), &environment());
             steps + work
         };
 
@@ -88,7 +88,7 @@ proptest! {
     fn text_without_macros_stays_as_it_is(text in "[a-z漢 :}.<>\n]{0,200}") {
         let is_plain = !text.contains('<') || !text.contains('>');
         if is_plain {
-            prop_assert_eq!(expand_counted(&text, &meanings(), &world()).0, text);
+            prop_assert_eq!(expand_counted(&text, &bindings(), &environment()).0, text);
         }
     }
 }

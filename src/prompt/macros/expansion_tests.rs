@@ -1,33 +1,33 @@
 //! Macros, one by one and against each other.
 
+use super::Bindings;
 use super::MAX_OUTPUT;
 use super::MAX_STEPS;
-use super::Meanings;
-use super::World;
+use super::MacroEnvironment;
 use crate::clock::Timestamp;
-use crate::prompt::macros::variables::Reach;
-use crate::prompt::macros::world::Said;
-use crate::prompt::macros::world::Seed;
+use crate::prompt::macros::environment::LastMessages;
+use crate::prompt::macros::environment::MacroSeed;
+use crate::prompt::macros::variables::VariableScope;
 use std::collections::BTreeMap;
 
-fn expand(text: &str, meanings: &Meanings) -> String {
-    super::expand(text, meanings, &world())
+fn expand(text: &str, meanings: &Bindings) -> String {
+    super::expand(text, meanings, &environment())
 }
 
 /// The same in this world.
-fn told(text: &str, world: &World) -> String {
-    super::expand(text, &meanings(), world)
+fn expand_in(text: &str, world: &MacroEnvironment) -> String {
+    super::expand(text, &bindings(), world)
 }
 
-pub fn world() -> World {
-    World {
+pub fn environment() -> MacroEnvironment {
+    MacroEnvironment {
         now: Some(Timestamp(1_795_278_245_000)), // 2026-11-21T16:24:05Z, a Saturday
-        ..World::default()
+        ..MacroEnvironment::default()
     }
 }
 
-pub fn meanings() -> Meanings {
-    Meanings {
+pub fn bindings() -> Bindings {
+    Bindings {
         character: "Ada".into(),
         user: "Bob".into(),
         persona: "A friend of {{char}}.".into(),
@@ -39,12 +39,12 @@ pub fn meanings() -> Meanings {
         group_not_muted: "Ada".into(),
         not_character: "Bob, Cid".into(),
         users: "Bob, Eve".into(),
-        ..Meanings::default()
+        ..Bindings::default()
     }
 }
 
 fn expanded(text: &str) -> String {
-    expand(text, &meanings())
+    expand(text, &bindings())
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn what_is_not_known_stays_as_it_is_written() {
 
 #[test]
 fn names_are_never_read_as_macros() {
-    let tricky = Meanings {
+    let tricky = Bindings {
         user: "{{char}} <BOT>".into(),
-        ..meanings()
+        ..bindings()
     };
 
     assert_eq!(expand("{{user}}", &tricky), "{{char}} <BOT>");
@@ -117,9 +117,9 @@ fn layout_macros_shape_the_text() {
 
 #[test]
 fn the_original_is_put_in_once() {
-    let replacing = Meanings {
+    let replacing = Bindings {
         original: Some("Be {{char}}.".into()),
-        ..meanings()
+        ..bindings()
     };
 
     assert_eq!(
@@ -131,16 +131,16 @@ fn the_original_is_put_in_once() {
 
 #[test]
 fn an_original_that_names_itself_ends() {
-    let replacing = Meanings {
+    let replacing = Bindings {
         original: Some("x{{original}}".into()),
-        ..meanings()
+        ..bindings()
     };
 
     assert_eq!(expand("{{original}}", &replacing), "x");
 }
 
 #[test]
-fn the_clock_tells_the_moment_it_was_given() {
+fn time_macros_use_the_given_time() {
     assert_eq!(expanded("{{time}}, {{date}}"), "4:24 PM, November 21, 2026");
     assert_eq!(
         expanded("{{weekday}} {{isodate}}T{{isotime}}"),
@@ -157,16 +157,16 @@ fn the_clock_tells_the_moment_it_was_given() {
     );
     assert_eq!(expanded("{{datetimeformat::DD.MM.}}"), "21.11.");
     for text in ["{{time}}", "{{time_UTC+2}}", "{{datetimeformat::YYYY}}"] {
-        assert_eq!(told(text, &World::default()), text);
+        assert_eq!(expand_in(text, &MacroEnvironment::default()), text);
     }
 }
 
 #[test]
 fn a_card_that_names_itself_ends() {
-    let circle = Meanings {
+    let circle = Bindings {
         description: "a {{personality}}".into(),
         personality: "b {{description}}".into(),
-        ..meanings()
+        ..bindings()
     };
 
     let out = expand("{{description}}", &circle);
@@ -177,13 +177,13 @@ fn a_card_that_names_itself_ends() {
 
 #[test]
 fn a_card_that_doubles_itself_is_bounded() {
-    let doubling = Meanings {
+    let doubling = Bindings {
         description: "{{description}}{{description}}x".into(),
-        ..meanings()
+        ..bindings()
     };
-    let huge = Meanings {
+    let huge = Bindings {
         description: "y".repeat(100_000).into(),
-        ..meanings()
+        ..bindings()
     };
 
     let many = expand("{{description}}", &doubling);
@@ -194,27 +194,27 @@ fn a_card_that_doubles_itself_is_bounded() {
 }
 
 #[test]
-fn who_takes_the_last_step_inside_another_leaves_none() {
+fn an_inner_macro_can_use_the_last_step() {
     let nearly_all = "{{noop}}".repeat(MAX_STEPS - 1);
     let text = nearly_all + "{{reverse::{{char}}}}{{char}}";
 
-    let (out, n_steps, _) = super::expand_counted(&text, &meanings(), &world());
+    let (out, n_steps, _) = super::expand_counted(&text, &bindings(), &environment());
 
     assert_eq!((out.as_str(), n_steps), ("adA{{char}}", MAX_STEPS));
 }
 
 #[test]
 fn text_is_cut_between_characters() {
-    let wide = Meanings {
+    let wide = Bindings {
         description: "漢".repeat(MAX_OUTPUT).into(),
-        ..meanings()
+        ..bindings()
     };
 
     assert_eq!(expand("{{description}}", &wide).len(), MAX_OUTPUT / 3 * 3);
 }
 
 #[test]
-fn a_text_full_of_beginnings_costs_little() {
+fn a_text_full_of_open_braces_is_cheap() {
     for beginning in ["{{", "{{//", "<", "{{char", "<user"] {
         let text = beginning.repeat(400_000);
 
@@ -233,19 +233,19 @@ fn a_comment_may_be_a_page_long() {
 }
 
 #[test]
-fn a_draw_falls_the_same_way_for_the_same_message_and_another_way_for_others() {
+fn a_draw_is_the_same_for_the_same_message_and_differs_for_others() {
     let text = "{{random::a::b::c::d}}{{random: a, b, c, d}}{{roll:1d1000}} {{roll 1000}}";
-    let world_of = |message| World {
-        seed: Seed {
+    let world_of = |message| MacroEnvironment {
+        seed: MacroSeed {
             conversation: 7,
             message,
         },
-        ..world()
+        ..environment()
     };
 
-    let all: Vec<String> = (0..40).map(|it| told(text, &world_of(it))).collect();
+    let all: Vec<String> = (0..40).map(|it| expand_in(text, &world_of(it))).collect();
 
-    assert_eq!(all[3], told(text, &world_of(3)));
+    assert_eq!(all[3], expand_in(text, &world_of(3)));
     assert!(all.iter().any(|it| *it != all[0]), "{all:?}");
     assert!(!all[0].contains("{{"));
 }
@@ -253,16 +253,16 @@ fn a_draw_falls_the_same_way_for_the_same_message_and_another_way_for_others() {
 #[test]
 fn a_pick_stays_the_same_for_a_conversation() {
     let text = "{{pick::a::b::c::d::e::f::g::h}}{{pick:a,b,c,d,e,f,g,h}}";
-    let world_of = |conversation, message| World {
-        seed: Seed {
+    let world_of = |conversation, message| MacroEnvironment {
+        seed: MacroSeed {
             conversation,
             message,
         },
-        ..world()
+        ..environment()
     };
 
-    let in_one: Vec<String> = (0..9).map(|it| told(text, &world_of(1, it))).collect();
-    let in_many: Vec<String> = (0..9).map(|it| told(text, &world_of(it, 1))).collect();
+    let in_one: Vec<String> = (0..9).map(|it| expand_in(text, &world_of(1, it))).collect();
+    let in_many: Vec<String> = (0..9).map(|it| expand_in(text, &world_of(it, 1))).collect();
 
     assert!(in_one.iter().all(|it| *it == in_one[0]));
     assert!(in_many.iter().any(|it| *it != in_many[0]));
@@ -271,14 +271,14 @@ fn a_pick_stays_the_same_for_a_conversation() {
 #[test]
 fn what_is_drawn_is_what_was_offered() {
     for n in 0..20 {
-        let world = World {
-            seed: Seed {
+        let world = MacroEnvironment {
+            seed: MacroSeed {
                 conversation: n,
                 message: n,
             },
-            ..world()
+            ..environment()
         };
-        let drawn = told("{{random::{{char}}::{{user}}}} {{pick: x\\,y , z}}", &world);
+        let drawn = expand_in("{{random::{{char}}::{{user}}}} {{pick: x\\,y , z}}", &world);
         let (name, item) = drawn.split_once(' ').expect("two draws");
         assert!(["Ada", "Bob"].contains(&name), "{drawn}");
         assert!(["x,y", "z"].contains(&item), "{drawn}");
@@ -289,9 +289,9 @@ fn what_is_drawn_is_what_was_offered() {
 
 #[test]
 fn variables_are_set_and_read_in_the_order_of_the_text() {
-    let world = world();
+    let world = environment();
 
-    let out = told(
+    let out = expand_in(
         "{{getvar::x}}|{{setvar::x::{{char}}}}{{getvar::x}}|{{addvar::x::!}}{{GETVAR::x}}|\
          {{incvar::n}}{{incvar::n}}{{decvar::n}}|{{setglobalvar::x::all}}{{getglobalvar::x}}",
         &world,
@@ -299,25 +299,25 @@ fn variables_are_set_and_read_in_the_order_of_the_text() {
 
     assert_eq!(out, "|Ada|Ada!|121|all");
     let variables = world.variables.borrow();
-    assert_eq!(variables.get(Reach::Conversation, "x"), "Ada!");
-    assert_eq!(variables.get(Reach::Space, "x"), "all");
+    assert_eq!(variables.get(VariableScope::Conversation, "x"), "Ada!");
+    assert_eq!(variables.get(VariableScope::Space, "x"), "all");
     assert_eq!(variables.changes.conversation.len(), 2);
 }
 
 #[test]
-fn what_is_set_can_be_forgotten() {
-    let world = world();
+fn variables_can_be_discarded() {
+    let world = environment();
 
-    let out = world.forgetting(|| told("{{setvar::x::1}}{{getvar::x}}", &world));
+    let out = world.without_variables(|| expand_in("{{setvar::x::1}}{{getvar::x}}", &world));
 
     assert_eq!(out, "1");
     assert!(world.variables.borrow().changes.is_empty());
-    assert_eq!(told("{{getvar::x}}", &world), "");
+    assert_eq!(expand_in("{{getvar::x}}", &world), "");
 }
 
 #[test]
 fn a_condition_chooses_one_side_and_runs_only_that() {
-    let world = world();
+    let world = environment();
     let cases = [
         ("{{if 1}}a{{else}}b{{/if}}", "a"),
         ("{{if 0}}a{{else}}b{{/if}}", "b"),
@@ -334,28 +334,28 @@ fn a_condition_chooses_one_side_and_runs_only_that() {
         ("{{random::{{if 1}}x{{/if}}}}", "x"),
     ];
     for (text, out) in cases {
-        assert_eq!(told(text, &world), out, "{text}");
+        assert_eq!(expand_in(text, &world), out, "{text}");
     }
 }
 
 #[test]
-fn what_has_been_said_is_told_and_never_run() {
-    let said = Said {
+fn messages_are_inserted_and_never_expanded() {
+    let said = LastMessages {
         message: "{{char}}?".into(),
-        by_user: "{{setvar::x::1}}".into(),
-        by_character: "Hm.".into(),
-        id: Some(12),
+        user_message: "{{setvar::x::1}}".into(),
+        character_message: "Hm.".into(),
+        message_id: Some(12),
         user_spoke_at: Some(Timestamp(1_795_278_245_000 - 600_000)),
         input: "say <BOT>".into(),
     };
-    let world = World {
-        said,
-        max_prompt: 7_680,
+    let world = MacroEnvironment {
+        last_messages: said,
+        max_prompt_tokens: 7_680,
         model: "demo".into(),
-        ..world()
+        ..environment()
     };
 
-    let out = told(
+    let out = expand_in(
         "{{lastMessage}} {{lastUserMessage}} {{lastCharMessage}} {{lastMessageId}} {{input}} \
          {{idle_duration}} {{maxPrompt}} {{model}} {{users}}",
         &world,
@@ -369,10 +369,10 @@ fn what_has_been_said_is_told_and_never_run() {
 }
 
 #[test]
-fn the_small_ones_do_what_their_names_say() {
-    let world = World {
+fn simple_macros_work() {
+    let world = MacroEnvironment {
         outlets: BTreeMap::from([("weather".into(), "Rain on {{char}}.".into())]),
-        ..world()
+        ..environment()
     };
     let cases = [
         ("{{reverse:abc}}{{reverse::漢字}}", "cba字漢"),
@@ -383,6 +383,6 @@ fn the_small_ones_do_what_their_names_say() {
         ("{{outlet::weather}}|{{outlet::none}}", "Rain on {{char}}.|"),
     ];
     for (text, out) in cases {
-        assert_eq!(told(text, &world), out, "{text}");
+        assert_eq!(expand_in(text, &world), out, "{text}");
     }
 }

@@ -5,10 +5,10 @@
 //! Names are found whatever their case; what is not known stays as it is written.
 //! **Invariant:** nothing here is ever applied to chat text; history goes out as it was written.
 
-pub mod calendar;
-pub mod chance;
+pub mod bindings;
+pub mod date_time;
+pub mod environment;
 pub mod expansion;
-pub mod meanings;
+pub mod random;
 pub mod syntax;
 pub mod variables;
-pub mod world;

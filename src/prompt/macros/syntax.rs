@@ -11,34 +11,34 @@ pub const MAX_NESTING: usize = 16;
 
 /// A piece of a text.
 #[derive(Debug)]
-pub enum Node<'a> {
+pub enum MacroNode<'a> {
     Text(&'a str),
     /// The older form of a macro, without its brackets: `USER` of `<USER>`.
     Angle(&'a str),
-    Macro(Call<'a>),
+    Macro(MacroCall<'a>),
     /// Seldom and large: the others are many.
-    If(Box<Choice<'a>>),
+    If(Box<IfBlock<'a>>),
 }
 
 /// `{{name rest::part::part}}`, whatever it is called.
 #[derive(Debug, Default)]
-pub struct Call<'a> {
+pub struct MacroCall<'a> {
     /// What stands between its `::`; the first part begins with the name. Never empty once read.
-    pub parts: Vec<Vec<Node<'a>>>,
+    pub parts: Vec<Vec<MacroNode<'a>>>,
 }
 
 /// `{{if …}}…{{else}}…{{/if}}`.
 #[derive(Debug)]
-pub struct Choice<'a> {
-    pub call: Call<'a>,
-    pub then: Vec<Node<'a>>,
-    pub otherwise: Vec<Node<'a>>,
+pub struct IfBlock<'a> {
+    pub call: MacroCall<'a>,
+    pub then: Vec<MacroNode<'a>>,
+    pub otherwise: Vec<MacroNode<'a>>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> MacroCall<'a> {
     /// The name as it is written, and what follows it before the first `::` or inner macro.
     pub fn head(&self) -> Option<(&'a str, &'a str)> {
-        let Some(Node::Text(text)) = self.parts.first()?.first() else {
+        let Some(MacroNode::Text(text)) = self.parts.first()?.first() else {
             return None;
         };
         let text = text.trim_start();
@@ -53,100 +53,100 @@ impl<'a> Call<'a> {
         let [part] = self.parts.as_slice() else {
             return false;
         };
-        matches!(part.as_slice(), [Node::Text(text)] if text.trim().eq_ignore_ascii_case(name))
+        matches!(part.as_slice(), [MacroNode::Text(text)] if text.trim().eq_ignore_ascii_case(name))
     }
 
-    fn is_called(&self, name: &str) -> bool {
+    fn is_named(&self, name: &str) -> bool {
         self.head()
             .is_some_and(|(it, _)| it.eq_ignore_ascii_case(name))
     }
 }
 
 /// The pieces of a text, in which so many marks are read; they are taken off.
-pub fn parse<'a>(text: &'a str, marks_left: &mut usize) -> Vec<Node<'a>> {
+pub fn parse<'a>(text: &'a str, delimiters_left: &mut usize) -> Vec<MacroNode<'a>> {
     let mut parser = Parser {
-        open: Vec::new(),
+        open_blocks: Vec::new(),
         nodes: Vec::new(),
         has_ends: true,
     };
-    parser.read(text, marks_left);
-    while let Some(frame) = parser.open.pop() {
-        parser.give_up(frame);
+    parser.read(text, delimiters_left);
+    while let Some(frame) = parser.open_blocks.pop() {
+        parser.abandon(frame);
     }
     parser.nodes
 }
 
 struct Parser<'a> {
     /// What has begun, the outermost first.
-    open: Vec<Frame<'a>>,
+    open_blocks: Vec<OpenBlock<'a>>,
     /// The pieces of what began last, or of the text itself.
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<MacroNode<'a>>,
     /// Further on some `}}` may stand: looked for no more once there was none.
     has_ends: bool,
 }
 
-struct Frame<'a> {
-    kind: Kind<'a>,
+struct OpenBlock<'a> {
+    kind: OpenBlockKind<'a>,
     /// The pieces that came before, where it stands.
-    around: Vec<Node<'a>>,
+    around: Vec<MacroNode<'a>>,
 }
 
-enum Kind<'a> {
+enum OpenBlockKind<'a> {
     /// `{{`, with the parts that have ended in `::`.
-    Macro(Vec<Vec<Node<'a>>>),
+    Macro(Vec<Vec<MacroNode<'a>>>),
     /// `{{if …}}`, and after its `{{else}}` what stands before that.
-    If(Call<'a>, Option<Vec<Node<'a>>>),
+    If(MacroCall<'a>, Option<Vec<MacroNode<'a>>>),
 }
 
 impl<'a> Parser<'a> {
-    fn read(&mut self, text: &'a str, marks_left: &mut usize) {
+    fn read(&mut self, text: &'a str, delimiters_left: &mut usize) {
         let (mut from, mut at) = (0, 0);
         while let Some(found) = text[at..].find(['{', '}', ':', '<']) {
             at += found;
             let rest = &text[at..];
-            if !self.is_mark(rest) {
+            if !self.is_delimiter(rest) {
                 at += 1;
                 continue;
             }
-            if *marks_left == 0 {
+            if *delimiters_left == 0 {
                 break;
             }
-            *marks_left -= 1;
-            self.text(&text[from..at]);
+            *delimiters_left -= 1;
+            self.push_text(&text[from..at]);
             at += match rest.as_bytes()[0] {
-                b'{' => self.open(rest),
-                b'<' => self.angle(rest),
+                b'{' => self.open_blocks(rest),
+                b'<' => self.push_angle(rest),
                 b':' => self.end_part(),
                 _ => self.close(),
             };
             from = at;
         }
-        self.text(&text[from..]);
+        self.push_text(&text[from..]);
     }
 
     /// Whether something begins or ends here; else it is text.
-    fn is_mark(&self, rest: &str) -> bool {
-        let is_macro = |it: &Frame<'_>| matches!(it.kind, Kind::Macro(_));
+    fn is_delimiter(&self, rest: &str) -> bool {
+        let is_macro = |it: &OpenBlock<'_>| matches!(it.kind, OpenBlockKind::Macro(_));
         match rest.as_bytes()[0] {
-            b'{' => rest.starts_with("{{") && self.open.len() < MAX_NESTING,
+            b'{' => rest.starts_with("{{") && self.open_blocks.len() < MAX_NESTING,
             b'<' => angle_name(rest).is_some(),
-            b':' => rest.starts_with("::") && self.open.last().is_some_and(is_macro),
-            _ => rest.starts_with("}}") && self.open.iter().any(is_macro),
+            b':' => rest.starts_with("::") && self.open_blocks.last().is_some_and(is_macro),
+            _ => rest.starts_with("}}") && self.open_blocks.iter().any(is_macro),
         }
     }
 
-    fn text(&mut self, text: &'a str) {
+    fn push_text(&mut self, text: &'a str) {
         if !text.is_empty() {
-            self.nodes.push(Node::Text(text));
+            self.nodes.push(MacroNode::Text(text));
         }
     }
 
     /// Takes a row of `{`. Of an odd number the first is text: `{{{char}}}` is a name in braces.
-    fn open(&mut self, rest: &'a str) -> usize {
+    fn open_blocks(&mut self, rest: &'a str) -> usize {
         let n = rest.len() - rest.trim_start_matches('{').len();
         let mut at = n % 2;
-        self.text(&rest[..at]);
-        while at < n && self.open.len() < MAX_NESTING {
+        self.push_text(&rest[..at]);
+        while at < n && self.open_blocks.len() < MAX_NESTING {
             at += 2;
             let after = &rest[at..];
             if after.starts_with("//") && self.has_ends {
@@ -155,38 +155,38 @@ impl<'a> Parser<'a> {
                     None => self.has_ends = false,
                 }
             }
-            self.push(Kind::Macro(Vec::new()));
+            self.push(OpenBlockKind::Macro(Vec::new()));
         }
-        self.text(&rest[at..n]);
+        self.push_text(&rest[at..n]);
         n
     }
 
-    fn push(&mut self, kind: Kind<'a>) {
+    fn push(&mut self, kind: OpenBlockKind<'a>) {
         let around = std::mem::take(&mut self.nodes);
-        self.open.push(Frame { kind, around });
+        self.open_blocks.push(OpenBlock { kind, around });
     }
 
     fn end_part(&mut self) -> usize {
-        if let Some(Frame {
-            kind: Kind::Macro(parts),
+        if let Some(OpenBlock {
+            kind: OpenBlockKind::Macro(parts),
             ..
-        }) = self.open.last_mut()
+        }) = self.open_blocks.last_mut()
         {
-            parts.push(fitted(std::mem::take(&mut self.nodes)));
+            parts.push(shrink(std::mem::take(&mut self.nodes)));
         }
         2
     }
 
     fn close(&mut self) -> usize {
-        while let Some(Frame { kind, around }) = self.open.pop() {
+        while let Some(OpenBlock { kind, around }) = self.open_blocks.pop() {
             match kind {
-                Kind::Macro(mut parts) => {
-                    parts.push(fitted(std::mem::replace(&mut self.nodes, around)));
-                    let parts = fitted(parts);
-                    self.take(Call { parts });
+                OpenBlockKind::Macro(mut parts) => {
+                    parts.push(shrink(std::mem::replace(&mut self.nodes, around)));
+                    let parts = shrink(parts);
+                    self.add_macro(MacroCall { parts });
                     break;
                 }
-                condition => self.give_up(Frame {
+                condition => self.abandon(OpenBlock {
                     kind: condition,
                     around,
                 }),
@@ -196,14 +196,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Puts a macro where it stands, or where it changes what stands around it.
-    fn take(&mut self, call: Call<'a>) {
-        if call.is_called("if") && self.open.len() < MAX_NESTING {
-            return self.push(Kind::If(call, None));
+    fn add_macro(&mut self, call: MacroCall<'a>) {
+        if call.is_named("if") && self.open_blocks.len() < MAX_NESTING {
+            return self.push(OpenBlockKind::If(call, None));
         }
-        if let Some(Frame {
-            kind: Kind::If(_, then),
+        if let Some(OpenBlock {
+            kind: OpenBlockKind::If(_, then),
             ..
-        }) = self.open.last_mut()
+        }) = self.open_blocks.last_mut()
         {
             if then.is_none() && call.is_only("else") {
                 *then = Some(std::mem::take(&mut self.nodes));
@@ -213,14 +213,14 @@ impl<'a> Parser<'a> {
                 return self.end_if();
             }
         }
-        self.nodes.push(Node::Macro(call));
+        self.nodes.push(MacroNode::Macro(call));
     }
 
     fn end_if(&mut self) {
-        let Some(Frame {
-            kind: Kind::If(call, then),
+        let Some(OpenBlock {
+            kind: OpenBlockKind::If(call, then),
             around,
-        }) = self.open.pop()
+        }) = self.open_blocks.pop()
         else {
             return;
         };
@@ -229,45 +229,45 @@ impl<'a> Parser<'a> {
             Some(then) => (then, last),
             None => (last, Vec::new()),
         };
-        let choice = Choice {
+        let choice = IfBlock {
             call,
-            then: fitted(then),
-            otherwise: fitted(otherwise),
+            then: shrink(then),
+            otherwise: shrink(otherwise),
         };
-        self.nodes.push(Node::If(Box::new(choice)));
+        self.nodes.push(MacroNode::If(Box::new(choice)));
     }
 
     /// Nobody closes it: what looked like a macro is text, with the macros in it.
-    fn give_up(&mut self, frame: Frame<'a>) {
+    fn abandon(&mut self, frame: OpenBlock<'a>) {
         let inner = std::mem::replace(&mut self.nodes, frame.around);
         match frame.kind {
-            Kind::Macro(parts) => {
-                self.text("{{");
+            OpenBlockKind::Macro(parts) => {
+                self.push_text("{{");
                 for part in parts {
                     self.nodes.extend(part);
-                    self.text("::");
+                    self.push_text("::");
                 }
             }
-            Kind::If(call, then) => {
-                self.nodes.push(Node::Macro(call));
+            OpenBlockKind::If(call, then) => {
+                self.nodes.push(MacroNode::Macro(call));
                 if let Some(then) = then {
                     self.nodes.extend(then);
-                    self.text("{{else}}");
+                    self.push_text("{{else}}");
                 }
             }
         }
         self.nodes.extend(inner);
     }
 
-    fn angle(&mut self, rest: &'a str) -> usize {
+    fn push_angle(&mut self, rest: &'a str) -> usize {
         let name = angle_name(rest).unwrap_or_default();
-        self.nodes.push(Node::Angle(name));
+        self.nodes.push(MacroNode::Angle(name));
         name.len() + 2
     }
 }
 
 /// Nothing is added any more: the room for it is given back.
-fn fitted<T>(mut all: Vec<T>) -> Vec<T> {
+fn shrink<T>(mut all: Vec<T>) -> Vec<T> {
     all.shrink_to_fit();
     all
 }

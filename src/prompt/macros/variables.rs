@@ -13,27 +13,27 @@ const MAX_NAME: usize = 128;
 const MAX_VALUE: usize = 4 * 1024;
 
 /// Names and values.
-pub type Values = BTreeMap<String, String>;
+pub type VariableMap = BTreeMap<String, String>;
 
 /// How far a variable is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum VariableScope {
     Conversation,
     Space,
 }
 
 /// How far what a macro remembers is known; `None`: it remembers nothing.
-pub fn reach_of(name: &str) -> Option<Reach> {
-    let reach = match name.contains("global") {
-        true => Reach::Space,
-        false => Reach::Conversation,
+pub fn scope_of(name: &str) -> Option<VariableScope> {
+    let scope = match name.contains("global") {
+        true => VariableScope::Space,
+        false => VariableScope::Conversation,
     };
     let known = ["get", "set", "add", "inc", "dec"];
-    known.contains(&verb(name)).then_some(reach)
+    known.contains(&operation(name)).then_some(scope)
 }
 
 /// `set` of `setvar` and `setglobalvar`; of anything else nothing.
-pub fn verb(name: &str) -> &str {
+pub fn operation(name: &str) -> &str {
     let name = name.strip_suffix("var").unwrap_or_default();
     name.strip_suffix("global").unwrap_or(name)
 }
@@ -41,20 +41,20 @@ pub fn verb(name: &str) -> &str {
 /// What is remembered, and what of it is new.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
-    pub conversation: Values,
-    pub space: Values,
+    pub conversation: VariableMap,
+    pub space: VariableMap,
     /// What was set since they were read.
-    pub changes: Changes,
+    pub changes: VariableChanges,
 }
 
 /// What macros have set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
-    pub conversation: Values,
-    pub space: Values,
+pub struct VariableChanges {
+    pub conversation: VariableMap,
+    pub space: VariableMap,
 }
 
-impl Changes {
+impl VariableChanges {
     /// Nothing was set.
     pub fn is_empty(&self) -> bool {
         self.conversation.is_empty() && self.space.is_empty()
@@ -63,19 +63,19 @@ impl Changes {
 
 impl Variables {
     /// The value under a name; empty when there is none.
-    pub fn get(&self, reach: Reach, name: &str) -> &str {
-        let values = match reach {
-            Reach::Conversation => &self.conversation,
-            Reach::Space => &self.space,
+    pub fn get(&self, scope: VariableScope, name: &str) -> &str {
+        let values = match scope {
+            VariableScope::Conversation => &self.conversation,
+            VariableScope::Space => &self.space,
         };
         values.get(name).map_or("", String::as_str)
     }
 
     /// Remembers a value, unless the name is too long or there are too many.
-    pub fn set(&mut self, reach: Reach, name: &str, value: &str) {
-        let (values, changes) = match reach {
-            Reach::Conversation => (&mut self.conversation, &mut self.changes.conversation),
-            Reach::Space => (&mut self.space, &mut self.changes.space),
+    pub fn set(&mut self, scope: VariableScope, name: &str, value: &str) {
+        let (values, changes) = match scope {
+            VariableScope::Conversation => (&mut self.conversation, &mut self.changes.conversation),
+            VariableScope::Space => (&mut self.space, &mut self.changes.space),
         };
         let is_known = values.contains_key(name);
         let fits = !name.is_empty() && name.len() <= MAX_NAME;
@@ -89,21 +89,21 @@ impl Variables {
     }
 
     /// Adds to a number, or to the end of a text.
-    pub fn add(&mut self, reach: Reach, name: &str, value: &str) {
-        let present = self.get(reach, name);
+    pub fn add(&mut self, scope: VariableScope, name: &str, value: &str) {
+        let present = self.get(scope, name);
         let sum = match (number(present), number(value)) {
             (Some(a), Some(b)) if (a + b).is_finite() => (a + b).to_string(),
             _ => present.to_owned() + value,
         };
-        self.set(reach, name, &sum);
+        self.set(scope, name, &sum);
     }
 }
 
 /// What is kept of values that come from elsewhere.
-pub fn within_limits(values: Values) -> Values {
+pub fn within_limits(values: VariableMap) -> VariableMap {
     let mut kept = Variables::default();
     for (name, value) in values {
-        kept.set(Reach::Space, &name, &value);
+        kept.set(VariableScope::Space, &name, &value);
     }
     kept.space
 }
@@ -120,37 +120,37 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::MAX_VALUE;
     use super::MAX_VARIABLES;
-    use super::Reach;
+    use super::VariableScope;
     use super::Variables;
 
     #[test]
-    fn numbers_are_added_and_texts_are_put_together() {
+    fn numbers_are_added_and_texts_are_appended() {
         let mut variables = Variables::default();
 
-        variables.add(Reach::Conversation, "n", "2");
-        variables.add(Reach::Conversation, "n", "0.5");
-        variables.add(Reach::Space, "list", "a");
-        variables.add(Reach::Space, "list", ", b");
+        variables.add(VariableScope::Conversation, "n", "2");
+        variables.add(VariableScope::Conversation, "n", "0.5");
+        variables.add(VariableScope::Space, "list", "a");
+        variables.add(VariableScope::Space, "list", ", b");
 
-        assert_eq!(variables.get(Reach::Conversation, "n"), "2.5");
-        assert_eq!(variables.get(Reach::Space, "list"), "a, b");
-        assert_eq!(variables.get(Reach::Space, "n"), "");
+        assert_eq!(variables.get(VariableScope::Conversation, "n"), "2.5");
+        assert_eq!(variables.get(VariableScope::Space, "list"), "a, b");
+        assert_eq!(variables.get(VariableScope::Space, "n"), "");
         assert_eq!(variables.changes.conversation["n"], "2.5");
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_remembered() {
+    fn variables_are_limited() {
         let mut variables = Variables::default();
         for n in 0..=MAX_VARIABLES {
-            variables.set(Reach::Conversation, &format!("v{n}"), "x");
+            variables.set(VariableScope::Conversation, &format!("v{n}"), "x");
         }
-        variables.set(Reach::Conversation, "v0", &"漢".repeat(MAX_VALUE));
-        variables.set(Reach::Conversation, &"n".repeat(129), "x");
-        variables.set(Reach::Space, "", "x");
+        variables.set(VariableScope::Conversation, "v0", &"漢".repeat(MAX_VALUE));
+        variables.set(VariableScope::Conversation, &"n".repeat(129), "x");
+        variables.set(VariableScope::Space, "", "x");
 
         assert_eq!(variables.conversation.len(), MAX_VARIABLES);
         assert_eq!(
-            variables.get(Reach::Conversation, "v0").len(),
+            variables.get(VariableScope::Conversation, "v0").len(),
             MAX_VALUE / 3 * 3
         );
         assert!(variables.space.is_empty());

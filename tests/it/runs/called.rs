@@ -12,7 +12,7 @@ use troupe::spaces::space::ReplyOrder;
 use troupe::speakers::candidates::Candidate;
 use troupe::speakers::candidates::Choice;
 use troupe::speakers::candidates::Scene;
-use troupe::speakers::dice::Dice;
+use troupe::speakers::seeded_random::SeededRandom;
 use troupe::speakers::selector;
 use troupe::speakers::selector::Trigger;
 
@@ -71,7 +71,7 @@ fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<Choice> {
             .collect(),
         ..Scene::default()
     };
-    let mut dice = Dice::from_seed(seed);
+    let mut dice = SeededRandom::from_seed(seed);
     selector::activate(ReplyOrder::Natural, Trigger::Human, &scene, &mut dice)
 }
 

@@ -211,7 +211,7 @@ impl EngineRoom {
             disabled: false,
             settings: serde_json::json!({}),
         };
-        let sealer = &self.engine.context().models.sealer;
+        let sealer = &self.engine.context().models.cipher;
         let made = provider::create(&self.db, sealer, new, self.clock.now()).await;
         let id = made.expect("a provider can be made").id;
         let sql =

@@ -6,9 +6,9 @@ use troupe::clock::Clock;
 use troupe::db::connect::Db;
 use troupe::db::connect::DbOptions;
 use troupe::generation::call_limits::CallLimits;
-use troupe::providers::meter::Meter;
-use troupe::providers::models::Models;
-use troupe::providers::seal::Sealer;
+use troupe::providers::call_metrics::ProviderMetrics;
+use troupe::providers::encryption::SecretCipher;
+use troupe::providers::provider_factory::ProviderFactory;
 use troupe::realtime::hub::Hub;
 use troupe::realtime::topic::Topic;
 use troupe::runs::context::Context;
@@ -130,7 +130,7 @@ impl Blueprint {
         let models = models();
         let placed = furniture::place(
             &db,
-            &models.sealer,
+            &models.cipher,
             clock.now(),
             &upstream.base_url(),
             &self.cast,
@@ -172,16 +172,22 @@ pub async fn connect(url: &str) -> Db {
     db.expect("the database of a test can be opened")
 }
 
-fn models() -> Models {
-    Models {
+fn models() -> ProviderFactory {
+    ProviderFactory {
         registry: model_call::registry(),
-        sealer: Sealer::new("a secret of tests"),
-        meter: Meter::default(),
+        cipher: SecretCipher::new("a secret of tests"),
+        metrics: ProviderMetrics::default(),
     }
 }
 
 /// A node over these connections, with an engine that is not started.
-pub fn node(db: &Db, hub: &Hub, clock: &Clock, models: Models, settings: Settings) -> Engine {
+pub fn node(
+    db: &Db,
+    hub: &Hub,
+    clock: &Clock,
+    models: ProviderFactory,
+    settings: Settings,
+) -> Engine {
     Engine::new(Context::new(
         db.clone(),
         hub.clone(),

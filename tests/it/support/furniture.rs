@@ -18,8 +18,8 @@ use troupe::ids::SpaceId;
 use troupe::ids::UserId;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
+use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider;
-use troupe::providers::seal::Sealer;
 use troupe::spaces::membership;
 use troupe::spaces::space;
 
@@ -35,7 +35,7 @@ pub struct Placed {
 /// Eve's space with these characters, in order, and a provider at this address.
 pub async fn place(
     db: &Db,
-    sealer: &Sealer,
+    sealer: &SecretCipher,
     now: Timestamp,
     base_url: &str,
     cast: &[String],
@@ -152,7 +152,7 @@ pub async fn disable_provider(db: &Db, disabled: bool) {
         .unwrap_or_else(|it: sea_orm::DbErr| panic!("{it}"));
 }
 
-async fn provide(db: &Db, sealer: &Sealer, now: Timestamp, base_url: &str) {
+async fn provide(db: &Db, sealer: &SecretCipher, now: Timestamp, base_url: &str) {
     let new = provider::NewProvider {
         name: "Scripted".to_owned(),
         kind: ProviderKind::OpenaiCompatible,

@@ -1,0 +1,197 @@
+//! The assets that a V3 card lists: where each lies, and which is its picture.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// Both ways to spell it are in use; the first is the one of the specification.
+const IN_ARCHIVE: [&str; 2] = ["embeded://", "embedded://"];
+const IN_PNG: &str = "__asset:";
+/// Whatever picture the card comes with.
+const DEFAULT: &str = "ccdefault:";
+
+/// Where an asset lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AssetLocation {
+    /// In the file itself, under this path.
+    InFile(String),
+    /// In the card, in base64.
+    Inline(Vec<u8>),
+    /// On another server. It is never fetched.
+    Remote,
+    /// Whatever picture the card has anyway.
+    Default,
+}
+
+/// Every asset of a card, in its order.
+pub fn locations(document: &Value) -> Vec<AssetLocation> {
+    assets(document).iter().map(location_of).collect()
+}
+
+/// The paths of what should lie in the file itself, each once.
+pub fn embedded_paths(document: &Value) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let inside = assets(document).iter().filter_map(embedded_path);
+    let new = inside.filter(|it| seen.insert(*it));
+    new.map(str::to_owned).collect()
+}
+
+/// Where the main icon lies, if the card says so: the one called `main`, else the first.
+pub fn main_icon(document: &Value) -> Option<AssetLocation> {
+    let icons = assets(document).iter();
+    let mut icons = icons.filter(|it| it["type"] == "icon");
+    let main = icons.clone().find(|it| it["name"] == "main");
+    main.or_else(|| icons.next()).map(location_of)
+}
+
+/// The same document with the default picture as its main icon, and where that one lay; `None`: it
+/// has none, or it lies elsewhere. The entry stays: without it another icon would be the main one.
+pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
+    let place = main_icon(document)?;
+    if !matches!(place, AssetLocation::InFile(_) | AssetLocation::Inline(_)) {
+        return None;
+    }
+    let mut document = document.clone();
+    let assets = document.pointer_mut("/data/assets")?.as_array_mut()?;
+    let is_icon = |it: &Value| it["type"] == "icon";
+    let main = assets
+        .iter()
+        .position(|it| is_icon(it) && it["name"] == "main");
+    let main = main.or_else(|| assets.iter().position(is_icon))?;
+    assets[main]["uri"] = Value::from(DEFAULT);
+    Some((document, place))
+}
+
+/// The same document with the assets that lie in the file named as an archive names them, or as a
+/// PNG does.
+pub fn with_container_uris(
+    document: &Value,
+    has: impl Fn(&str) -> bool,
+    in_archive: bool,
+) -> Value {
+    let mut document = document.clone();
+    let prefix = if in_archive { IN_ARCHIVE[0] } else { IN_PNG };
+    let assets = document.pointer_mut("/data/assets");
+    let assets = assets.and_then(Value::as_array_mut).into_iter().flatten();
+    for asset in assets {
+        match location_of(asset) {
+            AssetLocation::InFile(path) if has(&path) => {
+                let is_right = asset["uri"].as_str().is_some_and(|it| {
+                    let is_archive = IN_ARCHIVE.iter().any(|prefix| it.starts_with(prefix));
+                    is_archive == in_archive
+                });
+                if !is_right {
+                    asset["uri"] = Value::from(format!("{prefix}{path}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    document
+}
+
+fn assets(document: &Value) -> &[Value] {
+    let assets = document.pointer("/data/assets").and_then(Value::as_array);
+    assets.map_or(&[], Vec::as_slice)
+}
+
+fn location_of(asset: &Value) -> AssetLocation {
+    let uri = asset.get("uri").and_then(Value::as_str).unwrap_or_default();
+    if let Some(path) = embedded_path(asset) {
+        return AssetLocation::InFile(path.to_owned());
+    }
+    let written = uri
+        .strip_prefix("data:")
+        .and_then(|it| it.split_once(";base64,"));
+    match written.and_then(|(_, it)| STANDARD.decode(it).ok()) {
+        Some(bytes) => AssetLocation::Inline(bytes),
+        None if uri.contains("://") => AssetLocation::Remote,
+        None => AssetLocation::Default,
+    }
+}
+
+/// The path of an asset that lies in the file itself. The empty one is nobody's.
+fn embedded_path(asset: &Value) -> Option<&str> {
+    let uri = asset.get("uri")?.as_str()?;
+    let inside = IN_ARCHIVE.iter().find_map(|it| uri.strip_prefix(it));
+    let inside = inside.or_else(|| uri.strip_prefix(IN_PNG));
+    inside.filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AssetLocation;
+    use super::locations;
+    use super::main_icon;
+    use super::with_container_uris;
+    use super::without_main_icon;
+    use serde_json::json;
+
+    #[test]
+    fn an_asset_is_found_by_its_uri() {
+        let card = json!({"data": {"assets": [
+            {"type": "icon", "uri": "embeded://a/1.png", "name": "other"},
+            {"type": "icon", "uri": "data:image/png;base64,AQID", "name": "main"},
+            {"type": "emotion", "uri": "__asset:2"},
+            {"type": "background", "uri": "https://example.org/x.png"},
+            {"type": "icon", "uri": "ccdefault:"}, 7,
+        ]}});
+
+        let places = locations(&card);
+
+        assert_eq!(places[0], AssetLocation::InFile("a/1.png".into()));
+        assert_eq!(places[2], AssetLocation::InFile("2".into()));
+        assert_eq!(places[3], AssetLocation::Remote);
+        assert_eq!(
+            places[4..],
+            [AssetLocation::Default, AssetLocation::Default]
+        );
+        assert_eq!(main_icon(&card), Some(AssetLocation::Inline(vec![1, 2, 3])));
+        assert_eq!(main_icon(&json!({})), None);
+    }
+
+    #[test]
+    fn a_removed_main_icon_is_not_replaced() {
+        let card = json!({"data": {"assets": [
+            {"type": "emotion", "uri": "embeded://sad.png", "name": "sad"},
+            {"type": "icon", "uri": "embeded://old.png", "name": "old"},
+            {"type": "icon", "uri": "embeded://now.png", "name": "main", "ext": "png"},
+        ]}});
+
+        let (without, place) = without_main_icon(&card).expect("it has one");
+
+        assert_eq!(place, AssetLocation::InFile("now.png".into()));
+        assert_eq!(main_icon(&without), Some(AssetLocation::Default));
+        assert_eq!(super::embedded_paths(&without), ["sad.png", "old.png"]);
+        assert_eq!(
+            without_main_icon(&without),
+            None,
+            "there is nothing left to forget"
+        );
+    }
+
+    #[test]
+    fn asset_uris_follow_the_container_if_the_asset_exists() {
+        let card = json!({"data": {"assets": [
+            {"uri": "embedded://a"}, {"uri": "__asset:b"}, {"uri": "__asset:gone"},
+        ]}});
+
+        let charx = with_container_uris(&card, |it| it != "gone", true);
+        let png = with_container_uris(&card, |it| it != "gone", false);
+
+        let uris = |it: &serde_json::Value| {
+            it["data"]["assets"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["uri"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            uris(&charx),
+            ["embedded://a", "embeded://b", "__asset:gone"]
+        );
+        assert_eq!(uris(&png), ["__asset:a", "__asset:b", "__asset:gone"]);
+    }
+}

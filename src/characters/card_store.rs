@@ -1,0 +1,293 @@
+//! Characters as they arrive: the card, its picture and its assets, together.
+
+use crate::accounts::user;
+use crate::characters::asset;
+use crate::characters::avatar_image::AvatarImage;
+use crate::characters::card;
+use crate::characters::card::Card;
+use crate::characters::card::CardError;
+use crate::characters::card_assets;
+use crate::characters::card_assets::AssetLocation;
+use crate::characters::card_file::CardFile;
+use crate::characters::character;
+use crate::characters::character::Model;
+use crate::characters::character_asset;
+use crate::characters::character_asset::AVATAR_PATH;
+use crate::characters::quota;
+use crate::characters::quota::QuotaError;
+use crate::characters::quota::QuotaExceeded;
+use crate::characters::quota::StorageQuota;
+use crate::characters::temp_assets::TempAssets;
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::AssetId;
+use crate::ids::CharacterId;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::Unchanged;
+use sea_orm::ConnectionTrait;
+use sea_orm::DatabaseTransaction;
+use sea_orm::DbErr;
+
+/// Why something was not put on the shelf.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreCardError {
+    #[error(transparent)]
+    Card(#[from] CardError),
+    #[error(transparent)]
+    QuotaExceeded(#[from] QuotaExceeded),
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+impl From<QuotaError> for StoreCardError {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Exceeded(full) => Self::QuotaExceeded(full),
+            QuotaError::Db(error) => Self::Db(error),
+        }
+    }
+}
+
+/// Puts a card alone on a shelf, also one that stands there already.
+///
+/// # Errors
+/// When there is no room for it, or the database fails.
+pub async fn create(
+    db: &Db,
+    quota: StorageQuota,
+    card: Card,
+    now: Timestamp,
+) -> Result<Model, StoreCardError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            user::lock_row(tx, quota.owner).await?;
+            let made = character::new_row(quota.owner, card, now)
+                .insert(tx)
+                .await?;
+            quota::require_quota(tx, quota, 0).await?;
+            Ok(made)
+        })
+    })
+    .await
+}
+
+/// Gives a character another card. One that is no longer than the one before always fits.
+///
+/// # Errors
+/// When there is no room for it, or the database fails.
+pub async fn replace(
+    db: &Db,
+    current: &Model,
+    limit: u64,
+    card: Card,
+) -> Result<Model, StoreCardError> {
+    let id = current.id;
+    let grows = card.document.to_string().len() > current.card.to_string().len();
+    let owner = current.owner_id.filter(|_| grows);
+    db.write(move |tx| {
+        Box::pin(async move {
+            let changed = character::update_document(tx, id, card).await?;
+            if let Some(owner) = owner {
+                user::lock_row(tx, owner).await?;
+                quota::require_quota(tx, StorageQuota { owner, limit }, 0).await?;
+            }
+            Ok(changed)
+        })
+    })
+    .await
+}
+
+/// Who is on the shelf now.
+pub struct StoredCard {
+    pub character: Model,
+    /// Not when the same card was there already; then nothing is stored but a picture that it lacks.
+    pub is_new: bool,
+}
+
+/// Puts what was in a file on a shelf, once: of two that bring the same at once, one finds it there.
+///
+/// Assets go in one by one before the character does, so that nobody else waits for long to write:
+/// those that a crash or a refusal leaves behind are swept away.
+///
+/// # Errors
+/// When a file cannot be read again, there is no room for it, or the database fails.
+pub async fn store(
+    db: &Db,
+    quota: StorageQuota,
+    mut card_file: CardFile,
+    now: Timestamp,
+) -> Result<StoredCard, StoreCardError> {
+    let hash = card::content_hash(&card_file.card.document);
+    let known = character::find_by_hash(db.reader(), quota.owner, &hash).await?;
+    let has_avatar = card_file.avatar.is_some();
+    if let Some(character) = known.filter(|it| it.avatar_id.is_some() || !has_avatar) {
+        return Ok(StoredCard {
+            character,
+            is_new: false,
+        });
+    }
+    quota::require_quota(db.reader(), quota, card_file.n_bytes()).await?;
+    let stored_assets = store_assets(db, &mut card_file.assets, now).await?;
+    let (card, picture) = (card_file.card, card_file.avatar);
+    db.write(move |tx| {
+        Box::pin(async move {
+            user::lock_row(tx, quota.owner).await?;
+            if let Some(known) = character::find_by_hash(tx, quota.owner, &hash).await? {
+                return Ok(StoredCard {
+                    character: add_missing_avatar(tx, known, picture, quota, now).await?,
+                    is_new: false,
+                });
+            }
+            let mut made = character::new_row(quota.owner, card, now)
+                .insert(tx)
+                .await?;
+            for (name, id) in stored_assets {
+                character_asset::attach(tx, made.id, &name, id).await?;
+            }
+            if let Some(picture) = picture {
+                made = attach_avatar(tx, made.id, picture, now).await?;
+            }
+            quota::require_quota(tx, quota, 0).await?;
+            Ok(StoredCard {
+                character: made,
+                is_new: true,
+            })
+        })
+    })
+    .await
+}
+
+/// The same card came without a picture before: it gets the one that comes with it now.
+async fn add_missing_avatar(
+    tx: &DatabaseTransaction,
+    known: Model,
+    picture: Option<AvatarImage>,
+    quota: StorageQuota,
+    now: Timestamp,
+) -> Result<Model, StoreCardError> {
+    let Some(picture) = picture.filter(|_| known.avatar_id.is_none()) else {
+        return Ok(known);
+    };
+    let shown = attach_avatar(tx, known.id, picture, now).await?;
+    quota::require_quota(tx, quota, 0).await?;
+    Ok(shown)
+}
+
+async fn store_assets(
+    db: &Db,
+    assets: &mut TempAssets,
+    now: Timestamp,
+) -> Result<Vec<(String, AssetId)>, StoreCardError> {
+    let names: Vec<String> = assets.names().map(str::to_owned).collect();
+    let mut stored = Vec::new();
+    for name in names {
+        if let Some(bytes) = assets.read(&name)? {
+            let id = db
+                .write(move |tx| Box::pin(async move { asset::store(tx, bytes, now).await }))
+                .await?;
+            stored.push((name, id));
+        }
+    }
+    Ok(stored)
+}
+
+/// Gives a character another picture. It becomes the main icon of its card too, if that is one of
+/// its assets; one that is written into the card makes room for it.
+///
+/// # Errors
+/// When there is no room for it, or the database fails.
+pub async fn set_avatar(
+    db: &Db,
+    id: CharacterId,
+    limit: u64,
+    picture: AvatarImage,
+    now: Timestamp,
+) -> Result<Model, StoreCardError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let character = character::lock(tx, id).await?;
+            if let Some(owner) = character.owner_id {
+                user::lock_row(tx, owner).await?;
+            }
+            match card_assets::main_icon(&character.card) {
+                Some(AssetLocation::InFile(icon))
+                    if character_asset::exists(tx, id, &icon).await? =>
+                {
+                    let large = asset::store(tx, picture.large.clone(), now).await?;
+                    character_asset::attach(tx, id, &icon, large).await?;
+                }
+                Some(AssetLocation::Inline(_)) => remove_listed_icon(tx, &character).await?,
+                _ => {}
+            }
+            let shown = attach_avatar(tx, id, picture, now).await?;
+            if let Some(owner) = character.owner_id {
+                quota::require_quota(tx, StorageQuota { owner, limit }, 0).await?;
+            }
+            Ok(shown)
+        })
+    })
+    .await
+}
+
+/// Takes the picture from a character, also where its card lists it. Its other assets stay.
+///
+/// # Errors
+/// When the database fails.
+pub async fn delete_avatar(db: &Db, id: CharacterId) -> Result<Model, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            let character = character::lock(tx, id).await?;
+            remove_listed_icon(tx, &character).await?;
+            character_asset::detach(tx, id, AVATAR_PATH).await?;
+            update_avatar_columns(tx, id, None).await
+        })
+    })
+    .await
+}
+
+/// Has a card list no picture of its own, and lets go of the one that it listed.
+async fn remove_listed_icon(tx: &impl ConnectionTrait, character: &Model) -> Result<(), DbErr> {
+    let Some((document, place)) = card_assets::without_main_icon(&character.card) else {
+        return Ok(());
+    };
+    if let AssetLocation::InFile(path) = place
+        && !card_assets::embedded_paths(&document).contains(&path)
+    {
+        character_asset::detach(tx, character.id, &path).await?;
+    }
+    let card = Card::from_document(document);
+    let card = card.map_err(|it| DbErr::Custom(it.to_string()))?;
+    character::update_document(tx, character.id, card)
+        .await
+        .map(|_| ())
+}
+
+/// Gives a character a picture, in both sizes.
+pub async fn attach_avatar(
+    tx: &impl ConnectionTrait,
+    id: CharacterId,
+    picture: AvatarImage,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let hash = asset::sha256_hex(&picture.small);
+    let large = asset::store(tx, picture.large, now).await?;
+    character_asset::attach(tx, id, AVATAR_PATH, large).await?;
+    let small = asset::store(tx, picture.small, now).await?;
+    update_avatar_columns(tx, id, Some((small, hash))).await
+}
+
+async fn update_avatar_columns(
+    tx: &impl ConnectionTrait,
+    id: CharacterId,
+    avatar: Option<(AssetId, String)>,
+) -> Result<Model, DbErr> {
+    let (asset, hash) = avatar.unzip();
+    let row = character::ActiveModel {
+        id: Unchanged(id),
+        avatar_id: Set(asset),
+        avatar_hash: Set(hash),
+        ..Default::default()
+    };
+    row.update(tx).await
+}

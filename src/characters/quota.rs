@@ -1,0 +1,117 @@
+//! How much of the database is one person's: the documents, pictures and assets of their cards, and
+//! the text of the spaces that they own.
+
+use crate::characters::asset;
+use crate::characters::character;
+use crate::characters::character_asset;
+use crate::ids::UserId;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbBackend;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Statement;
+use sea_orm::sea_query::Condition;
+use sea_orm::sea_query::Expr;
+
+/// Whose shelf it is, and how many bytes may stand on it; 0 is no limit.
+#[derive(Clone, Copy, Debug)]
+pub struct StorageQuota {
+    pub owner: UserId,
+    pub limit: u64,
+}
+
+/// There is no room for it on the shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "There is no room for it: the cards of one person, with their pictures and assets, and the \
+     text of their spaces may take {} MiB. Delete what you do not need.",
+    limit / (1024 * 1024)
+)]
+pub struct QuotaExceeded {
+    /// How many bytes there are room for.
+    pub limit: u64,
+}
+
+/// Why something was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum QuotaError {
+    #[error(transparent)]
+    Exceeded(#[from] QuotaExceeded),
+    #[error(transparent)]
+    Db(#[from] DbErr),
+}
+
+/// Whether so many bytes more fit on a shelf. Where it must hold, the owner's row is locked.
+///
+/// # Errors
+/// When they do not, or the database fails.
+pub async fn require_quota(
+    db: &impl ConnectionTrait,
+    quota: StorageQuota,
+    additional_bytes: u64,
+) -> Result<(), QuotaError> {
+    let limit = quota.limit;
+    if limit == 0 {
+        return Ok(());
+    }
+    let taken = used_bytes(db, quota.owner).await?;
+    match taken.saturating_add(additional_bytes) <= limit {
+        true => Ok(()),
+        false => Err(QuotaExceeded { limit }.into()),
+    }
+}
+
+/// How many bytes a person's cards take. An asset that two of them share counts once; none is read
+/// for that.
+///
+/// # Errors
+/// When the database fails.
+pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64, DbErr> {
+    // PostgreSQL packs a document, and would have to unpack it to tell its length.
+    let size = match db.get_database_backend() {
+        DbBackend::Postgres => "coalesce(sum(pg_column_size(card)), 0)",
+        _ => "coalesce(sum(octet_length(card)), 0)",
+    };
+    let own = || character::Entity::find().filter(character::Column::OwnerId.eq(owner));
+    let cards = own().select_only().expr(Expr::cust(size));
+    let cards: Option<i64> = cards.into_tuple().one(db).await?;
+    let ids = own().select_only().column(character::Column::Id);
+    let attached = character_asset::Entity::find()
+        .select_only()
+        .column(character_asset::Column::AssetId)
+        .filter(character_asset::Column::CharacterId.in_subquery(ids.into_query()));
+    let shown = own()
+        .select_only()
+        .column(character::Column::AvatarId)
+        .filter(character::Column::AvatarId.is_not_null());
+    let theirs = Condition::any()
+        .add(asset::Column::Id.in_subquery(attached.into_query()))
+        .add(asset::Column::Id.in_subquery(shown.into_query()));
+    let assets: Option<i64> = asset::Entity::find()
+        .select_only()
+        .expr(Expr::cust("coalesce(sum(octet_length(bytes)), 0)"))
+        .filter(theirs)
+        .into_tuple()
+        .one(db)
+        .await?;
+    let all = cards.unwrap_or(0) + assets.unwrap_or(0) + text_bytes(db, owner).await?;
+    Ok(u64::try_from(all).unwrap_or(0))
+}
+
+/// How many bytes of text the spaces of a person store, and the imports into them that run.
+async fn text_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<i64, DbErr> {
+    let sql = "SELECT CAST(COALESCE((SELECT SUM(c.text_bytes) FROM conversations c \
+            WHERE c.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
+        + COALESCE((SELECT SUM(i.bytes_total) FROM imports i WHERE i.status = 'running' \
+            AND i.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \
+        AS bigint) AS n_bytes";
+    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, [owner.0.into()]);
+    match db.query_one_raw(question).await? {
+        Some(row) => row.try_get("", "n_bytes"),
+        None => Ok(0),
+    }
+}

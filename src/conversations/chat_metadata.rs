@@ -1,0 +1,227 @@
+//! What chat files say beside the texts, as our own documents and back: the author's note and the
+//! scenario of a header, the reasoning and the marginal notes of a message.
+
+use crate::conversations::message::MessageRole;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Where a message keeps what only its file knows, so that an export gives it back.
+pub const IMPORTED: &str = "imported";
+
+/// More than any frontend notes beside a text, its reasoning left aside.
+const MAX_EXTRA_BYTES: usize = 4 * 1024;
+
+/// The longest reasoning that is kept, and the longest note of an author.
+const MAX_REASONING_BYTES: usize = 64 * 1024;
+const MAX_NOTE_BYTES: usize = 16 * 1024;
+
+const POSITIONS: [&str; 3] = ["after", "in_chat", "before"];
+const ROLES: [&str; 3] = ["system", "user", "assistant"];
+
+/// The word by which files know a narrator; here it is the role that says so.
+const NARRATOR: &str = "narrator";
+
+/// Whether a line is said by nobody in the story.
+pub fn is_narrator(line: &Map<String, Value>) -> bool {
+    let kind = line.get("extra").and_then(|it| it.get("type"));
+    kind.is_some_and(|it| it == NARRATOR)
+}
+
+/// The metadata of a text, from its line or from its entry in `swipe_info`. `role`: of its message.
+pub fn metadata(fields: &Map<String, Value>, role: MessageRole) -> Value {
+    let mut notes = Map::new();
+    let mut all = Map::new();
+    if let Some(Value::Object(extra)) = fields.get("extra") {
+        let mut extra = extra.clone();
+        if let Some(Value::String(reasoning)) = extra.shift_remove("reasoning") {
+            let to = reasoning.floor_char_boundary(MAX_REASONING_BYTES);
+            let reasoning = reasoning[..to].replace('\0', "");
+            if !reasoning.trim().is_empty() {
+                all.insert("reasoning".to_owned(), Value::String(reasoning));
+            }
+        }
+        if role == MessageRole::System && extra.get("type").is_some_and(|it| it == NARRATOR) {
+            extra.shift_remove("type");
+        }
+        if !extra.is_empty() {
+            notes.insert("extra".to_owned(), Value::Object(extra));
+        }
+    }
+    for key in ["gen_started", "gen_finished", "title"] {
+        if let Some(value) = fields.get(key).filter(|it| !it.is_null() && *it != "") {
+            notes.insert(key.to_owned(), value.clone());
+        }
+    }
+    if !notes.is_empty() && is_within_limit(&notes) {
+        all.insert(IMPORTED.to_owned(), Value::Object(notes));
+    }
+    Value::Object(all)
+}
+
+/// Whether notes are small, and hold nothing that a database refuses.
+fn is_within_limit(notes: &Map<String, Value>) -> bool {
+    let text = serde_json::to_string(notes).unwrap_or_default();
+    text.len() <= MAX_EXTRA_BYTES && !text.contains("\\u0000")
+}
+
+/// What a file says beside a text: `extra`, and what stood beside it. `role`: of its message.
+pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Value> {
+    let mut fields = match metadata.get(IMPORTED) {
+        Some(Value::Object(notes)) => notes.clone(),
+        _ => Map::new(),
+    };
+    let mut extra = match fields.shift_remove("extra") {
+        Some(Value::Object(extra)) => extra,
+        _ => Map::new(),
+    };
+    if let Some(reasoning) = metadata.get("reasoning").filter(|it| it.is_string()) {
+        extra.insert("reasoning".to_owned(), reasoning.clone());
+    }
+    if role == MessageRole::System && !extra.contains_key("type") {
+        extra.insert("type".to_owned(), json!(NARRATOR));
+    }
+    fields.insert("extra".to_owned(), Value::Object(extra));
+    fields
+}
+
+/// The same, of a line: there the word decides the role, whatever the version noted that is shown.
+pub fn extra_of_line(metadata: &Value, role: MessageRole) -> Map<String, Value> {
+    let mut fields = extra_of_message(metadata, role);
+    if role == MessageRole::System {
+        fields["extra"]["type"] = json!(NARRATOR);
+    }
+    fields
+}
+
+/// The settings of a conversation, from the metadata of a chat.
+pub fn settings(chat: &Map<String, Value>) -> Map<String, Value> {
+    let text = |key: &str| {
+        let text = chat.get(key)?.as_str()?.replace('\0', "");
+        let to = text.floor_char_boundary(MAX_NOTE_BYTES);
+        let text = text[..to].to_owned();
+        (!text.trim().is_empty()).then_some(text)
+    };
+    let number = |key: &str| {
+        chat.get(key)?
+            .as_i64()
+            .filter(|it| (0..=10_000).contains(it))
+    };
+    let word = |key: &str, words: [&'static str; 3]| {
+        let at = usize::try_from(number(key)?).ok()?;
+        words.get(at).copied()
+    };
+    let mut settings = Map::new();
+    if let Some(note) = text("note_prompt") {
+        let note = json!({
+            "text": note,
+            "position": word("note_position", POSITIONS).unwrap_or("in_chat"),
+            "depth": number("note_depth").unwrap_or(4),
+            "role": word("note_role", ROLES).unwrap_or("system"),
+            "interval": number("note_interval").unwrap_or(1),
+        });
+        settings.insert("author_note".to_owned(), note);
+    }
+    if let Some(scenario) = text("scenario") {
+        settings.insert("scenario_override".to_owned(), Value::String(scenario));
+    }
+    settings
+}
+
+/// The metadata of a chat, from the settings of a conversation.
+pub fn to_chat_metadata(settings: &Value) -> Map<String, Value> {
+    let mut chat = Map::new();
+    if let Some(note) = settings.get("author_note") {
+        let place = |key: &str, words: [&str; 3]| {
+            let word = note.get(key).and_then(Value::as_str)?;
+            words.iter().position(|it| *it == word)
+        };
+        let number = |key: &str| note.get(key).and_then(Value::as_i64);
+        chat.insert("note_prompt".to_owned(), note["text"].clone());
+        chat.insert(
+            "note_interval".to_owned(),
+            json!(number("interval").unwrap_or(1)),
+        );
+        chat.insert("note_depth".to_owned(), json!(number("depth").unwrap_or(4)));
+        let position = place("position", POSITIONS).unwrap_or(1);
+        chat.insert("note_position".to_owned(), json!(position));
+        chat.insert(
+            "note_role".to_owned(),
+            json!(place("role", ROLES).unwrap_or(0)),
+        );
+    }
+    if let Some(scenario) = settings
+        .get("scenario_override")
+        .filter(|it| it.is_string())
+    {
+        chat.insert("scenario".to_owned(), scenario.clone());
+    }
+    chat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extra_of_message;
+    use super::metadata;
+    use super::settings;
+    use super::to_chat_metadata;
+    use crate::conversations::message::MessageRole;
+    use serde_json::Value;
+    use serde_json::json;
+
+    #[test]
+    fn a_note_and_a_scenario_come_out_as_they_went_in() {
+        let chat = json!({
+            "note_prompt": "Rain.", "note_interval": 2, "note_depth": 0, "note_position": 2,
+            "note_role": 1, "scenario": "A ship."
+        });
+        let settings = settings(chat.as_object().unwrap());
+
+        assert_eq!(settings["author_note"]["position"], "before");
+        assert_eq!(json!(to_chat_metadata(&Value::Object(settings))), chat);
+    }
+
+    #[test]
+    fn what_a_file_notes_beside_a_text_comes_out_as_it_went_in() {
+        let said = json!({
+            "gen_started": "2024-01-01T00:00:00Z",
+            "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
+        });
+        let kept = metadata(said.as_object().unwrap(), MessageRole::User);
+
+        assert_eq!(kept["reasoning"], "Hm.");
+        assert_eq!(json!(extra_of_message(&kept, MessageRole::User)), said);
+    }
+
+    #[test]
+    fn a_narrator_is_kept_only_as_a_role() {
+        let said = |kind: &str| json!({"extra": {"type": kind}});
+        for (kind, kept) in [
+            ("narrator", json!({})),
+            ("comment", json!({"imported": said("comment")})),
+        ] {
+            let metadata = metadata(said(kind).as_object().unwrap(), MessageRole::System);
+
+            assert_eq!(metadata, kept);
+            assert_eq!(
+                json!(extra_of_message(&metadata, MessageRole::System)),
+                said(kind)
+            );
+        }
+    }
+
+    #[test]
+    fn too_much_and_what_no_database_takes_is_left_out() {
+        for extra in [
+            json!({"x": "y".repeat(5_000)}),
+            json!({"x": "\0"}),
+            json!("text"),
+        ] {
+            let said = json!({"extra": extra});
+            assert_eq!(
+                metadata(said.as_object().unwrap(), MessageRole::User),
+                json!({})
+            );
+        }
+    }
+}

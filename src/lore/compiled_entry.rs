@@ -1,0 +1,302 @@
+//! An entry made ready for one scan: its decorators read, its keys known to the search.
+
+use crate::import_warning::ImportWarning;
+use crate::lore::decorators;
+use crate::lore::decorators::Decorators;
+use crate::lore::engine_lorebook::InsertionPosition;
+use crate::lore::engine_lorebook::Lorebook;
+use crate::lore::engine_lorebook::LorebookEntry;
+use crate::lore::engine_lorebook::LorebookSource;
+use crate::lore::key_search::EntryScope;
+use crate::lore::key_search::KeySearch;
+use crate::lore::key_search::SearchKey;
+use crate::lore::key_search::WordBoundary;
+use crate::lore::pattern;
+use crate::lore::scan_request::LoreInsertionStrategy;
+use crate::lore::scan_request::ScanRequest;
+use crate::lore::scan_request::ScanSettings;
+use crate::lore::scan_result::EntryRef;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+/// The most patterns that the keys of one book may be.
+pub const MAX_PATTERNS: usize = 200;
+/// What an entry is kept by that says nothing: what tools write where nobody chose.
+const DEFAULT_PRIORITY: i64 = 10;
+
+/// An entry in one scan.
+pub struct CompiledEntry<'a> {
+    pub lorebook: &'a Lorebook,
+    pub entry: &'a LorebookEntry,
+    /// Tells it from all others; effects are kept under it.
+    pub key: String,
+    pub decorators: Decorators,
+    /// What it says, without decorators, macros not done.
+    pub content: &'a str,
+    pub keys: Vec<SearchKey>,
+    pub secondary_keys: Vec<SearchKey>,
+    pub additional_keys: Vec<SearchKey>,
+    pub exclude_keys: Vec<SearchKey>,
+    pub exclude_keys_all: Vec<SearchKey>,
+    /// A key that cannot be read as a pattern.
+    pub invalid_key: Option<String>,
+}
+
+/// What about a key lets its entry sleep.
+#[derive(Clone, Copy)]
+pub enum KeyProblem {
+    /// It is not a pattern, or too large a one.
+    InvalidPattern,
+    /// It is one pattern more than a book may have.
+    TooManyPatterns,
+    /// It was looked for until there was no time left.
+    TooSlow,
+}
+
+/// All entries of a scan by precedence. What is wrong with them is put into `warnings`.
+pub fn compile_all<'a>(
+    scan: &ScanRequest<'a>,
+    search: &mut KeySearch,
+    warnings: &mut Vec<ImportWarning>,
+) -> Vec<CompiledEntry<'a>> {
+    let mut seen = HashSet::new();
+    let books = scan.lorebooks.iter().filter(|it| seen.insert(&it.key));
+    let mut all = Vec::new();
+    for book in books {
+        let mut n_patterns = 0;
+        for entry in &book.entries {
+            let prepared = CompiledEntry::new(scan, search, book, entry, &mut n_patterns);
+            if let Some(key) = &prepared.invalid_key {
+                let why = match n_patterns > MAX_PATTERNS {
+                    true => KeyProblem::TooManyPatterns,
+                    false => KeyProblem::InvalidPattern,
+                };
+                warnings.push(prepared.warning(why, key));
+            }
+            all.push(prepared);
+        }
+    }
+    let strategy = scan.settings.insertion_strategy;
+    all.sort_by_key(|it| {
+        (
+            source_rank(it.lorebook.source, strategy),
+            Reverse(it.entry.order),
+        )
+    });
+    all
+}
+
+/// Whose entries come first.
+fn source_rank(source: LorebookSource, strategy: LoreInsertionStrategy) -> u8 {
+    match (source, strategy) {
+        (LorebookSource::Conversation, _) => 0,
+        (LorebookSource::Persona, _) => 1,
+        (LorebookSource::Character, LoreInsertionStrategy::GlobalLoreFirst) => 3,
+        (LorebookSource::Space, LoreInsertionStrategy::CharacterLoreFirst) => 3,
+        _ => 2,
+    }
+}
+
+impl<'a> CompiledEntry<'a> {
+    fn new(
+        scan: &ScanRequest<'a>,
+        search: &mut KeySearch,
+        lorebook: &'a Lorebook,
+        entry: &'a LorebookEntry,
+        n_patterns: &mut usize,
+    ) -> Self {
+        let (decorators, content) = decorators::split(&entry.content);
+        let mut reader = KeyCompiler {
+            scan,
+            search,
+            entry,
+            whole_words: decorators.whole_words.or(entry.whole_words),
+            n_patterns,
+            invalid_key: None,
+        };
+        Self {
+            keys: reader.compile_all(&entry.keys),
+            secondary_keys: reader.compile_all(&entry.secondary_keys),
+            additional_keys: reader.compile_all(&decorators.additional_keys),
+            exclude_keys: reader.compile_all(&decorators.exclude_keys),
+            exclude_keys_all: reader.compile_all(&decorators.exclude_keys_all),
+            invalid_key: reader.invalid_key,
+            key: format!("{}.{}", lorebook.key, entry.key),
+            lorebook,
+            entry,
+            decorators,
+            content,
+        }
+    }
+
+    /// What it sees while the settings look back `depth` messages.
+    pub fn scope(&self, depth: usize, recursion: bool) -> EntryScope {
+        let own = self.decorators.scan_depth.or(self.entry.scan_depth);
+        let looks = self.entry.match_sources;
+        let texts = [
+            looks.persona,
+            looks.description,
+            looks.personality,
+            looks.depth_prompt,
+            looks.scenario,
+            looks.creator_notes,
+        ];
+        let bits = texts.iter().enumerate();
+        EntryScope {
+            depth: own.or(self.lorebook.scan_depth).unwrap_or(depth),
+            texts: bits.fold(0, |bits, (n, looks)| bits | (u8::from(*looks) << n)),
+            recursion,
+        }
+    }
+
+    /// Who stays when not all fits: higher is kept longer.
+    pub fn priority(&self) -> i64 {
+        if self.decorators.ignore_on_max_context {
+            return i64::MIN;
+        }
+        let stated = self.decorators.priority.or(self.entry.priority);
+        stated.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// May other entries wake it, if they may at all?
+    pub fn is_recursable(&self) -> bool {
+        !self.entry.exclude_recursion && !self.decorators.unrecursive
+    }
+
+    /// May it wake others, if entries may at all?
+    pub fn can_trigger_others(&self) -> bool {
+        !self.entry.prevent_recursion
+            && !self.decorators.no_recursive_search
+            && self.lorebook.recursive != Some(false)
+    }
+
+    /// May entries of its book wake each other?
+    pub fn is_recursive(&self, settings: &ScanSettings) -> bool {
+        self.lorebook.recursive.unwrap_or(settings.recursive)
+    }
+
+    /// How likely it is to enter, in percent.
+    pub fn probability(&self) -> f64 {
+        self.decorators
+            .probability
+            .unwrap_or(self.entry.probability)
+    }
+
+    /// Does it remember that it has been woken?
+    pub fn is_timed(&self) -> bool {
+        self.decorators.keep_activate_after_match || self.decorators.dont_activate_after_match
+    }
+
+    /// Where it enters.
+    pub fn position(&self, n_messages: i64) -> InsertionPosition {
+        use crate::llm::request::PromptRole;
+        let decorators = &self.decorators;
+        let from_above = |n: usize| {
+            let all = usize::try_from(n_messages).unwrap_or(0);
+            all.saturating_sub(n)
+        };
+        let depth = decorators
+            .depth
+            .or_else(|| decorators.reverse_depth.map(from_above));
+        if let Some(depth) = depth {
+            let role = decorators.role.unwrap_or(PromptRole::System);
+            return InsertionPosition::AtDepth { depth, role };
+        }
+        if let Some(place) = &decorators.position {
+            return place.clone();
+        }
+        match (self.entry.position.clone(), decorators.role) {
+            (InsertionPosition::AtDepth { depth, .. }, Some(role)) => {
+                InsertionPosition::AtDepth { depth, role }
+            }
+            (place, _) => place,
+        }
+    }
+
+    /// How an outcome names it.
+    pub fn entry_ref(&self) -> EntryRef {
+        EntryRef {
+            lorebook: self.lorebook.name.clone(),
+            lorebook_id: self.lorebook.id,
+            key: self.entry.key.clone(),
+            entry_id: self.entry.id,
+            name: self.entry.name.clone(),
+        }
+    }
+
+    /// Tells whoever wrote it what about a key lets it sleep.
+    pub fn warning(&self, problem: KeyProblem, key: &str) -> ImportWarning {
+        let (name, book) = (&self.entry.name, &self.lorebook.name);
+        let sentence = |reason: &str| {
+            format!("\"{name}\" of \"{book}\" sleeps because of its key {key}: {reason}.")
+        };
+        let warning = match problem {
+            KeyProblem::InvalidPattern => ImportWarning::new(
+                "lore_key_no_pattern",
+                sentence("it is not a pattern, or too large a one"),
+            ),
+            KeyProblem::TooManyPatterns => ImportWarning::new(
+                "lore_key_too_many",
+                sentence(&format!(
+                    "more than {MAX_PATTERNS} keys of the book are patterns"
+                )),
+            )
+            .with("n", MAX_PATTERNS),
+            KeyProblem::TooSlow => ImportWarning::new(
+                "lore_key_too_slow",
+                sentence("looking for it took too long"),
+            ),
+        };
+        let named = warning.with("entry", name.as_str());
+        named.with("book", book.as_str()).with("key", key)
+    }
+}
+
+/// Makes keys of texts.
+struct KeyCompiler<'r, 's, 'a> {
+    scan: &'r ScanRequest<'a>,
+    search: &'s mut KeySearch,
+    entry: &'a LorebookEntry,
+    whole_words: Option<bool>,
+    n_patterns: &'r mut usize,
+    invalid_key: Option<String>,
+}
+
+impl KeyCompiler<'_, '_, '_> {
+    fn compile_all(&mut self, texts: &[String]) -> Vec<SearchKey> {
+        texts.iter().filter_map(|it| self.compile(it)).collect()
+    }
+
+    fn compile(&mut self, text: &str) -> Option<SearchKey> {
+        let expanded = match text.contains("{{") || text.contains('<') {
+            true => (self.scan.expand)(text),
+            false => text.to_owned(),
+        };
+        let text = expanded.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let settings = &self.scan.settings;
+        let is_exact = self.entry.case_sensitive.unwrap_or(settings.case_sensitive);
+        let literal = pattern::parse_literal(text);
+        if literal.is_none() && !self.entry.use_regex {
+            let bounds = match self.whole_words.unwrap_or(settings.whole_words) {
+                false => WordBoundary::None,
+                true if settings.ascii_words => WordBoundary::Ascii,
+                true => WordBoundary::Word,
+            };
+            return Some(self.search.add_plain_key(text, is_exact, bounds));
+        }
+        *self.n_patterns += 1;
+        let (body, flags) = literal.unwrap_or((text, if is_exact { "" } else { "i" }));
+        let key = match *self.n_patterns > MAX_PATTERNS {
+            true => None,
+            false => self.search.compile_pattern_key(text, body, flags),
+        };
+        if key.is_none() {
+            let short: String = text.chars().take(80).collect();
+            self.invalid_key.get_or_insert(short);
+        }
+        key
+    }
+}

@@ -1,0 +1,53 @@
+//! The chance in lore: a throw is named, and depends on its name and the seed alone.
+//!
+//! **Invariant:** what one entry throws does not depend on which others throw, so a preview and the
+//! run after it agree, and adding an entry changes no other's luck.
+
+/// A number from 0.0 up to, not including, 1.0.
+pub fn roll(seed: u64, name: &str) -> f64 {
+    const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+    (mix_hash(seed, name) >> 11) as f64 * STEP
+}
+
+/// `hash`, stirred with a text.
+pub fn mix_hash(hash: u64, text: &str) -> u64 {
+    // The length first, so that the border between two texts counts.
+    let mut hash = splitmix64(hash ^ (text.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    for piece in text.as_bytes().chunks(8) {
+        let mut bytes = [0; 8];
+        bytes[..piece.len()].copy_from_slice(piece);
+        hash = splitmix64(hash ^ u64::from_le_bytes(bytes));
+    }
+    hash
+}
+
+/// One round of SplitMix64.
+fn splitmix64(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roll;
+
+    #[test]
+    fn a_roll_depends_on_its_name_and_the_seed_alone() {
+        assert_eq!(roll(1, "a").to_bits(), roll(1, "a").to_bits());
+        assert_ne!(roll(1, "a").to_bits(), roll(1, "b").to_bits());
+        assert_ne!(roll(1, "a").to_bits(), roll(2, "a").to_bits());
+    }
+
+    #[test]
+    fn rolls_are_uniform() {
+        let mut fell = [0_u32; 10];
+
+        for seed in 0..10_000 {
+            fell[(roll(seed, "7.12") * 10.0) as usize] += 1;
+        }
+
+        assert!(fell.iter().all(|it| (880..1_120).contains(it)), "{fell:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The chat-completion presets of SillyTavern, out: what we know over what the file once said.
+
+use crate::presets::document::Preset;
+use crate::presets::document::PresetEntry;
+use crate::presets::formats::chat_completion::ALL_CHARACTERS;
+use crate::presets::formats::chat_completion::FORM;
+use crate::presets::formats::chat_completion::NAMES;
+use crate::presets::formats::chat_completion::TEXTS;
+use crate::presets::formats::prompt_order;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// What is called alike here and there, and what is not.
+const SAMPLERS: [(&str, &str); 11] = [
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("top_k", "top_k"),
+    ("min_p", "min_p"),
+    ("top_a", "top_a"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("presence_penalty", "presence_penalty"),
+    ("repetition_penalty", "repetition_penalty"),
+    ("seed", "seed"),
+    ("context_tokens", "openai_max_context"),
+    ("max_tokens", "openai_max_tokens"),
+];
+
+/// The preset as such a file.
+pub fn write(document: &Value, origin: Option<&Value>) -> Value {
+    let origin = origin.filter(|it| it["form"] == FORM);
+    let fields = origin.and_then(|it| it["fields"].as_object());
+    let mut file = fields.cloned().unwrap_or_default();
+    let texts = TEXTS.iter().map(|(theirs, ours)| (*ours, *theirs));
+    for (ours, theirs) in SAMPLERS.into_iter().chain(texts) {
+        if let Some(value) = document.get(ours).filter(|it| !it.is_null()) {
+            file.insert(theirs.to_owned(), value.clone());
+        }
+    }
+    let names = document["names"].as_str();
+    if let Some((number, _)) = NAMES.iter().find(|(_, word)| names == Some(*word)) {
+        file.insert("names_behavior".to_owned(), json!(number));
+    }
+    insert_prompts(&mut file, &effective_order(document), origin);
+    Value::Object(file)
+}
+
+/// The order that is stated, with the texts that lie over it; else the usual one.
+fn effective_order(document: &Value) -> Vec<PresetEntry> {
+    let stated = document.get("prompt_order").filter(|it| !it.is_null());
+    let stated = stated.and_then(|it| serde_json::from_value(it.clone()).ok());
+    let mut order: Vec<PresetEntry> = stated.unwrap_or_else(|| Preset::default().order);
+    for (key, id) in [
+        ("main_prompt", "main"),
+        ("post_history_instructions", "jailbreak"),
+    ] {
+        let entry = order.iter_mut().find(|it| it.id == id);
+        if let (Some(entry), Some(text)) = (entry, document[key].as_str()) {
+            entry.text = text.to_owned();
+        }
+    }
+    order
+}
+
+fn insert_prompts(file: &mut Map<String, Value>, order: &[PresetEntry], origin: Option<&Value>) {
+    let (prompts, lines): (Vec<Value>, Vec<Value>) =
+        order.iter().map(prompt_order::write_entry).unzip();
+    let of_origin = |key: &str| origin.map(|it| &it[key]).filter(|it| !it.is_null());
+    let character = of_origin("character_id").cloned();
+    let mut lists = of_origin("other_orders")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    lists.push(json!({
+        "character_id": character.unwrap_or(json!(ALL_CHARACTERS)),
+        "order": lines,
+    }));
+    file.insert("prompts".to_owned(), Value::Array(prompts));
+    file.insert("prompt_order".to_owned(), Value::Array(lists));
+}

@@ -1,0 +1,35 @@
+//! Table `presets` without what is in them: a list tells of many at once.
+
+use crate::clock::Timestamp;
+use crate::ids::PresetId;
+use crate::ids::UserId;
+use crate::presets::preset::PresetStatus;
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A preset in a list: one asks for what is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema, DeriveEntityModel)]
+#[sea_orm(table_name = "presets")]
+#[schema(as = PresetSign)]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: PresetId,
+    pub name: String,
+    pub owner_id: Option<UserId>,
+    pub status: PresetStatus,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// The presets on a user's shelf.
+pub fn list_for_owner(owner: UserId) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::OwnerId.eq(owner))
+        .filter(Column::Status.eq(PresetStatus::Active))
+}

@@ -1,0 +1,124 @@
+//! What the shelf holds before anybody puts something on it: the demo model, and the provider that
+//! the environment describes. And whether all that is on it can be opened.
+
+use crate::clock::Timestamp;
+use crate::config::EnvironmentProvider;
+use crate::db::backend;
+use crate::db::connect::Db;
+use crate::llm::registry::ProviderKind;
+use crate::llm::secret::Secret;
+use crate::providers::encryption::SecretCipher;
+use crate::providers::provider;
+use crate::providers::provider::NewProvider;
+use crate::providers::provider::ProviderChange;
+use anyhow::Context;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use serde_json::json;
+
+const DEMO_NAME: &str = "Demo";
+const ENVIRONMENT_NAME: &str = "environment";
+
+/// Makes the demo model, when there is no provider at all.
+pub async fn insert_demo(db: &Db, cipher: &SecretCipher, now: Timestamp) -> Result<(), DbErr> {
+    let (sealer, dialect) = (cipher.clone(), db.backend());
+    db.write(move |tx| {
+        Box::pin(async move {
+            backend::serialized(tx, dialect).await?;
+            if provider::Entity::find().one(tx).await?.is_some() {
+                return Ok(());
+            }
+            let demo = NewProvider {
+                name: DEMO_NAME.to_owned(),
+                kind: ProviderKind::Demo,
+                base_url: None,
+                api_key: None,
+                model: "demo".to_owned(),
+                is_default: true,
+                disabled: false,
+                settings: json!({}),
+            };
+            provider::insert(tx, &sealer, demo, now).await.map(|_| ())
+        })
+    })
+    .await
+}
+
+/// Makes the provider of the environment the default one, as the environment has it now.
+pub async fn insert_from_environment(
+    db: &Db,
+    cipher: &SecretCipher,
+    from: &EnvironmentProvider,
+    now: Timestamp,
+) -> Result<(), DbErr> {
+    let (sealer, dialect) = (cipher.clone(), db.backend());
+    let base_url = Some(from.base_url.clone());
+    let api_key = from.api_key.as_ref().map(|it| Secret::new(&it.0));
+    let model = from.model.clone();
+    db.write(move |tx| {
+        Box::pin(async move {
+            backend::serialized(tx, dialect).await?;
+            provider::lock_all(tx).await?;
+            let Some(present) = find_from_environment(tx).await? else {
+                let new = NewProvider {
+                    name: ENVIRONMENT_NAME.to_owned(),
+                    kind: ProviderKind::OpenaiCompatible,
+                    base_url,
+                    api_key,
+                    model,
+                    is_default: true,
+                    disabled: false,
+                    settings: json!({}),
+                };
+                return provider::insert(tx, &sealer, new, now).await.map(|_| ());
+            };
+            let change = ProviderChange {
+                base_url: Some(base_url),
+                api_key: Some(api_key),
+                model: Some(model),
+                is_default: Some(true),
+                disabled: Some(false),
+                ..ProviderChange::default()
+            };
+            provider::change_row(tx, &sealer, present, change)
+                .await
+                .map(|_| ())
+        })
+    })
+    .await
+}
+
+async fn find_from_environment(
+    tx: &impl ConnectionTrait,
+) -> Result<Option<provider::Model>, DbErr> {
+    provider::Entity::find()
+        .filter(provider::Column::Name.eq(ENVIRONMENT_NAME))
+        .filter(provider::Column::Kind.eq(ProviderKind::OpenaiCompatible))
+        .order_by_asc(provider::Column::Id)
+        .one(tx)
+        .await
+}
+
+/// Looks whether every key on the shelf opens.
+///
+/// # Errors
+/// Names the first one that does not, and what to do.
+pub async fn verify_encrypted_keys(
+    db: &impl ConnectionTrait,
+    cipher: &SecretCipher,
+) -> anyhow::Result<()> {
+    for provider in provider::Entity::find().all(db).await? {
+        provider.spec(cipher).with_context(|| {
+            format!(
+                "The key of provider {:?} (id {}) cannot be opened. Start with the \
+                 TROUPE_SECRET_KEY (or the secret.key in TROUPE_DATA_DIR) that sealed it",
+                provider.name, provider.id
+            )
+        })?;
+    }
+    Ok(())
+}

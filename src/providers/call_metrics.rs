@@ -1,0 +1,175 @@
+//! Counts the calls of models: each is a provider's own stream with somebody who listens along.
+
+use crate::llm::delta::Delta;
+use crate::llm::delta::TokenUsage;
+use crate::llm::error::LlmError;
+use crate::llm::provider::Capability;
+use crate::llm::provider::DeltaStream;
+use crate::llm::provider::Provider;
+use crate::llm::request::Request;
+use async_trait::async_trait;
+use futures::Stream;
+use futures::StreamExt;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+/// Calls and tokens by kind of provider. Cloning gives another handle on the same figures.
+#[derive(Clone, Default)]
+pub struct ProviderMetrics {
+    calls: Family<CallLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallLabels {
+    provider: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct TokenLabels {
+    provider: &'static str,
+    direction: &'static str,
+}
+
+impl ProviderMetrics {
+    /// Makes the figures known.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "upstream_calls",
+            "Calls of models, each attempt by itself",
+            self.calls.clone(),
+        );
+        registry.register(
+            "upstream_tokens",
+            "Tokens as the providers counted them",
+            self.tokens.clone(),
+        );
+    }
+
+    /// The same provider, its calls counted.
+    pub fn wrap(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        let meter = self.clone();
+        Arc::new(MeteredProvider {
+            provider,
+            metrics: meter,
+        })
+    }
+
+    fn record_call(&self, provider: &'static str, outcome: &'static str) {
+        let called = CallLabels { provider, outcome };
+        self.calls.get_or_create(&called).inc();
+    }
+
+    fn record_tokens(&self, provider: &'static str, usage: TokenUsage) {
+        for (direction, n) in [
+            ("prompt", usage.prompt_tokens),
+            ("completion", usage.completion_tokens),
+        ] {
+            let spent = TokenLabels {
+                provider,
+                direction,
+            };
+            // A provider may say anything; a count never goes back.
+            let n = u64::try_from(n).unwrap_or_default();
+            self.tokens.get_or_create(&spent).inc_by(n);
+        }
+    }
+}
+
+/// A provider whose calls are counted.
+struct MeteredProvider {
+    provider: Arc<dyn Provider>,
+    metrics: ProviderMetrics,
+}
+
+#[async_trait]
+impl Provider for MeteredProvider {
+    async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
+        let mut call = CallRecord {
+            metrics: self.metrics.clone(),
+            provider: self.kind(),
+            // What holds when this is dropped before anything else is known.
+            outcome: "hung_up",
+            usage: None,
+        };
+        match self.provider.stream(request).await {
+            Ok(deltas) => Ok(MeteredStream { deltas, call }.boxed()),
+            Err(error) => {
+                call.outcome = outcome_name(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        self.provider.kind()
+    }
+
+    fn has_capability(&self, ability: Capability) -> bool {
+        self.provider.has_capability(ability)
+    }
+}
+
+/// One call, counted when it is over: whoever asked may hang up at any time.
+struct CallRecord {
+    metrics: ProviderMetrics,
+    provider: &'static str,
+    outcome: &'static str,
+    usage: Option<TokenUsage>,
+}
+
+impl Drop for CallRecord {
+    fn drop(&mut self) {
+        self.metrics.record_call(self.provider, self.outcome);
+        if let Some(usage) = self.usage {
+            self.metrics.record_tokens(self.provider, usage);
+        }
+    }
+}
+
+/// An answer on its way, with what is known of its call so far.
+struct MeteredStream {
+    deltas: DeltaStream,
+    call: CallRecord,
+}
+
+impl Stream for MeteredStream {
+    type Item = Result<Delta, LlmError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.deltas.poll_next_unpin(context));
+        match &next {
+            Some(Ok(Delta::Text(_) | Delta::Refusal(_) | Delta::Reasoning(_))) => {}
+            Some(Ok(
+                Delta::Logprobs(_) | Delta::Citation(_) | Delta::ToolCall(_) | Delta::KeepAlive,
+            )) => {}
+            Some(Ok(Delta::Usage(usage))) => self.call.usage = Some(*usage),
+            Some(Ok(Delta::End(_))) => self.call.outcome = "answered",
+            Some(Err(error)) => self.call.outcome = outcome_name(error),
+            None if self.call.outcome == "hung_up" => self.call.outcome = "cut_short",
+            None => {}
+        }
+        Poll::Ready(next)
+    }
+}
+
+fn outcome_name(error: &LlmError) -> &'static str {
+    match error {
+        LlmError::Status { status: 429, .. } => "rate_limited",
+        LlmError::Status { status, .. } if *status >= 500 => "server_error",
+        LlmError::Status { .. } => "refused",
+        LlmError::ContextOverflow { .. } => "context_overflow",
+        LlmError::Unreachable { .. } => "unreachable",
+        LlmError::Disconnected { .. } => "disconnected",
+        LlmError::Upstream { .. } => "broken_answer",
+        LlmError::Unusable { .. } => "unusable",
+    }
+}

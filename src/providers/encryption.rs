@@ -1,0 +1,232 @@
+//! Keys at rest: sealed with the server's secret, each for its own place.
+//!
+//! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
+//! database gives nobody another's key.
+
+use crate::key_derivation;
+use crate::llm::secret::Secret;
+use anyhow::Context;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::Key;
+use chacha20poly1305::XChaCha20Poly1305;
+use chacha20poly1305::XNonce;
+use chacha20poly1305::aead::Aead;
+use chacha20poly1305::aead::KeyInit;
+use chacha20poly1305::aead::Payload;
+use rand::TryRng;
+use rand::rngs::SysRng;
+use std::fs;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The form of what is stored; another form would be another word.
+const FORMAT_PREFIX: &str = "v1:";
+
+/// The secret serves this purpose through this label, and no other purpose through it.
+const PURPOSE: &[u8] = b"troupe: keys of providers at rest";
+
+const NONCE_BYTES: usize = 24;
+
+/// Where a secret is kept when the environment names none.
+pub const SECRET_FILE: &str = "secret.key";
+
+/// Something sealed that does not open.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DecryptError {
+    #[error("it was sealed in a form that this version does not know")]
+    UnknownFormat,
+    #[error("it was sealed with another TROUPE_SECRET_KEY, or for another row")]
+    OtherSecret,
+}
+
+/// Seals and opens. Cloning gives another handle on the same secret.
+#[derive(Clone)]
+pub struct SecretCipher {
+    cipher: Arc<XChaCha20Poly1305>,
+}
+
+impl SecretCipher {
+    /// With the server's secret.
+    pub fn new(secret: &str) -> Self {
+        let key = key_derivation::derive_key(secret, PURPOSE);
+        Self {
+            cipher: Arc::new(XChaCha20Poly1305::new(&Key::from(key))),
+        }
+    }
+
+    /// With the secret in the data directory, which is made when there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read or made.
+    pub fn from_data_dir(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(SECRET_FILE);
+        let secret = match fs::read_to_string(&path) {
+            Ok(secret) => secret,
+            Err(error) if error.kind() == ErrorKind::NotFound => create_secret_file(&path)
+                .with_context(|| format!("{} cannot be made", path.display()))?,
+            Err(error) => {
+                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+            }
+        };
+        let secret = secret.trim();
+        anyhow::ensure!(
+            secret.len() >= 16,
+            "{} is damaged: restore it from a backup, or remove it and enter the keys of the providers anew",
+            path.display()
+        );
+        Ok(Self::new(secret))
+    }
+
+    /// Seals a key for `place`, such as `llm_providers/7/api_key`.
+    ///
+    /// # Panics
+    /// When the system has no random bytes to give.
+    pub fn encrypt(&self, secret: &Secret, context: &str) -> String {
+        let mut nonce = [0u8; NONCE_BYTES];
+        fill_random(&mut nonce);
+        let sealed = self
+            .cipher
+            .encrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: secret.expose().as_bytes(),
+                    aad: context.as_bytes(),
+                },
+            )
+            .expect("only a text of 256 GiB is too long to seal");
+        format!(
+            "{FORMAT_PREFIX}{}",
+            STANDARD.encode([nonce.as_slice(), &sealed].concat())
+        )
+    }
+
+    /// Opens what was sealed for `place`.
+    ///
+    /// # Errors
+    /// When it was sealed otherwise.
+    pub fn decrypt(&self, sealed: &str, context: &str) -> Result<Secret, DecryptError> {
+        let text = sealed
+            .strip_prefix(FORMAT_PREFIX)
+            .ok_or(DecryptError::UnknownFormat)?;
+        let bytes = STANDARD
+            .decode(text)
+            .map_err(|_| DecryptError::UnknownFormat)?;
+        let (nonce, sealed) = bytes
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(DecryptError::UnknownFormat)?;
+        let payload = Payload {
+            msg: sealed,
+            aad: context.as_bytes(),
+        };
+        let open = self
+            .cipher
+            .decrypt(&XNonce::from(*nonce), payload)
+            .map_err(|_| DecryptError::OtherSecret)?;
+        let open = String::from_utf8(open).map_err(|_| DecryptError::OtherSecret)?;
+        Ok(Secret::new(&open))
+    }
+}
+
+fn create_secret_file(path: &Path) -> std::io::Result<String> {
+    let mut bytes = [0u8; 32];
+    fill_random(&mut bytes);
+    let secret = STANDARD.encode(bytes);
+    let mut options = OpenOptions::new();
+    // Never over one that is there: what it sealed would be lost.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()?;
+    Ok(secret)
+}
+
+fn fill_random(bytes: &mut [u8]) {
+    SysRng
+        .try_fill_bytes(bytes)
+        .expect("every system we run on has a source of random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DecryptError;
+    use super::SECRET_FILE;
+    use super::SecretCipher;
+    use crate::llm::secret::Secret;
+    use std::fs;
+
+    #[test]
+    fn an_encrypted_key_decrypts_in_its_context() {
+        let sealer = SecretCipher::new("a secret of some length");
+
+        let sealed = sealer.encrypt(&Secret::new("sk-planted"), "llm_providers/7");
+
+        assert!(sealed.starts_with("v1:") && !sealed.contains("planted"));
+        let opened = sealer.decrypt(&sealed, "llm_providers/7").unwrap();
+        assert_eq!(opened.expose(), "sk-planted");
+    }
+
+    #[test]
+    fn a_key_decrypts_with_no_other_context_or_secret() {
+        let sealer = SecretCipher::new("a secret of some length");
+        let sealed = sealer.encrypt(&Secret::new("sk-planted"), "llm_providers/7");
+
+        let other = SecretCipher::new("a secret of some lengths");
+
+        assert_eq!(
+            sealer.decrypt(&sealed, "llm_providers/8"),
+            Err(DecryptError::OtherSecret)
+        );
+        assert_eq!(
+            other.decrypt(&sealed, "llm_providers/7"),
+            Err(DecryptError::OtherSecret)
+        );
+        for broken in ["", "sk-planted", "v2:AAAA", "v1:AAAA", "v1:%"] {
+            assert_eq!(
+                sealer.decrypt(broken, "llm_providers/7"),
+                Err(DecryptError::UnknownFormat)
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_is_never_encrypted_the_same_twice() {
+        let sealer = SecretCipher::new("a secret of some length");
+        let key = Secret::new("sk-planted");
+
+        assert_ne!(sealer.encrypt(&key, "x"), sealer.encrypt(&key, "x"));
+    }
+
+    #[test]
+    fn the_secret_is_made_once_and_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let sealed = SecretCipher::from_data_dir(dir.path())
+            .unwrap()
+            .encrypt(&Secret::new("sk-planted"), "x");
+
+        let again = SecretCipher::from_data_dir(dir.path()).unwrap();
+
+        assert_eq!(again.decrypt(&sealed, "x").unwrap().expose(), "sk-planted");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(dir.path().join(SECRET_FILE))
+                .unwrap()
+                .permissions();
+            assert_eq!(mode.mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn an_empty_secret_file_is_rejected() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(SECRET_FILE), "\n").unwrap();
+
+        assert!(SecretCipher::from_data_dir(dir.path()).is_err());
+    }
+}
